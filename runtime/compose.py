@@ -59,9 +59,8 @@ from runtime.rate_limits.newcomers import Newcomers
 from runtime.request_ids import PageCounters, RequestIds
 from scheduler.handler import build_handler
 from scheduler.service import SchedulerPorts
-from store.duties import DutyLocks
+from store.locks import DutyLocks, PostgresShards
 from store.postgres import PostgresStore, open_store
-from store.shards import PostgresShards
 from store.submissions import FINISH_ABORTS_S
 from store.waiting import MARK_AGAIN_S
 from transfer.identity import identity_of

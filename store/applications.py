@@ -16,10 +16,10 @@ from domain.errors import AlreadyExistsError, NotFoundError
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, Instant
 from store import rows
-from store.notes import is_accelerated, read_acceleration, read_relaxed, with_relaxed
 from store.pool import Connection, Database
 from store.queries import load
 from store.reserving import read_classes, read_reserved
+from store.settings import is_accelerated, read_acceleration, read_relaxed, with_relaxed
 
 
 @dataclass(frozen=True, slots=True)

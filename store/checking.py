@@ -1,6 +1,6 @@
-"""Is the database as it must be? Questions over whole tables, each one statement: one moment of a project.
+"""Checks over whole tables, each one statement (one moment of a project); and new ids after a restore.
 
-On a connection of their own: the others' settings are for rows found by key. Every answer is bounded.
+They run on a connection of their own: the others' settings are for rows found by key. Every answer is bounded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-from domain.checking import KnownFile, StoredOutput, Wrong
+from domain.checking import KnownFile, NewIds, StoredOutput, Wrong
 from domain.units import InstanceId
 from store.percentiles import bulk_connection
 from store.pool import Database
@@ -82,3 +82,35 @@ class CheckingSession:
 
 def _output(row: asyncpg.Record) -> StoredOutput:
     return StoredOutput(InstanceId(row["instance_id"]), row["name"], row["nbytes"], row["md5"])
+
+
+INT_STEP = 1_000_000  # hosts and the like; clients keep 31 bits, so there is room for 2,000 restores
+
+
+class PostgresRestoring:
+    """Satisfies administration.restoring's RestoredDatabase."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]:
+        """What is known of some files, given by name and instance, in any order."""
+        names, instance_ids = [name for name, _ in files], [instance_id for _, instance_id in files]
+        rows = await self._database.fetch("check_files_known", names, instance_ids)
+        return [KnownFile(row["name"], row["state"], row["nbytes"], row["reported_success"]) for row in rows]
+
+    async def serving(self) -> int:
+        """Sessions of processes that serve the project."""
+        row = await self._database.fetch_one("sessions_that_lock")
+        assert row is not None
+        return int(row["sessions"])
+
+    async def renumber(self, *, beyond: int, step: int) -> NewIds:
+        """Move sequences `step` or more forward, past `beyond`, and give unsent instances new ids; all or nothing."""
+        async with self._database.transaction() as connection:
+            greatest = await connection.fetchval(load("greatest_instance_id"))
+            behind = max(int(greatest), beyond) + step
+            await connection.fetch(load("forget_uploads_of_unsent"))
+            unsent = await connection.fetchval(load("renumber_unsent"), behind)
+            advanced = await connection.fetch(load("advance_sequences"), behind + unsent, step, INT_STEP)
+        return NewIds(unsent, len(advanced))

@@ -1,16 +1,25 @@
-"""What does a transaction change in the counters of batches? Gathered in memory, written once, in key order.
+"""What a transaction adds to the counters of batches and the statistics of hosts: gathered, then written in key order.
 
 A batch that has nothing unsent and gets something is marked as waiting by a trigger, and one whose jobs end may end
-itself: both change the batch's row. So those rows are locked before the first counter, in key order, by everybody.
+itself: both change the batch's row. So those rows are locked before the first counter, in key order, by every writer.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from math import floor
+
+import asyncpg
 
 from domain.batches import BatchCounts
-from domain.units import BatchId, Instant
+from domain.havs import HavDelta, HavEvent, combine
+from domain.quotas import earned
+from domain.settings import SchedulerSettings
+from domain.settlement import InstanceStep
+from domain.units import DAY_S, AppVersionId, BatchId, HostId, InstanceId, Instant
+from store import quotas
+from store.counting import Counted, change_counts
 from store.pool import Connection
 from store.queries import load
 
@@ -70,3 +79,118 @@ class CountChanges:
 
     def _sum(self, batch_id: BatchId, field: str) -> int:
         return sum(getattr(change, field) * times for change, times in self._changes[batch_id].items())
+
+
+Key = tuple[HostId, AppVersionId]
+
+
+class StatisticsChanges:
+    """Events and dispatches by (host, app version). One per transaction."""
+
+    def __init__(self) -> None:
+        self._events: list[HavEvent] = []
+        self._sent: dict[Key, tuple[int, int]] = {}
+
+    def add(self, event: HavEvent | None) -> None:
+        if event is not None:
+            self._events.append(event)
+
+    def note_dispatch(self, host_id: HostId, app_version_id: AppVersionId, sent_at: Instant) -> None:
+        """Count an instance in sent_today; of two days, the later one counts."""
+        key, day = (host_id, app_version_id), floor(sent_at / DAY_S)
+        last_day, count = self._sent.get(key, (day, 0))
+        if day >= last_day:
+            self._sent[key] = (day, count + 1 if day == last_day else 1)
+
+    async def write(self, connection: Connection, settings: SchedulerSettings) -> None:
+        """Add everything gathered to the rows; rows seen for the first time are made."""
+        if self._events:
+            columns = self._columns(settings.daily_quota)
+            await _change(connection, "change_statistics", columns, (settings.daily_quota_start,))
+            await quotas.earn(connection, earned(self._events), settings.shared_quota_start)
+        elif self._sent:
+            lines = [(*key, *self._sent[key]) for key in sorted(self._sent)]
+            await _change(connection, "count_sent", [list(column) for column in zip(*lines, strict=True)], ())
+
+    def _columns(self, quota_most: int) -> list[list[object]]:
+        """The array arguments of sql/percentiles.sql (change_statistics), keys in order."""
+        deltas = {
+            (delta.host_id, delta.app_version_id): delta for delta in combine(self._events, quota_most=quota_most)
+        }
+        keys = sorted({*deltas, *self._sent})
+        lines = [self._line(key, deltas.get(key)) for key in keys]
+        return [list(column) for column in zip(*lines, strict=True)]
+
+    def _line(self, key: Key, delta: HavDelta | None) -> tuple[object, ...]:
+        judged, change = delta is not None, delta or HavDelta(*key, at=Instant(0.0))
+        sums = (value for s in (change.speed, change.tight, change.relaxed) for value in (s.n, s.total, s.total_sq))
+        return (
+            *key,
+            change.at,
+            judged,
+            change.valid_reset,
+            change.valid_added,
+            change.quota_factor,
+            change.quota_added,
+            *sums,
+            change.log_n,
+            change.log_sum,
+            change.log_sum_sq,
+            change.n_valid,
+            change.n_error,
+            change.n_timeout,
+            change.tight_missed_n,
+            *self._sent.get(key, (0, 0)),
+            change.quota_least,
+            change.quota_most,
+        )
+
+
+async def _change(
+    connection: Connection, query: str, columns: Sequence[list[object]], others: tuple[object, ...]
+) -> None:
+    """Run a statement whose first two arguments are keys, once more for keys that had no row yet."""
+    found = await connection.fetch(load(query), *columns, *others)
+    if len(found) == len(columns[0]):
+        return
+    there = {(row["host_id"], row["app_version_id"]) for row in found}
+    new = [position for position, key in enumerate(zip(columns[0], columns[1], strict=True)) if key not in there]
+    columns = [[column[position] for position in new] for column in columns]
+    await connection.execute(load("add_statistics_rows"), columns[0], columns[1])
+    await connection.execute(load(query), *columns, *others)
+
+
+def distinct_steps(steps: Sequence[InstanceStep]) -> dict[InstanceId, InstanceStep]:
+    """The first step of each instance."""
+    first: dict[InstanceId, InstanceStep] = {}
+    for step in steps:
+        first.setdefault(step.instance_id, step)
+    return first
+
+
+def step_columns(steps: Mapping[InstanceId, InstanceStep]) -> tuple[list[object], ...]:
+    """The array arguments of sql/settling.sql (step_instances) and sql/sweeping.sql (time_out_instances)."""
+    return (
+        list(steps),
+        [step.from_state for step in steps.values()],
+        [step.to_state for step in steps.values()],
+        [step.turnaround_sample for step in steps.values()],
+    )
+
+
+def count_steps(
+    made: Sequence[asyncpg.Record],
+    steps: Mapping[InstanceId, InstanceStep],
+    counts: CountChanges,
+    statistics: StatisticsChanges,
+) -> None:
+    """Count the steps that were really made, and enter their events."""
+    rows = {row["instance_id"]: row for row in made}
+    for instance_id, step in steps.items():  # events count in the order of the steps
+        row = rows.get(instance_id)
+        if row is None:
+            continue
+        instants = row["sent_at"], row["due_at"], row["reported_at"]
+        change = change_counts(Counted(step.from_state, *instants), Counted(step.to_state, *instants))
+        counts.add(row["batch_id"], change)
+        statistics.add(step.hav_event)

@@ -1,17 +1,19 @@
-"""What does the completion estimator read of a batch? Eleven queries at most, however large the batch or the project.
+"""Reads what the completion estimator needs of a batch: at most eleven queries, however large batch and project are.
 
 Rows of the batch and of its hosts are found by key; of everything else a sample of pages is read, the same pages for
-the same batch, so that a forecast does not change because it is asked for twice. The sample of hosts at large is the
-app's: its batches share one for a minute.
+the same batch, so that asking twice changes no forecast. The sample of hosts at large is the app's: its batches share
+one for a minute, as they share the work that stands before each batch in the order.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import asyncpg
 import numpy as np
@@ -35,10 +37,45 @@ from domain.forecasting import (
 from domain.progress import note_progress
 from domain.units import AppId, BatchId, Instant
 from store.binary_copy import Fields, Table, TableReader, native_dtype
-from store.forecast_places import Ahead, Places, places
 from store.percentiles import bulk_connection
 from store.pool import CLOSE_S, LOST, Database, connect_patiently, lost_means_unavailable
 from store.queries import load
+
+PLACES_S = 60.0  # they are used for so long
+Ahead: TypeAlias = tuple[int, int]  # unsent instances before a batch's own: of its app, of others
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """As of `taken_at`."""
+
+    taken_at: Instant
+    ahead: Mapping[BatchId, Ahead]
+
+    def serves(self, batch_id: BatchId, now: Instant) -> bool:
+        """Whether they are of now, or old and the batch was among them."""
+        age_s = now - self.taken_at
+        return age_s == 0.0 or (0.0 < age_s < PLACES_S and batch_id in self.ahead)
+
+    def of(self, batch_id: BatchId) -> Ahead:
+        """Nothing, for a batch that has nothing to send."""
+        return self.ahead.get(batch_id, (0, 0))
+
+
+def places(rows: Iterable[tuple[BatchId, AppId, int, int]], taken_at: Instant) -> Places:
+    """From (batch, app, unsent instances, send_rank) in the order of the queue.
+
+    >>> places([(7, 1, 10, 2), (5, 2, 4, 2), (6, 1, 3, 0)], Instant(0.0)).ahead
+    {6: (0, 0), 7: (3, 0), 5: (0, 13)}
+    """
+    ahead: dict[BatchId, Ahead] = {}
+    total, of_app = 0, Counter[AppId]()
+    for batch_id, app_id, unsent, _ in sorted(rows, key=lambda row: row[3]):
+        ahead[batch_id] = (of_app[app_id], total - of_app[app_id])
+        total += unsent
+        of_app[app_id] += unsent
+    return Places(taken_at, ahead)
+
 
 MOST_S = 60.0  # of one query
 HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read of each table, about

@@ -25,7 +25,7 @@ from domain.forecasts import (
 from domain.settings import EstimatorSettings
 from domain.units import AppId, BatchId, Instant
 from store import forecast_rows, rows
-from store.claims import BatchClaims
+from store.locks import BatchClaims
 from store.pool import Connection, Database
 from store.queries import load
 

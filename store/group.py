@@ -1,18 +1,80 @@
-"""How do concurrent calls share one round trip and one transaction? What waits while groups run is the next group."""
+"""Groups concurrent calls: they share one round trip and one transaction; calls that come meanwhile are the next group.
+
+A second group begins on another connection beside one that is under way when enough calls wait.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from domain.errors import UnavailableError
-from store.failures import Failure, failure_of
-from store.lanes import Lane, Pace
-from store.pool import CLOSE_S, LOST, TRIES, connect
-from store.sessions import Session
+from store.pool import CLOSE_S, LOST, TRIES, DatabaseSession, Failure, connect, failure_of
+
+
+@dataclass(slots=True, eq=False)  # each is itself
+class Lane:
+    """A connection that one group at a time runs on; None until it is needed, and after it was lost."""
+
+    session: DatabaseSession | None = None
+    back_at: int = 0  # groups served by all lanes: until then it sits out
+    is_new: bool = False  # no statement has been made on its connection yet
+
+    def serves(self) -> bool:
+        """Whether it has a connection, as far as is known."""
+        return self.session is not None and not self.session.is_closed()
+
+    def drop(self) -> None:
+        """Let go of a connection that no longer serves."""
+        if self.session is not None:
+            self.session.terminate()
+            self.session = None
+
+
+class Pace:
+    """Who comes while a group is under way waits for the next one, unless the last to begin takes `beside_s` already.
+
+    Groups are cheaper the more share them, and who waits for one is served as soon as by a second group that takes the
+    processor from the first. One that has to wait itself, for a lock or a slow disk, does not hold the others up.
+    """
+
+    def __init__(self, beside_s: float) -> None:
+        self._beside_s = beside_s
+        self._begun_at: list[float] = []  # of the groups under way, on the loop's clock
+        self._will_look = False
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """While a group is."""
+        begun_at = asyncio.get_running_loop().time()
+        self._begun_at.append(begun_at)
+        try:
+            yield
+        finally:
+            self._begun_at.remove(begun_at)
+
+    def has_time(self, look_again: Callable[[], None]) -> bool:
+        """Whether the next group had better wait; `look_again` is called when the last one to begin takes long."""
+        if not self._begun_at:
+            return False
+        loop = asyncio.get_running_loop()
+        until = self._begun_at[-1] + self._beside_s
+        if loop.time() >= until:
+            return False
+        if not self._will_look:
+            self._will_look = True
+            loop.call_at(until, self._look, look_again)
+        return True
+
+    def _look(self, look_again: Callable[[], None]) -> None:
+        self._will_look = False  # loops may call a little too early: then it is set once more
+        look_again()
+
 
 Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
@@ -30,7 +92,7 @@ MOST_GROUPS_WAITING = 20  # at a few ms each; who comes later would have hung up
 class Grouped(Generic[Ask, Answer]):
     """Runs `work` on groups of asks, on connections of its own; each asker gets its own answer.
 
-    An idle group starts as soon as nobody else is coming; who comes later is in the next one (store/lanes.py says when
+    An idle group starts as soon as nobody else is coming; who comes later is in the next one (store/group.py says when
     that begins). When a group fails it is rolled back and done again in halves, and those in halves, so that only the
     culprit gets the exception; a group that met another transaction is done again as a whole first. A lost connection
     is UnavailableError for those who shared the statement it was lost in. A lane that cannot connect, or whose
@@ -41,14 +103,14 @@ class Grouped(Generic[Ask, Answer]):
     def __init__(
         self,
         dsn: str,
-        work: Callable[[Session, Sequence[Ask]], Awaitable[Sequence[Answer]]],
+        work: Callable[[DatabaseSession, Sequence[Ask]], Awaitable[Sequence[Answer]]],
         *,
         in_transaction: bool,
         most: int = MOST,
         lanes: int = LANES,
         sits_out: int = SITS_OUT,
         beside_s: float = BESIDE_S,
-        connect: Callable[[str], Awaitable[Session]] = connect,
+        connect: Callable[[str], Awaitable[DatabaseSession]] = connect,
     ) -> None:
         self.dsn = dsn
         self._work = work
@@ -239,7 +301,7 @@ class Grouped(Generic[Ask, Answer]):
             return [part[middle:], part[:middle]]
         return []
 
-    async def _attempt(self, session: Session, asks: Sequence[Ask], tries: int) -> Sequence[Answer]:
+    async def _attempt(self, session: DatabaseSession, asks: Sequence[Ask], tries: int) -> Sequence[Answer]:
         """The answers to a group, or its exception. What met another transaction is tried again as it is."""
         if not self._in_transaction:
             return await self._answers(session, asks)
@@ -251,11 +313,11 @@ class Grouped(Generic[Ask, Answer]):
                     raise
         return await self._transact(session, asks)
 
-    async def _transact(self, session: Session, asks: Sequence[Ask]) -> Sequence[Answer]:
+    async def _transact(self, session: DatabaseSession, asks: Sequence[Ask]) -> Sequence[Answer]:
         async with session.transaction():
             return await self._answers(session, asks)
 
-    async def _answers(self, session: Session, asks: Sequence[Ask]) -> Sequence[Answer]:
+    async def _answers(self, session: DatabaseSession, asks: Sequence[Ask]) -> Sequence[Answer]:
         """What the work gives. Raises ValueError, so that nothing is committed, when that is not one answer each."""
         answers = await self._work(session, asks)
         if len(answers) != len(asks):

@@ -1,18 +1,34 @@
-"""Accounts, submitters and volunteers in PostgreSQL."""
+"""Accounts, submitters and volunteers in PostgreSQL; sign-in, sessions, rights, and the audit trail."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import asyncpg
 
+from domain.access import (
+    FORGOTTEN_AFTER_S,
+    KNOWN_FOR_S,
+    Act,
+    Attempts,
+    Guess,
+    PersonRecord,
+    Right,
+    Role,
+    Session,
+    SignedIn,
+    Stretched,
+    Token,
+)
 from domain.batches import Account, Submitter
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.ordered_work import Permission
-from domain.units import AccountId, Instant, SubmitterId, VolunteerId
+from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, later
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from store import rows
-from store.pool import Database
+from store.pool import Connection, Database
+from store.queries import load
+from store.rows import Row
 
 
 class PostgresPeople:
@@ -137,3 +153,239 @@ def _present(row: asyncpg.Record | None, kind: str, key: object) -> asyncpg.Reco
     if row is None:
         raise NotFoundError(kind, key)
     return row
+
+
+FORGET_AT_ONCE = 1000  # of what ran out
+LAST_ID = 2**62
+
+
+class PostgresAccess:
+    """Satisfies administration's AccessStore."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # ------------------------------------------------------------------ people
+
+    async def add_person(
+        self,
+        name: str,
+        *,
+        role: Role,
+        submitter_id: SubmitterId | None,
+        password: Stretched,
+        one_time_until: Instant | None,
+        now: Instant,
+    ) -> PersonRecord:
+        row = await self._database.fetch_one(
+            "insert_person", name, role, submitter_id, *_columns(password), one_time_until, now
+        )
+        if row is None:
+            raise AlreadyExistsError("person", name)
+        return person(row)
+
+    async def person(self, name: str) -> PersonRecord:
+        row = await self._database.fetch_one("person_by_name", name)
+        if row is None:
+            raise NotFoundError("person", name)
+        return person(row)
+
+    async def people(self, *, limit: int, after: PersonId | None = None) -> Sequence[PersonRecord]:
+        return [person(row) for row in await self._database.fetch("list_people", limit, after or 0)]
+
+    async def set_person(
+        self, person_id: PersonId, *, role: Role, submitter_id: SubmitterId | None, active: bool
+    ) -> PersonRecord:
+        row = await self._database.fetch_one("update_person", person_id, role, submitter_id, active)
+        if row is None:
+            raise NotFoundError("person", person_id)
+        return person(row)
+
+    async def set_password(self, person_id: PersonId, password: Stretched, *, one_time_until: Instant | None) -> None:
+        row = await self._database.fetch_one("update_password", person_id, *_columns(password), one_time_until)
+        if row is None:
+            raise NotFoundError("person", person_id)
+
+    # ------------------------------------------------------------------ sessions
+
+    async def add_session(self, session: Session) -> None:
+        await self._database.fetch("drop_ended_sessions", session.created_at, FORGET_AT_ONCE)
+        await self._database.fetch(
+            "insert_web_session",
+            session.session_hash,
+            session.person_id,
+            session.volunteer_id,
+            session.created_at,
+            session.seen_at,
+            session.expires_at,
+            session.address,
+            session.agent,
+        )
+
+    async def session_of_person(self, session_hash: bytes, *, now: Instant) -> SignedIn | None:
+        row = await self._database.fetch_one("session_of_person", session_hash, now)
+        return None if row is None else SignedIn(_session(row), person=person(row))
+
+    async def session_of_volunteer(self, session_hash: bytes, *, now: Instant) -> SignedIn | None:
+        row = await self._database.fetch_one("session_of_volunteer", session_hash, now)
+        return None if row is None else SignedIn(_session(row), volunteer=rows.volunteer_record(row))
+
+    async def sessions(self, person_id: PersonId, *, now: Instant, limit: int) -> Sequence[Session]:
+        return [_session(row) for row in await self._database.fetch("list_web_sessions", person_id, now, limit)]
+
+    async def renew_session(self, session: Session) -> None:
+        await self._database.fetch("renew_web_session", session.session_hash, session.seen_at, session.expires_at)
+
+    async def end_session(self, session_hash: bytes) -> None:
+        await self._database.fetch("end_web_session", session_hash)
+
+    async def end_sessions_of_person(self, person_id: PersonId, *, but: bytes = b"") -> int:
+        return len(await self._database.fetch("end_sessions_of_person", person_id, but))
+
+    async def end_sessions_of_volunteer(self, volunteer_id: VolunteerId, *, but: bytes = b"") -> int:
+        return len(await self._database.fetch("end_sessions_of_volunteer", volunteer_id, but))
+
+    # ------------------------------------------------------------------ tokens
+
+    async def add_token(
+        self,
+        token_hash: bytes,
+        *,
+        name: str,
+        person_id: PersonId,
+        rights: frozenset[Right],
+        expires_at: Instant | None,
+        now: Instant,
+    ) -> Token:
+        row = await self._database.fetch_one(
+            "insert_api_token", token_hash, name, person_id, sorted(rights), now, expires_at
+        )
+        assert row is not None
+        return _token(row)
+
+    async def token(self, token_hash: bytes) -> tuple[Token, PersonRecord] | None:
+        row = await self._database.fetch_one("token_by_hash", token_hash)
+        if row is None:
+            return None
+        return _token(row), person(row)
+
+    async def tokens(
+        self, *, person_id: PersonId | None = None, limit: int, after: TokenId | None = None
+    ) -> Sequence[Token]:
+        return [_token(row) for row in await self._database.fetch("list_api_tokens", person_id, limit, after or 0)]
+
+    async def note_token_use(self, token_id: TokenId, *, now: Instant) -> None:
+        await self._database.fetch("note_token_use", token_id, now)
+
+    async def revoke_token(self, token_id: TokenId, *, now: Instant) -> Token:
+        row = await self._database.fetch_one("revoke_api_token", token_id, now)
+        if row is None:
+            raise NotFoundError("token", token_id)
+        return _token(row)
+
+    # ------------------------------------------------------------------ attempts
+
+    async def begin_attempt(self, guess: Guess, *, now: Instant) -> Seconds:
+        await self._database.fetch("drop_old_attempts", later(now, -FORGOTTEN_AFTER_S), FORGET_AT_ONCE)
+        await self._database.fetch("drop_known_networks", later(now, -KNOWN_FOR_S), FORGET_AT_ONCE)
+        known = await self._database.fetch_one("known_network", guess.who, guess.network) is not None
+        limits = guess.limits(known=known)
+
+        async def look(connection: Connection) -> Seconds:
+            found = await _locked_attempts(connection, limits, now)
+            wait_s = max(one.wait_s(now, limits[key]) for key, one in found.items())
+            if not wait_s:
+                await _write_attempts(connection, {key: one.more(now) for key, one in found.items()})
+            return wait_s
+
+        return await self._database.in_transaction(look)
+
+    async def end_attempt(self, guess: Guess, *, now: Instant) -> None:
+        async def take_back(connection: Connection) -> None:
+            found = await _locked_attempts(connection, guess.limits(known=False), now)
+            fewer = {key: Attempts(0, now) if key == guess.own else one.less() for key, one in found.items()}
+            await _write_attempts(connection, fewer)
+            await connection.execute(load("note_known_network"), guess.who, guess.network, now)
+
+        await self._database.in_transaction(take_back)
+
+    # ------------------------------------------------------------------ audit
+
+    async def note_act(self, act: Act) -> None:
+        await self._database.fetch(
+            "insert_act", act.acted_at, act.who, act.what, act.target, rows.encoded(act.detail), act.address
+        )
+
+    async def acts(self, *, limit: int, before: int | None = None) -> Sequence[Act]:
+        found = await self._database.fetch("list_acts", limit, before or LAST_ID)
+        return [
+            Act(
+                row["acted_at"],
+                row["who"],
+                row["what"],
+                row["target"],
+                rows.decoded_object(row["detail"]),
+                row["address"],
+                row["act_id"],
+            )
+            for row in found
+        ]
+
+
+def person(row: Row) -> PersonRecord:
+    return PersonRecord(
+        row["person_id"],
+        row["name"],
+        Role(row["role"]),
+        Stretched(row["password_hash"], row["password_salt"], row["scrypt_n"], row["scrypt_r"], row["scrypt_p"]),
+        row["created_at"],
+        row["submitter_id"],
+        row["one_time_until"],
+        row["active"],
+    )
+
+
+def _columns(password: Stretched) -> tuple[object, ...]:
+    return password.hash, password.salt, password.n, password.r, password.p
+
+
+def _session(row: Row) -> Session:
+    return Session(
+        row["session_hash"],
+        row["session_created_at"],
+        row["seen_at"],
+        row["expires_at"],
+        row["address"],
+        row["agent"],
+        row["person_id"],
+        row["volunteer_id"],
+    )
+
+
+def _token(row: Row) -> Token:
+    return Token(
+        row["token_id"],
+        row["token_hash"],
+        row["token_name"],
+        row["person_id"],
+        frozenset(Right(one) for one in row["rights"]),
+        row["token_created_at"],
+        row["expires_at"],
+        row["last_used_at"],
+        row["revoked_at"],
+    )
+
+
+async def _locked_attempts(connection: Connection, keys: Iterable[str], now: Instant) -> dict[str, Attempts]:
+    """What is counted under each key, locked in their order, so that transactions do not wait for each other."""
+    found: dict[str, Attempts] = {}
+    for key in sorted(keys):
+        row = await connection.fetchrow(load("lock_attempt"), key, now)
+        assert row is not None
+        found[key] = Attempts(row["failures"], row["at"])
+    return found
+
+
+async def _write_attempts(connection: Connection, found: Mapping[str, Attempts]) -> None:
+    for key, one in found.items():
+        await connection.execute(load("write_attempt"), key, one.failures, one.at)

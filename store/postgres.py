@@ -1,46 +1,98 @@
-"""The whole store on PostgreSQL: one object with one attribute per port."""
+"""The whole store on PostgreSQL: one object with one attribute per port, and its own figures."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 from domain.clock import Clock, SystemClock
 from domain.settings import SchedulerSettings, Settings
-from store.access import PostgresAccess
+from domain.units import Instant, Seconds
 from store.applications import PostgresApplications
-from store.arrivals import PostgresArrivals
-from store.belongings import PostgresBelongings
-from store.checking import PostgresChecking
-from store.duties import DatabaseClock, DutyLocks
-from store.figures import PostgresFigures
+from store.checking import PostgresChecking, PostgresRestoring
 from store.forecasting import PostgresForecasting
 from store.forecasts import PostgresForecasts
-from store.hav_tables import PostgresHavTables
-from store.history import PostgresHistory
-from store.host_lists import PostgresHostLists
+from store.group import Grouped
 from store.insight import PostgresInsight
 from store.ledger import PostgresLedger
-from store.listings import PostgresListings
+from store.locks import DatabaseClock, DutyLocks, PostgresShards
 from store.migrate import check_version
-from store.notes import PostgresNotes
-from store.ordering import PostgresOrdering
-from store.ordering_rules import PostgresOrderingRules
-from store.people import PostgresPeople, PostgresVolunteers
-from store.percentiles import PostgresGenerations
+from store.ordering import PostgresOrdering, PostgresOrderingRules
+from store.outputs import PostgresTrickles, PostgresUploads
+from store.people import PostgresAccess, PostgresPeople, PostgresVolunteers
+from store.percentiles import PostgresGenerations, PostgresHavTables
 from store.pool import CLOSE_S, LOST, Database, connect, lost_means_unavailable
 from store.process_reports import PostgresProcessReports, PostgresSimulations
+from store.quotas import PostgresArrivals
 from store.reserving import PostgresReserving
-from store.restoring import PostgresRestoring
-from store.settings import PostgresSettings
-from store.settling import PostgresUnsettledJobs
-from store.shards import PostgresShards
+from store.settings import PostgresNotes, PostgresSettings
+from store.settling import PostgresTails, PostgresUnsettledJobs
 from store.submissions import PostgresSubmissions
-from store.sweeping import PostgresOutages, PostgresOverdueWork
-from store.tails import PostgresTails
-from store.trickles import PostgresTrickles
-from store.uploads import PostgresUploads
-from store.views import PostgresViews
+from store.sweeping import PostgresHistory, PostgresOutages, PostgresOverdueWork
+from store.views import PostgresBelongings, PostgresHostLists, PostgresListings, PostgresViews
 from store.waiting import PostgresWaitingWork
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFigures:
+    """Connections of the pool, and what went through it so far: statements, and transactions as one each."""
+
+    idle: int
+    connections: int
+    most: int
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """Groups served so far by their size, asks that wait for the next one, and connections that serve them."""
+
+    sizes: Mapping[int, int]
+    waiting: int
+    connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFigures:
+    """The database as a whole. `sessions` by state, as PostgreSQL names states; `oldest_s` of open transactions."""
+
+    size_bytes: int
+    oldest_s: Seconds
+    sessions: Mapping[str, int]
+
+
+class PostgresFigures:
+    """What this process's store and its database come to. Nothing but `database` asks the database."""
+
+    def __init__(self, database: Database, ledger: PostgresLedger) -> None:
+        self._database = database
+        self._ledger = ledger
+
+    def pool(self) -> PoolFigures:
+        return PoolFigures(*self._database.connections(), self._database.calls)
+
+    def groups(self) -> Mapping[str, GroupFigures]:
+        """Of those that read and those that write."""
+        return {"read": _of(self._ledger.reads), "write": _of(self._ledger.writes)}
+
+    async def database(self, now: Instant) -> DatabaseFigures:
+        """Raises UnavailableError."""
+        row = await self._database.fetch_one("database_figures", now)
+        assert row is not None
+        sessions = dict(zip(row["states"], row["sessions"], strict=True))
+        return DatabaseFigures(row["size_bytes"], Seconds(row["oldest_s"] or 0.0), sessions)
+
+    async def web_sessions(self, now: Instant) -> Mapping[str, int]:
+        """Who is signed in: people of the project, and volunteers. Raises UnavailableError."""
+        row = await self._database.fetch_one("count_web_sessions", now)
+        assert row is not None
+        return dict(row)
+
+
+def _of(grouped: Grouped[Any, Any]) -> GroupFigures:  # Any: whatever is asked and answered
+    return GroupFigures(grouped.sizes, grouped.waiting(), grouped.connected())
 
 
 class PostgresStore:

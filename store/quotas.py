@@ -1,4 +1,4 @@
-"""The quotas that computers of an account and at an address share, in PostgreSQL.
+"""The quotas that computers of an account and at an address share, and how many new hosts they brought today.
 
 Rows of hosts are locked before those of quotas, and quotas in the order of their names, here and where results come in.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest, SharedQuota, account_name, grants, moved, names_of
 from domain.units import HostId
-from store.pool import Connection
+from store.pool import Connection, Database
 from store.queries import load
 
 
@@ -58,3 +58,33 @@ async def earn(connection: Connection, added: Mapping[HostId, int], start: int) 
     after = moved({row["name"]: row["earned"] for row in locked}, changes, start)
     if after:
         await connection.execute(load("earn_quotas"), list(after), list(after.values()))
+
+
+class PostgresArrivals:
+    """Satisfies runtime.rate_limits's Arrivals."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def arrive(self, day: int, most: Mapping[str, int]) -> str | None:
+        """Count a new host of everybody in `most`, or of nobody: then who has brought as many as it may."""
+
+        async def count(connection: Connection) -> None:
+            await connection.execute(load("forget_arrivals"), day)
+            for who in sorted(most):
+                if await connection.fetchval(load("count_arrival"), day, who, most[who]) is None:
+                    raise _FullError(who)
+
+        try:
+            await self._database.in_transaction(count)
+        except _FullError as full:
+            return full.who
+        return None
+
+
+class _FullError(Exception):
+    """Takes back what was counted."""
+
+    def __init__(self, who: str) -> None:
+        super().__init__(who)
+        self.who = who

@@ -1,14 +1,23 @@
-"""Changed settings and who changed them, in PostgreSQL."""
+"""Changed settings and who changed them; and the state of periodic tasks that requests go by: gates, acceleration."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from domain.units import Instant
+import msgspec
+
+from domain.acceleration import Acceleration
+from domain.apps import ProcessorType
+from domain.deadline_rules import traits_of
+from domain.ranking import CutPoints, RelaxedGate
+from domain.settings import Settings
+from domain.units import AppId, Instant
 from domain.views import SettingChange
 from store import rows
 from store.pool import Connection, Database
 from store.queries import load
+from store.rows import encoded
 
 LAST_ID = 2**62
 
@@ -42,3 +51,56 @@ class PostgresSettings:
     async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
         found = await self._database.fetch("list_setting_changes", limit, before or LAST_ID)
         return [rows.setting_change(row) for row in found]
+
+
+RELAXED_GATES = "relaxed gates"  # names of duties
+ACCELERATION = "acceleration"
+
+
+class PostgresNotes:
+    """Satisfies administration's GateNotes and jobs' AccelerationNotes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def note_relaxed_gates(self, gates: Sequence[RelaxedGate], *, now: Instant) -> None:
+        await self._note(RELAXED_GATES, tuple(gates), now)
+
+    async def note_acceleration(self, acceleration: Acceleration) -> None:
+        await self._note(ACCELERATION, acceleration, acceleration.computed_at)
+
+    async def _note(self, name: str, report: object, now: Instant) -> None:
+        async def write(connection: Connection) -> None:
+            await connection.execute(load("note_report"), name, now, encoded(report))
+
+        await self._database.in_transaction(write)
+
+
+async def read_relaxed(connection: Connection) -> tuple[RelaxedGate, ...]:
+    """The gates that are lower for now."""
+    text = await connection.fetchval(load("report_of_duty"), RELAXED_GATES)
+    return () if text is None else msgspec.json.decode(text, type=tuple[RelaxedGate, ...])
+
+
+async def read_acceleration(connection: Connection) -> Acceleration | None:
+    """What was found to be accelerated last; None before the first time."""
+    text = await connection.fetchval(load("report_of_duty"), ACCELERATION)
+    return None if text is None else msgspec.json.decode(text, type=Acceleration)
+
+
+def with_relaxed(
+    cuts: Iterable[CutPoints], relaxed: Iterable[RelaxedGate]
+) -> dict[tuple[AppId, ProcessorType], CutPoints]:
+    """Cut points by (app, processor type), each with the gates that are lower for now. Pure."""
+    found = {(cut.app_id, cut.processor_type): cut for cut in cuts}
+    gates: dict[tuple[AppId, ProcessorType], list[RelaxedGate]] = {}
+    for gate in relaxed:
+        gates.setdefault((gate.app_id, gate.processor_type), []).append(gate)
+    return found | {
+        of_type: replace(found[of_type], relaxed=tuple(some)) for of_type, some in gates.items() if of_type in found
+    }
+
+
+def is_accelerated(settings: Settings) -> bool:
+    """Whether requests go by what is accelerated. Pure."""
+    return traits_of(settings.deadline).accelerates

@@ -1,20 +1,157 @@
-"""Read-only looks at batches, jobs and hosts in PostgreSQL."""
+"""Read-only views in PostgreSQL: batches, jobs, hosts and lists, page by page by key; and a volunteer's own things."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import asyncpg
+import msgspec
 
-from domain.batches import Batch
+from domain.batches import Batch, QoS
 from domain.dispatch import Upload
 from domain.errors import NotFoundError
+from domain.host_lists import (
+    LOOKED_AT,
+    RESULTS_LOOKED_AT,
+    HostChoice,
+    HostInstance,
+    HostInstances,
+    HostKind,
+    HostList,
+    HostPlace,
+    ListedHost,
+    RecentFailures,
+    SlowWith,
+)
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import JobClass
-from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, JobId, SubmitterId
-from domain.views import JobRow, Whose
-from store import rows, work_rows
+from domain.jobs import InstanceState, JobClass
+from domain.refusals import Whys
+from domain.units import (
+    AccountId,
+    AppId,
+    BatchId,
+    HostId,
+    InstanceId,
+    Instant,
+    JobId,
+    Seconds,
+    SubmitterId,
+    VolunteerId,
+)
+from domain.views import (
+    ActiveTotal,
+    BatchChoice,
+    BatchPlace,
+    BatchSort,
+    InstancePlace,
+    JobRow,
+    ListedBatch,
+    ListedInProgress,
+    ListedInstance,
+    Whose,
+)
+from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
+from store import rows
 from store.pool import Database
+
+LAST_ID = 2**63 - 1
+LAST_HOST_ID = 2**31 - 1
+LEAST_TIER = -(2**31)
+MOST_RETRIES = 2**15
+
+
+class PostgresListings:
+    """Satisfies the console's Listings."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def batches(
+        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+    ) -> Sequence[ListedBatch]:
+        chosen = (choice.qos, choice.app_id, choice.submitter_id, choice.text.lower())
+        match sort:
+            case BatchSort.NEWEST:
+                before = LAST_ID if after is None else after.batch_id
+                found = await self._database.fetch("batches_newest", before, limit, choice.state, *chosen)
+            case BatchSort.QUEUE:
+                place = (LEAST_TIER, 0.0, 0) if after is None else (after.order_tier, after.order_key, after.batch_id)
+                found = await self._database.fetch("batches_in_queue", *place, limit, *chosen)
+            case BatchSort.DEADLINE:
+                at = (float("-inf"), 0) if after is None else (after.deadline_at, after.batch_id)
+                found = await self._database.fetch("batches_by_deadline", *at, limit, *chosen)
+        return [_listed(row) for row in found]
+
+    async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
+        return {row["batch_id"]: row["name"] for row in await self._database.fetch("batch_names", list(batch_ids))}
+
+    async def totals(self) -> Sequence[ActiveTotal]:
+        return [
+            ActiveTotal(
+                row["app_name"],
+                QoS(row["qos"]),
+                row["batches"],
+                row["held"],
+                row["jobs_total"],
+                row["jobs_validated"],
+                row["jobs_failed"],
+                row["unsent"],
+                row["in_progress"],
+                row["sent"],
+                row["deadlines_missed"],
+            )
+            for row in await self._database.fetch("active_totals")
+        ]
+
+    async def instances(
+        self, batch_id: BatchId, states: Collection[InstanceState], *, after: InstancePlace | None, limit: int
+    ) -> Sequence[ListedInstance]:
+        """Those of the history are looked for last: one that is moved meanwhile is found twice, not never."""
+        place = InstancePlace(MOST_RETRIES, InstanceId(0)) if after is None else after
+        asked = (batch_id, sorted(states), -place.retries, place.instance_id, limit)
+        found = await self._database.fetch("instances_of_batch", *asked)
+        moved = await self._database.fetch("finished_instances_of_batch", *asked)
+        by_id = {row["instance_id"]: _instance(row) for row in (*moved, *found)}
+        return sorted(by_id.values(), key=lambda one: (-one.retries, one.instance_id))[:limit]
+
+    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
+        return [held_instance(row) for row in await self._database.fetch("held_instances", host_id, limit)]
+
+
+def held_instance(row: asyncpg.Record) -> ListedInProgress:
+    return ListedInProgress(
+        row["instance_id"],
+        row["job_id"],
+        row["batch_id"],
+        row["app_name"],
+        row["host_id"],
+        row["sent_at"],
+        row["due_at"],
+        row["est_runtime_s"],
+        row["tight"],
+    )
+
+
+def _instance(row: asyncpg.Record) -> ListedInstance:
+    return ListedInstance(
+        row["instance_id"],
+        row["job_id"],
+        InstanceState(row["state"]),
+        row["retries"],
+        row["urgent"],
+        row["tight"],
+        row["created_at"],
+        row["host_id"],
+        row["sent_at"],
+        row["due_at"],
+        row["reported_at"],
+        row["reason"] or "",
+    )
+
+
+def _listed(row: asyncpg.Record) -> ListedBatch:
+    return ListedBatch(rows.batch(row), row["app_name"], row["submitter_name"], row["account_name"])
 
 
 class PostgresViews:
@@ -33,13 +170,13 @@ class PostgresViews:
         return [rows.batch(row) for row in await self._database.fetch("batches_with", list(ids))]
 
     async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]:
-        return [work_rows.job_class(row) for row in await self._database.fetch("classes_of_batch", batch_id)]
+        return [rows.job_class(row) for row in await self._database.fetch("classes_of_batch", batch_id)]
 
     async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]:
         """Those of the history are looked for last: one that is moved meanwhile is found twice, not never."""
         found = await self._database.fetch("list_jobs", batch_id, limit, after or 0)
         moved = await self._database.fetch("list_finished_jobs", batch_id, limit, after or 0)
-        by_id = {row["job_id"]: work_rows.job_row(row) for row in (*moved, *found)}
+        by_id = {row["job_id"]: rows.job_row(row) for row in (*moved, *found)}
         return [by_id[job_id] for job_id in sorted(by_id)[:limit]]
 
     async def job(self, job_id: JobId) -> JobRow:
@@ -49,7 +186,7 @@ class PostgresViews:
         if row is None or not instances:
             row = await self._one("finished_job_by_id", "job", job_id)
             instances = await self._database.fetch("finished_instances_of_job", job_id, row["batch_id"])
-        return work_rows.job_row(row, tuple(work_rows.instance_row(instance) for instance in instances))
+        return rows.job_row(row, tuple(rows.instance_row(instance) for instance in instances))
 
     async def uploads_of(
         self, batch_id: BatchId, instances: Sequence[InstanceId]
@@ -59,7 +196,7 @@ class PostgresViews:
         left = set(instances).difference(row["instance_id"] for row in found)
         if left:
             found += await self._database.fetch("uploads_of_finished_instances", batch_id, sorted(left))
-        return {row["instance_id"]: work_rows.uploads(row["uploads"]) for row in found}
+        return {row["instance_id"]: rows.uploads(row["uploads"]) for row in found}
 
     async def hosts(self, *, limit: int, after: HostId | None = None) -> Sequence[Host]:
         return [rows.host(row) for row in await self._database.fetch("list_hosts", limit, after or 0)]
@@ -96,3 +233,197 @@ class PostgresViews:
         if row is None:
             raise NotFoundError(kind, key)
         return row
+
+
+Entry = tuple[HostPlace, SlowWith | RecentFailures | None]  # of a list, and what it says besides the host
+
+
+class PostgresHostLists:
+    """Satisfies the console's HostLists."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def hosts(
+        self, choice: HostChoice, *, after: HostPlace | None, limit: int, looked_at: int = LOOKED_AT
+    ) -> HostList:
+        match choice.kind:
+            case HostKind.ALL:
+                return await self._page(await self._newest(choice.email, after, limit + 1), limit)
+            case HostKind.SLOW:
+                return await self._page(await self._slow(after, limit + 1), limit)
+            case HostKind.FAILING:
+                entries, since = await self._failing(choice.since, after, limit + 1, looked_at)
+                return await self._page(entries, limit, since=since)
+            case HostKind.SILENT:
+                return await self._silent(choice.since, after, limit, looked_at)
+
+    async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
+        found = await self._database.fetch("listed_hosts", list(host_ids))
+        return {
+            row["host_id"]: ListedHost(
+                rows.host(row), row["in_progress"], row["n_valid"], row["n_error"], row["n_timeout"]
+            )
+            for row in found
+        }
+
+    async def instances(
+        self,
+        host_id: HostId,
+        volunteer_id: VolunteerId,
+        *,
+        state: InstanceState | None,
+        after: ResultPlace | None,
+        limit: int,
+        looked_at: int = RESULTS_LOOKED_AT,
+    ) -> HostInstances:
+        begin = (float("inf"), LAST_ID) if after is None else (after.sent_at, after.instance_id)
+        looked = await self._database.fetch("results_looked_at", volunteer_id, *begin, looked_at - 1)
+        is_end = len(looked) < 2  # that one, and one behind it
+        end = (float("-inf"), 0) if is_end else (looked[0]["sent_at"], looked[0]["instance_id"])
+        found = await self._database.fetch("instances_of_host", host_id, volunteer_id, *begin, *end, state, limit + 1)
+        instances = [_host_instance(row) for row in found[:limit]]
+        if len(found) > limit:
+            return HostInstances(instances, ResultPlace(instances[-1].sent_at, instances[-1].instance_id))
+        return HostInstances(instances, None if is_end else ResultPlace(*end))
+
+    async def _newest(self, email: str, after: HostPlace | None, limit: int) -> list[Entry]:
+        last = LAST_HOST_ID if after is None else after.host_id
+        if email:
+            found = await self._database.fetch("hosts_of_email", email.lower(), last, limit)
+        else:
+            found = await self._database.fetch("hosts_newest", last, limit)
+        return [(HostPlace(row["host_id"]), None) for row in found]
+
+    async def _slow(self, after: HostPlace | None, limit: int) -> list[Entry]:
+        place = (-1.0, 0, 0) if after is None else (after.key, after.host_id, after.app_version_id)
+        return [
+            (
+                HostPlace(row["host_id"], row["x"], row["app_version_id"]),
+                SlowWith(row["app_version_id"], row["x"], row["relative"]),
+            )
+            for row in await self._database.fetch("slow_hosts", *place, limit)
+        ]
+
+    async def _failing(
+        self, since: Instant, after: HostPlace | None, limit: int, looked_at: int
+    ) -> tuple[list[Entry], Instant | None]:
+        place = (LAST_ID, LAST_HOST_ID) if after is None else (int(after.key), after.host_id)
+        found = await self._database.fetch("failing_hosts", since, looked_at, *place, limit)
+        entries: list[Entry] = [
+            (
+                HostPlace(row["host_id"], float(row["failures"])),
+                RecentFailures(row["errors"], row["invalid"], row["timed_out"], row["last_at"]),
+            )
+            for row in found
+        ]
+        return entries, found[0]["since"] if found and found[0]["looked_at"] == looked_at else None
+
+    async def _silent(self, since: Instant, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
+        before = LAST_HOST_ID if after is None else after.host_id
+        looked = await self._database.fetch("hosts_looked_at", before, looked_at - 1)
+        is_end = len(looked) < 2  # that one, and one behind it
+        last = HostId(0) if is_end else HostId(looked[0]["host_id"])
+        found = await self._database.fetch("silent_hosts", before, last, since, limit + 1)
+        page = await self._page([(HostPlace(row["host_id"]), None) for row in found], limit)
+        return page if page.after or is_end else HostList(page.hosts, HostPlace(last))
+
+    async def _page(self, entries: Sequence[Entry], limit: int, *, since: Instant | None = None) -> HostList:
+        """Of entries that were asked for with one more."""
+        shown = entries[:limit]
+        hosts = await self.listed([place.host_id for place, _ in shown]) if shown else {}
+        found = [told(hosts[place.host_id], said) for place, said in shown if place.host_id in hosts]
+        return HostList(found, shown[-1][0] if len(entries) > limit else None, since)
+
+
+def told(one: ListedHost, said: SlowWith | RecentFailures | None) -> ListedHost:
+    """The host with what its list says of it."""
+    slow = said if isinstance(said, SlowWith) else None
+    failures = said if isinstance(said, RecentFailures) else None
+    return ListedHost(one.host, one.in_progress, one.n_valid, one.n_error, one.n_timeout, slow, failures)
+
+
+def _host_instance(row: asyncpg.Record) -> HostInstance:
+    return HostInstance(
+        row["instance_id"],
+        row["job_id"],
+        row["batch_id"],
+        row["app_name"],
+        InstanceState(row["state"]),
+        row["sent_at"],
+        row["due_at"],
+        row["reported_at"],
+        Seconds(row["est_runtime_s"] or 0.0),
+        row["elapsed_s"],
+        row["tight"],
+        row["reason"] or "",
+    )
+
+
+LOOKED_AT = 5000  # results of all kinds, for those that are chosen from them
+
+
+class PostgresBelongings:
+    """Satisfies the volunteers' pages' Belongings."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
+        last = LAST_HOST_ID if before is None else before
+        return [_own_host(row) for row in await self._database.fetch("hosts_of_volunteer", volunteer_id, last, limit)]
+
+    async def host(self, volunteer_id: VolunteerId, host_id: HostId) -> OwnHost:
+        row = await self._database.fetch_one("host_of_volunteer", volunteer_id, host_id)
+        if row is None:
+            raise NotFoundError("computer", host_id)
+        return _own_host(row)
+
+    async def held(
+        self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
+    ) -> Sequence[ListedInProgress]:
+        found = await self._database.fetch("held_of_volunteer", volunteer_id, host_id, limit)
+        return [held_instance(row) for row in found]
+
+    async def results(
+        self,
+        volunteer_id: VolunteerId,
+        *,
+        outcome: Outcome | None,
+        host_id: HostId | None,
+        after: ResultPlace | None,
+        limit: int,
+    ) -> Sequence[OwnResult]:
+        place: tuple[Any, ...] = (float("inf"), LAST_ID) if after is None else (after.sent_at, after.instance_id)
+        states = None if outcome is None else [state for state, meant in OUTCOMES.items() if meant is outcome]
+        looked_at = limit if outcome is None and host_id is None else LOOKED_AT
+        found = await self._database.fetch(
+            "results_of_volunteer", volunteer_id, *place, looked_at, host_id, states, limit
+        )
+        return [_own_result(row) for row in found]
+
+    async def totals(self, volunteer_id: VolunteerId) -> OwnTotals:
+        row = await self._database.fetch_one("totals_of_volunteer", volunteer_id)
+        assert row is not None
+        return OwnTotals(row["hosts"], row["in_progress"], row["valid"], row["failed"], row["late"])
+
+
+def _own_host(row: asyncpg.Record) -> OwnHost:
+    kept = row["refused"]
+    refused = () if kept is None else msgspec.json.decode(kept, type=Whys)
+    return OwnHost(rows.host(row), row["in_progress"], row["refused_at"], refused)
+
+
+def _own_result(row: asyncpg.Record) -> OwnResult:
+    return OwnResult(
+        row["instance_id"],
+        row["batch_id"],
+        row["app_name"],
+        row["host_id"],
+        InstanceState(row["state"]),
+        row["sent_at"],
+        row["due_at"],
+        row["reported_at"],
+        row["elapsed_s"],
+        row["reason"] or "",
+    )

@@ -9,7 +9,7 @@ import structlog
 from domain.batches import Batch
 from domain.jobs import Candidate, FreshRange, JobClass
 from domain.units import BatchId, InstanceId, JobClassId
-from store import rows, work_rows
+from store import rows
 from store.pool import Connection, Database
 from store.queries import load
 
@@ -43,7 +43,7 @@ class PostgresWaitingWork:
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         found = await self._database.fetch("job_classes", list(ids))
-        return {row["job_class_id"]: work_rows.job_class(row) for row in found}
+        return {row["job_class_id"]: rows.job_class(row) for row in found}
 
     async def fresh(self, ranges: Sequence[FreshRange]) -> Sequence[Candidate]:
         found = await self._database.fetch(
@@ -53,15 +53,15 @@ class PostgresWaitingWork:
             [wanted.after_instance_id for wanted in ranges],
             [wanted.limit for wanted in ranges],
         )
-        return [work_rows.candidate(row) for row in found]
+        return [rows.candidate(row) for row in found]
 
     async def urgent(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
         found = await self._database.fetch("urgent_instances", list(batch_ids), per_batch)
-        return [work_rows.candidate(row) for row in found]
+        return [rows.candidate(row) for row in found]
 
     async def tail(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
         found = await self._database.fetch("tail_instances", list(batch_ids), per_batch)
-        return [work_rows.candidate(row) for row in found]
+        return [rows.candidate(row) for row in found]
 
     async def _unmark(self, drained: Sequence[BatchId]) -> None:
         """Let these batches not be found again until something is added to them."""

@@ -19,8 +19,8 @@ from runtime.metrics.reporter import Reporter
 from runtime.overdue import DutyWatch
 from runtime.pauses import ClockCheck, NodePauses
 from runtime.request_ids import PageCounters
+from store.locks import PostgresShards
 from store.postgres import PostgresStore
-from store.shards import PostgresShards
 
 
 @cache

@@ -20,7 +20,7 @@ from domain.views import ActiveTotal
 from runtime.metrics import catalogue as metric
 from runtime.metrics.forecasts import of_forecasts
 from runtime.metrics.kinds import Sample
-from store.figures import DatabaseFigures
+from store.postgres import DatabaseFigures
 
 ASK_EVERY_S = Seconds(15.0)
 KEPT_S = Seconds(60.0)  # an answer that could not be renewed is told for so long

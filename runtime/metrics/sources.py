@@ -19,8 +19,8 @@ from runtime.metrics.kinds import Sample
 from runtime.overdue import DutyWatch
 from runtime.pauses import ClockCheck, NodePauses
 from runtime.request_ids import PageCounters
-from store.figures import PostgresFigures
-from store.shards import PostgresShards
+from store.locks import PostgresShards
+from store.postgres import PostgresFigures
 
 PAGE_BYTES = resource.getpagesize()
 

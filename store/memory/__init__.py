@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from store.memory.access import MemoryAccess
 from store.memory.applications import MemoryApplications
-from store.memory.arrivals import MemoryArrivals
-from store.memory.belongings import MemoryBelongings
 from store.memory.forecasting import MemoryForecasting
 from store.memory.forecasts import MemoryForecasts
-from store.memory.history import MemoryHistory
-from store.memory.host_lists import MemoryHostLists
-from store.memory.insight import MemoryInsight
-from store.memory.ledger import MemoryLedger
-from store.memory.listings import MemoryListings
-from store.memory.notes import MemoryNotes
-from store.memory.order_book import OrderBook
-from store.memory.ordering import MemoryOrdering, MemoryOrderingRules
-from store.memory.people import MemoryPeople, MemoryVolunteers
+from store.memory.insight import MemoryHostLists, MemoryInsight
+from store.memory.ledger import MemoryLedger, MemoryTrickles
+from store.memory.ordering import MemoryOrdering, MemoryOrderingRules, OrderBook
+from store.memory.people import MemoryAccess, MemoryPeople, MemoryVolunteers
 from store.memory.percentiles import MemoryGenerations, MemoryHavTables
-from store.memory.process_reports import MemoryProcessReports, MemorySimulations
+from store.memory.quotas import MemoryArrivals
 from store.memory.registry import Registry
 from store.memory.reserving import MemoryReserving
-from store.memory.settings import MemorySettings
-from store.memory.settling import MemoryUnsettled
+from store.memory.settings import MemoryNotes, MemoryProcessReports, MemorySettings, MemorySimulations
+from store.memory.settling import MemoryTails, MemoryUnsettled
 from store.memory.submissions import MemorySubmissions
-from store.memory.sweeping import MemoryOutages, MemoryOverdue, MemoryUploads
-from store.memory.tails import MemoryTails
-from store.memory.trickles import MemoryTrickles
-from store.memory.views import MemoryViews
+from store.memory.sweeping import MemoryHistory, MemoryOutages, MemoryOverdue, MemoryUploads
+from store.memory.views import MemoryBelongings, MemoryListings, MemoryViews
 from store.memory.waiting import AllShards, MemoryWaiting
 from store.memory.work import Work
 

@@ -15,7 +15,7 @@ from domain.units import AppId, AppVersionId, Instant
 from store.memory.registry import Registry, StoredFile
 from store.memory.reserving import reserved_in
 from store.memory.work import Work
-from store.notes import is_accelerated, with_relaxed
+from store.settings import is_accelerated, with_relaxed
 
 INHERITED_SAMPLES = 5.0  # most a new version starts with, of each kind of sums (POLICY 4.3)
 INHERITED_VALID = 11  # most consecutive valid results a new version starts with

@@ -25,12 +25,10 @@ from domain.forecasting import (
 from domain.hosts import HostAppVersion
 from domain.units import AppId, AppVersionId, BatchId, HostId, Instant
 from store.binary_copy import Table, native_dtype
-from store.memory.batch_columns import BatchColumns
-from store.memory.dispatches import Dispatches
-from store.memory.host_columns import Pair
+from store.memory.columns import BatchColumns, Pair
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance
-from store.memory.work import Work
+from store.memory.work import Dispatches, Work
 
 NAN = float("nan")
 LOOKED_AT = 2 * SENT_MOST  # dispatches of an app, spread evenly over the recent ones;

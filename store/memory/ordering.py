@@ -1,8 +1,9 @@
-"""The order of batches over dictionaries: read whole, charged, noted and moved at once."""
+"""The order of batches over dictionaries, what it remembers, and its rules."""
 
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -15,23 +16,89 @@ from domain.errors import NotFoundError
 from domain.jobs import InstanceState
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import (
+    LeafId,
+    LeafStanding,
     LeafUsage,
+    LogicalCorrection,
     Member,
+    OrderedBatch,
     OrderingCharges,
     OrderingView,
+    OrderNotes,
     Reference,
     StoredGrant,
     StoredPlace,
     WindowUsage,
 )
 from domain.ordering import PlaceInOrder, Request, ServiceLevel
-from domain.units import AccountId, BatchId, FlopPerSecond, Instant, Seconds
+from domain.units import AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds
 from domain.usage import DecayedUsage
 from store.binary_copy import Table
-from store.memory.order_book import OrderBook, correct_logical_times, limit_key, ordered_batch
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
 from store.memory.work import Work
+
+WindowKey = tuple[LeafId, str, Instant, Seconds]
+LimitKey = tuple[str, str, str]  # scope, quantity, name; empty: everybody's
+
+
+class OrderBook:
+    """The tables of the order of batches."""
+
+    def __init__(self) -> None:
+        self.serial = 0
+        self.reference: Reference | None = None
+        self.notes: dict[BatchId, OrderNotes] = {}
+        self.breakdowns: dict[BatchId, Mapping[str, object]] = {}
+        self.usage: dict[LeafId, LeafUsage] = {}
+        self.standings: dict[LeafId, LeafStanding] = {}
+        self.windows: dict[WindowKey, WindowUsage] = {}
+        self.grants: dict[AccountId, StoredGrant] = {}
+        self.limits: dict[LimitKey, Limit] = {}
+
+
+def limit_key(scope: Scope, quantity: Quantity, name: str | None) -> LimitKey:
+    """The key of a limit, in the order they are listed.
+
+    >>> limit_key(Scope.APP, Quantity.JOB_PE, None)
+    ('app', 'job_pe', '')
+    """
+    return str(scope), quantity.name.lower(), name or ""
+
+
+def ordered_batch(batch: StoredBatch, book: OrderBook) -> OrderedBatch:
+    """A batch as the ordering sees it."""
+    classes = batch.classes
+    return OrderedBatch(
+        batch.as_batch(),
+        batch.new.batch_flop,
+        Request(
+            max(one.ncpus for one in classes),
+            max(one.memory_bytes for one in classes),
+            max(one.disk_bytes for one in classes),
+        ),
+        Flop(statistics.fmean(one.fpops_est_flop for one in classes)),
+        min(one.max_errors for one in classes),
+        book.notes.get(batch.batch_id),
+        batch.batch_id in book.breakdowns,
+        batch.new.charged_s,
+        batch.refunded_s,
+    )
+
+
+def correct_logical_times(registry: Registry, work: Work, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
+    """Charge what is due in logical time; the batches that were charged."""
+    submitters, found = registry.submitters, []
+    for one in corrections:
+        batch = work.batches[one.batch_id]
+        if batch.new.charged_s - batch.refunded_s == one.charged_s:
+            batch.refunded_s = Seconds(batch.new.charged_s - one.due_s)
+            submitter = submitters[one.submitter_id]
+            logical_at = Instant(submitter.logical_at + (one.due_s - one.charged_s))
+            submitters[one.submitter_id] = replace(submitter, logical_at=logical_at)
+            found.append(one.batch_id)
+    return found
+
 
 SAMPLED_JOBS = 100
 

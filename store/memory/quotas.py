@@ -1,7 +1,8 @@
-"""The quotas that computers of an account and at an address share."""
+"""The quotas that computers of an account and at an address share, and how many new hosts they brought today."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -74,3 +75,19 @@ class SharedQuotas:
         known = {name: self._quotas[name].earned for name in names if name in self._quotas}
         for name, earned in moved(known, changes, start).items():
             self._quotas[name].earned = earned
+
+
+class MemoryArrivals:
+    """Satisfies runtime.rate_limits's Arrivals."""
+
+    def __init__(self) -> None:
+        self._hosts: Counter[tuple[int, str]] = Counter()
+
+    async def arrive(self, day: int, most: Mapping[str, int]) -> str | None:
+        for who in sorted(most):
+            if self._hosts[day, who] >= most[who]:
+                return who
+        for key in [one for one in self._hosts if one[0] < day]:
+            del self._hosts[key]
+        self._hosts.update((day, who) for who in most)
+        return None

@@ -12,7 +12,7 @@ from domain.ordered_work import Reference
 from domain.ordering import Request
 from domain.reservations import BigBatch, Kept, Lease, LeaseEnd, LeaseStanding, Reserved
 from domain.units import AppId, Flop, FlopPerSecond, Instant, Seconds
-from store.memory.order_book import OrderBook
+from store.memory.ordering import OrderBook
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost
 from store.memory.work import Work

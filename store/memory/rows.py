@@ -1,13 +1,17 @@
-"""The rows of the memory store that change, as slotted objects that know their neighbours.
+"""The rows of the memory store that change, as slotted objects that know their neighbours; a batch's unsent instances.
 
-Only `tables.Tables` changes what an index depends on (states, hosts, urgency); everything else may read.
+Only `work.Work` changes what an index depends on (states, hosts, urgency); everything else only reads. Fresh ids are
+appended in ascending order and skipped, not removed, once they no longer wait; a head moves past them and never back,
+so no read goes over the same dispatched instances twice. Urgent instances are few: one sorted list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import zlib
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from domain.batches import Batch, BatchCounts, BatchState
 from domain.dispatch import Upload
@@ -15,20 +19,101 @@ from domain.hosts import Host, HostAppVersion
 from domain.jobs import Candidate, Input, InstanceInProgress, InstanceState, JobClass, JobState, instance_name
 from domain.refusals import Whys
 from domain.submission import NewBatch
-from domain.units import (
-    AppId,
-    AppVersionId,
-    BatchId,
-    HostId,
-    InstanceId,
-    Instant,
-    JobId,
-    Seconds,
-    VolunteerId,
-)
+from domain.units import AppId, AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds, VolunteerId
 from store.counting import Counted
-from store.memory.queues import WaitingQueues
-from store.memory.texts import Texts
+
+BLOCK = 256  # texts that are compressed together
+BETWEEN = "\0"  # in no text: databases have none either
+LEVEL = 1  # of compression: the quickest
+
+
+class Texts:
+    """Texts by number, from 0 on. Whole blocks are compressed: texts alike take a sixth of their length.
+
+    >>> texts = Texts()
+    >>> numbers = [texts.add(f"due in {days} days") for days in range(1000)]
+    >>> texts[numbers[7]], texts[numbers[999]]
+    ('due in 7 days', 'due in 999 days')
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[bytes] = []
+        self._last: list[str] = []  # not a whole block yet
+        self._read: tuple[int, list[str]] = (-1, [])  # the block that was read last
+
+    def add(self, text: str) -> int:
+        """The number by which it is found again."""
+        number = len(self._blocks) * BLOCK + len(self._last)
+        self._last.append(text)
+        if len(self._last) == BLOCK:
+            self._blocks.append(zlib.compress(BETWEEN.join(self._last).encode(), LEVEL))
+            self._last = []
+        return number
+
+    def __getitem__(self, number: int) -> str:
+        block, place = divmod(number, BLOCK)
+        if block == len(self._blocks):
+            return self._last[place]
+        if self._read[0] != block:
+            self._read = (block, zlib.decompress(self._blocks[block]).decode().split(BETWEEN))
+        return self._read[1][place]
+
+
+COMPACT_FROM = 4096  # skipped ids that are cut off at once
+
+Row = TypeVar("Row")
+FreshOf = Callable[[Sequence[InstanceId]], list[Row]]  # of those still waiting, in the same order, what is stored
+
+
+@dataclass(slots=True, eq=False)
+class FreshQueue:
+    """Instance ids of one shard, ascending; those before `head` are no longer fresh."""
+
+    ids: list[InstanceId] = field(default_factory=list)
+    head: int = 0
+
+    def after(self, instance_id: InstanceId, limit: int, fresh_of: FreshOf[Row]) -> list[Row]:
+        """The first `limit` fresh ones greater than `instance_id`, ascending."""
+        ids = self.ids
+        start = bisect_right(ids, instance_id, lo=self.head)
+        found = fresh_of(ids[start : start + limit])
+        if len(found) == limit:
+            return found
+        end = start + limit
+        while len(found) < limit and end < len(ids):
+            start, end = end, end + limit - len(found)
+            found += fresh_of(ids[start:end])
+        self._advance(fresh_of)
+        return found
+
+    def _advance(self, fresh_of: FreshOf[Row]) -> None:
+        ids, head = self.ids, self.head
+        while head < len(ids) and not fresh_of(ids[head : head + 1]):
+            head += 1
+        if head >= COMPACT_FROM:
+            del ids[:head]
+            head = 0
+        self.head = head
+
+
+@dataclass(slots=True, eq=False)
+class WaitingQueues:
+    fresh: dict[int, FreshQueue] = field(default_factory=dict)  # by shard
+    urgent: list[tuple[int, InstanceId]] = field(default_factory=list)  # (-retries, id), sorted
+
+    def add_fresh(self, shard: int, instance_id: InstanceId) -> None:
+        """Append; `instance_id` is greater than every id before it."""
+        queue = self.fresh.get(shard)
+        if queue is None:
+            queue = self.fresh[shard] = FreshQueue()
+        queue.ids.append(instance_id)
+
+    def add_urgent(self, retries: int, instance_id: InstanceId) -> None:
+        insort(self.urgent, (-retries, instance_id))
+
+    def remove_urgent(self, retries: int, instance_id: InstanceId) -> None:
+        del self.urgent[bisect_left(self.urgent, (-retries, instance_id))]
+
 
 RETURNED = frozenset((InstanceState.REPORTED, InstanceState.INCONCLUSIVE))  # back, its job not decided
 

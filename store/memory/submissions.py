@@ -17,7 +17,7 @@ from domain.ordering import QueueClock
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
 from domain.units import DAY_S, AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId
 from priority.logical_time import abort_refund
-from store.memory.order_book import OrderBook, correct_logical_times, ordered_batch
+from store.memory.ordering import OrderBook, correct_logical_times, ordered_batch
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredJob
 from store.memory.work import Work

@@ -1,22 +1,162 @@
-"""Batches, jobs and hosts as people look at them; and a recount of what is counted as it happens."""
+"""Batches, jobs, hosts, lists and a volunteer's own things, over the tables; and a recount of the counters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
-from domain.batches import Batch, BatchCounts
+from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.dispatch import Upload
 from domain.errors import NotFoundError
 from domain.history import month_of
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import JobClass, JobState
-from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, JobId, SubmitterId
-from domain.views import InstanceRow, JobRow, Whose
+from domain.jobs import InstanceState, JobClass, JobState
+from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, Instant, JobId, SubmitterId, VolunteerId
+from domain.views import (
+    ActiveTotal,
+    BatchChoice,
+    BatchPlace,
+    BatchSort,
+    InstancePlace,
+    InstanceRow,
+    JobRow,
+    ListedBatch,
+    ListedInProgress,
+    ListedInstance,
+    Whose,
+)
+from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from store.counting import added, instance_counts, job_counts
 from store.memory.registry import Registry
-from store.memory.rows import StoredBatch, StoredInstance, StoredJob
+from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
 from store.memory.work import Work
+
+
+class MemoryListings:
+    def __init__(self, registry: Registry, work: Work) -> None:
+        self._registry = registry
+        self._work = work
+
+    async def batches(
+        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+    ) -> Sequence[ListedBatch]:
+        chosen = [one for one in self._work.batches.values() if _is_chosen(one, choice)]
+        active = [one for one in chosen if one.state is BatchState.ACTIVE]
+        match sort:
+            case BatchSort.NEWEST:
+                ids = {one.batch_id for one in chosen if after is None or one.batch_id < after.batch_id}
+                found = [self._work.batches[batch_id] for batch_id in sorted(ids, reverse=True)]
+            case BatchSort.QUEUE:
+                start = None if after is None else (after.order_tier, after.order_key, after.batch_id)
+                found = sorted((one for one in active if start is None or one.order > start), key=lambda one: one.order)
+            case BatchSort.DEADLINE:
+                first = None if after is None else (after.deadline_at, after.batch_id)
+                dated = {(one.new.deadline_at, one.batch_id) for one in active if one.new.deadline_at is not None}
+                found = [self._work.batches[place[1]] for place in sorted(dated) if first is None or place > first]
+        return [self._listed(one) for one in found[:limit]]
+
+    def _listed(self, one: StoredBatch) -> ListedBatch:
+        submitter = self._registry.submitters[one.new.submitter_id].name
+        account = self._registry.accounts[one.new.account_id].name
+        return ListedBatch(one.as_batch(), one.app_name, submitter, account)
+
+    async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
+        known = self._work.batches
+        return {batch_id: known[batch_id].new.name for batch_id in sorted(batch_ids) if batch_id in known}
+
+    async def totals(self) -> Sequence[ActiveTotal]:
+        groups: dict[tuple[str, QoS], list[StoredBatch]] = {}
+        for one in self._work.batches.values():
+            if one.state is BatchState.ACTIVE:
+                groups.setdefault((one.app_name, one.new.qos), []).append(one)
+        return [_total(app, qos, groups[app, qos]) for app, qos in sorted(groups)]
+
+    async def instances(
+        self, batch_id: BatchId, states: Collection[InstanceState], *, after: InstancePlace | None, limit: int
+    ) -> Sequence[ListedInstance]:
+        batch = self._work.batches.get(batch_id)
+        ids = () if batch is None else (job_id for job_id in batch.job_ids if job_id not in self._work.purged)
+        rows = (row for job_id in ids for row in self._work.jobs[job_id - 1].instances if row.state in states)
+        found = sorted(rows, key=_by_retries)
+        start = None if after is None else (-after.retries, after.instance_id)
+        return [_instance(row) for row in found if start is None or _by_retries(row) > start][:limit]
+
+    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
+        rows = (row for job in self._work.jobs for row in job.instances)
+        held = [held_instance(row) for row in rows if row.host_id == host_id and row.state is InstanceState.IN_PROGRESS]
+        return sorted(held, key=lambda one: (one.due_at, one.instance_id))[:limit]
+
+
+def _is_chosen(one: StoredBatch, choice: BatchChoice) -> bool:
+    return (
+        choice.state in (None, one.state)
+        and choice.qos in (None, one.new.qos)
+        and choice.app_id in (None, one.new.app_id)
+        and choice.submitter_id in (None, one.new.submitter_id)
+        and choice.text.lower() in one.new.name.lower()
+    )
+
+
+def _total(app: str, qos: QoS, batches: Iterable[StoredBatch]) -> ActiveTotal:
+    every = list(batches)
+    counts = [one.counts for one in every]
+    return ActiveTotal(
+        app,
+        qos,
+        len(every),
+        sum(one.hold is not None for one in every),
+        sum(one.jobs_total for one in counts),
+        sum(one.jobs_validated for one in counts),
+        sum(one.jobs_failed for one in counts),
+        sum(one.unsent for one in counts),
+        sum(one.in_progress for one in counts),
+        sum(one.sent for one in counts),
+        sum(one.deadlines_missed for one in counts),
+    )
+
+
+def _by_retries(row: StoredInstance) -> tuple[int, int]:
+    return -row.retries, row.instance_id
+
+
+def _instance(row: StoredInstance) -> ListedInstance:
+    return ListedInstance(
+        row.instance_id,
+        row.job.job_id,
+        row.state,
+        row.retries,
+        row.urgent and row.state is InstanceState.UNSENT,
+        row.tight,
+        _made_at(row),
+        row.host_id,
+        row.sent_at,
+        row.due_at,
+        row.reported_at,
+        row.reason,
+    )
+
+
+def _made_at(row: StoredInstance) -> Instant:
+    return row.job.batch.new.created_at if row.created_at is None else row.created_at
+
+
+def held_instance(row: StoredInstance) -> ListedInProgress:
+    assert row.host_id is not None
+    assert row.sent_at is not None
+    assert row.due_at is not None
+    batch = row.job.batch
+    runtime_s = row.est_runtime_s or 0.0
+    return ListedInProgress(
+        row.instance_id,
+        row.job.job_id,
+        batch.batch_id,
+        batch.app_name,
+        row.host_id,
+        row.sent_at,
+        row.due_at,
+        runtime_s,
+        row.tight,
+    )
 
 
 class MemoryViews:
@@ -159,4 +299,87 @@ def _instance_row(row: StoredInstance) -> InstanceRow:
         row.because,
         row.stderr,
         row.uploads,
+    )
+
+
+class MemoryBelongings:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
+        own = [one for one in self._own(volunteer_id) if before is None or one.host.host_id < before]
+        return [_own_host(one) for one in sorted(own, key=lambda one: one.host.host_id, reverse=True)[:limit]]
+
+    async def host(self, volunteer_id: VolunteerId, host_id: HostId) -> OwnHost:
+        stored = self._work.hosts.get(host_id)
+        if stored is None or stored.host.volunteer_id != volunteer_id:
+            raise NotFoundError("computer", host_id)
+        return _own_host(stored)
+
+    async def held(
+        self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
+    ) -> Sequence[ListedInProgress]:
+        own = [one for one in self._own(volunteer_id) if host_id in (None, one.host.host_id)]
+        held = [held_instance(row) for one in own for row in one.held.values()]
+        return sorted(held, key=lambda one: (one.due_at, one.instance_id))[:limit]
+
+    async def results(
+        self,
+        volunteer_id: VolunteerId,
+        *,
+        outcome: Outcome | None,
+        host_id: HostId | None,
+        after: ResultPlace | None,
+        limit: int,
+    ) -> Sequence[OwnResult]:
+        rows = (row for job in self._work.jobs if job.job_id not in self._work.history for row in job.instances)
+        own = [_own_result(row) for row in rows if row.volunteer_id == volunteer_id and row.state in OUTCOMES]
+        own.sort(key=_place, reverse=True)
+        return [
+            one
+            for one in own
+            if (after is None or _place(one) < (after.sent_at, after.instance_id))
+            and host_id in (None, one.host_id)
+            and outcome in (None, one.outcome)
+        ][:limit]
+
+    async def totals(self, volunteer_id: VolunteerId) -> OwnTotals:
+        own = list(self._own(volunteer_id))
+        havs = [hav for one in own for hav in one.havs.values()]
+        return OwnTotals(
+            len(own),
+            sum(len(one.held) for one in own),
+            sum(hav.n_valid for hav in havs),
+            sum(hav.n_error for hav in havs),
+            sum(hav.n_timeout for hav in havs),
+        )
+
+    def _own(self, volunteer_id: VolunteerId) -> Iterable[StoredHost]:
+        return (one for one in self._work.hosts.values() if one.host.volunteer_id == volunteer_id)
+
+
+def _own_host(stored: StoredHost) -> OwnHost:
+    return OwnHost(stored.host, len(stored.held), stored.refused_at, stored.refused)
+
+
+def _place(one: OwnResult) -> tuple[float, int]:
+    return one.sent_at, one.instance_id
+
+
+def _own_result(row: StoredInstance) -> OwnResult:
+    assert row.host_id is not None
+    assert row.sent_at is not None
+    assert row.due_at is not None
+    batch = row.job.batch
+    return OwnResult(
+        row.instance_id,
+        batch.batch_id,
+        batch.app_name,
+        row.host_id,
+        row.state,
+        row.sent_at,
+        row.due_at,
+        row.reported_at,
+        row.elapsed_s,
+        row.reason or "",
     )

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from domain.batches import Batch
 from domain.jobs import Candidate, FreshRange, InstanceState, JobClass, Ready
 from domain.units import SHARDS, BatchId, HostId, InstanceId, JobClassId, VolunteerId
-from store.memory.queues import FreshQueue
-from store.memory.rows import RETURNED, StoredBatch, StoredInstance
+from store.memory.rows import RETURNED, FreshQueue, StoredBatch, StoredInstance
 from store.memory.work import Work
 
 ALL_SHARDS = frozenset(range(SHARDS))

@@ -6,9 +6,10 @@ hold and the two calendars (time-outs, due dates) cannot disagree with the rows.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from array import array
+from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from heapq import heappush
 
@@ -36,11 +37,44 @@ from domain.units import (
 )
 from store.counting import added, change_counts, job_counts
 from store.hosts import is_overtaken
-from store.memory.dispatches import Dispatches
-from store.memory.host_columns import HostColumns
+from store.memory.columns import HostColumns
 from store.memory.quotas import SharedQuotas
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
+
+
+class Dispatches:
+    """Instants and instances, by instant.
+
+    >>> sent = Dispatches()
+    >>> for at, number in ((10.0, 1), (30.0, 2), (20.0, 3)):
+    ...     sent.add(Instant(at), InstanceId(number))
+    >>> sent.since(Instant(15.0)), list(sent.every(1, Instant(15.0))), list(sent.every(2, Instant(5.0)))
+    (2, [(20.0, 3), (30.0, 2)], [(10.0, 1), (30.0, 2)])
+    """
+
+    def __init__(self) -> None:
+        self._at = array("d")
+        self._ids = array("q")
+
+    def add(self, at: Instant, instance_id: InstanceId) -> None:
+        """Nearly always the latest."""
+        if not self._at or at >= self._at[-1]:
+            self._at.append(at)
+            self._ids.append(instance_id)
+            return
+        place = bisect_right(self._at, at)
+        self._at.insert(place, at)
+        self._ids.insert(place, instance_id)
+
+    def since(self, at: Instant) -> int:
+        """How many there were from `at` on."""
+        return len(self._at) - bisect_left(self._at, at)
+
+    def every(self, step: int, at: Instant) -> Iterator[tuple[float, int]]:
+        """Each `step`-th of them from `at` on, the first one included."""
+        first = bisect_left(self._at, at)
+        return zip(self._at[first::step], self._ids[first::step], strict=True)
 
 
 class Work:

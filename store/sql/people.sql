@@ -142,3 +142,231 @@ SELECT volunteer_id, email, name, authenticator_nonce, authenticator_hash, passw
        no_gpu, max_jobs, app_ids, no_cpu, max_cpus, preferred_at, created_at
 FROM volunteer
 WHERE email = $1;
+
+-- name: drop_ended_sessions
+-- Purpose: sessions that ran out are forgotten, some at a time.
+-- Arguments: $1 now, $2 limit.
+-- Result: none.
+DELETE FROM web_session WHERE session_hash IN (
+    SELECT session_hash FROM web_session WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+);
+
+
+-- name: drop_known_networks
+-- Purpose: forget networks from which nobody has signed in for long, some at a time.
+-- Arguments: $1 before when, $2 limit.
+-- Result: none.
+DELETE FROM known_network WHERE (who, network) IN (
+    SELECT who, network FROM known_network WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED
+);
+
+
+-- name: drop_old_attempts
+-- Purpose: failures of long ago are forgotten, some at a time.
+-- Arguments: $1 before when, $2 limit.
+-- Result: none.
+DELETE FROM sign_in_attempt WHERE key IN (
+    SELECT key FROM sign_in_attempt WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED
+);
+
+
+-- name: end_sessions_of_person
+-- Purpose: a person is signed out everywhere, but for one session.
+-- Arguments: $1 person_id, $2 session_hash that stays, or an empty one.
+-- Result: session_hash of those ended.
+DELETE FROM web_session WHERE person_id = $1 AND session_hash <> $2
+RETURNING session_hash;
+
+
+-- name: end_sessions_of_volunteer
+-- Purpose: a volunteer is signed out everywhere, but for one session.
+-- Arguments: $1 volunteer_id, $2 session_hash that stays, or an empty one.
+-- Result: session_hash of those ended.
+DELETE FROM web_session WHERE volunteer_id = $1 AND session_hash <> $2
+RETURNING session_hash;
+
+
+-- name: end_web_session
+-- Purpose: somebody signs out.
+-- Arguments: $1 session_hash.
+-- Result: none.
+DELETE FROM web_session WHERE session_hash = $1;
+
+
+-- name: insert_act
+-- Purpose: what somebody did.
+-- Arguments: $1 acted_at, $2 who, $3 what, $4 target, $5 detail (JSON), $6 address.
+-- Result: none.
+INSERT INTO act (acted_at, who, what, target, detail, address) VALUES ($1, $2, $3, $4, $5::jsonb, $6);
+
+
+-- name: insert_api_token
+-- Purpose: a token of the API.
+-- Arguments: $1 token_hash, $2 name, $3 person_id, $4 rights, $5 created_at, $6 expires_at.
+-- Result: the row.
+INSERT INTO api_token (token_hash, name, person_id, rights, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)
+RETURNING *, name AS token_name, created_at AS token_created_at;
+
+
+-- name: insert_person
+-- Purpose: somebody who may sign in.
+-- Arguments: $1 name, $2 role, $3 submitter_id, $4 password_hash, $5 password_salt, $6 scrypt_n, $7 scrypt_r,
+--   $8 scrypt_p, $9 one_time_until, $10 created_at.
+-- Result: the row; none when the name is taken.
+INSERT INTO person (
+    name, role, submitter_id, password_hash, password_salt, scrypt_n, scrypt_r, scrypt_p, one_time_until, created_at
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+ON CONFLICT (name) DO NOTHING
+RETURNING *;
+
+
+-- name: insert_web_session
+-- Purpose: somebody has signed in.
+-- Arguments: $1 session_hash, $2 person_id, $3 volunteer_id (one of them), $4 created_at, $5 seen_at, $6 expires_at,
+--   $7 address, $8 agent.
+-- Result: none.
+INSERT INTO web_session (session_hash, person_id, volunteer_id, created_at, seen_at, expires_at, address, agent)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
+
+
+-- name: known_network
+-- Purpose: has an account signed in from this network?
+-- Arguments: $1 who, $2 network.
+-- Result: at; no row when it has not.
+SELECT at FROM known_network WHERE who = $1 AND network = $2;
+
+
+-- name: list_acts
+-- Purpose: the audit trail.
+-- Arguments: $1 limit, $2 act_id before which to go on.
+-- Result: acts, newest first.
+SELECT * FROM act WHERE act_id < $2 ORDER BY act_id DESC LIMIT $1;
+
+
+-- name: list_api_tokens
+-- Purpose: tokens of the API.
+-- Arguments: $1 person_id or null for everybody's, $2 limit, $3 token_id after which to go on, 0 for the start.
+-- Result: tokens by id.
+SELECT *, name AS token_name, created_at AS token_created_at FROM api_token
+WHERE ($1::int IS NULL OR person_id = $1) AND token_id > $3
+ORDER BY token_id LIMIT $2;
+
+
+-- name: list_people
+-- Purpose: those who may sign in.
+-- Arguments: $1 limit, $2 person_id after which to go on, 0 for the start.
+-- Result: people by id.
+SELECT * FROM person WHERE person_id > $2 ORDER BY person_id LIMIT $1;
+
+
+-- name: list_web_sessions
+-- Purpose: where is a person signed in?
+-- Arguments: $1 person_id, $2 now, $3 limit.
+-- Result: the person's sessions, the last used first.
+SELECT *, created_at AS session_created_at FROM web_session
+WHERE person_id = $1 AND expires_at > $2
+ORDER BY seen_at DESC LIMIT $3;
+
+
+-- name: lock_attempt
+-- Purpose: how often did signing in fail? The row is locked until the transaction ends.
+-- Arguments: $1 key, $2 now.
+-- Result: failures and when the last one was.
+INSERT INTO sign_in_attempt (key, failures, at) VALUES ($1, 0, $2)
+ON CONFLICT (key) DO UPDATE SET key = excluded.key
+RETURNING failures, at;
+
+
+-- name: note_known_network
+-- Purpose: an account signed in from this network.
+-- Arguments: $1 who, $2 network, $3 at.
+-- Result: none.
+INSERT INTO known_network (who, network, at) VALUES ($1, $2, $3)
+ON CONFLICT (who, network) DO UPDATE SET at = excluded.at;
+
+
+-- name: note_token_use
+-- Purpose: a token was used.
+-- Arguments: $1 token_id, $2 last_used_at.
+-- Result: none.
+UPDATE api_token SET last_used_at = $2 WHERE token_id = $1;
+
+
+-- name: person_by_name
+-- Purpose: who signs in.
+-- Arguments: $1 name.
+-- Result: the person, or none.
+SELECT * FROM person WHERE name = $1;
+
+
+-- name: renew_web_session
+-- Purpose: a session was used.
+-- Arguments: $1 session_hash, $2 seen_at, $3 expires_at.
+-- Result: none.
+UPDATE web_session SET seen_at = $2, expires_at = $3 WHERE session_hash = $1;
+
+
+-- name: revoke_api_token
+-- Purpose: a token serves no longer.
+-- Arguments: $1 token_id, $2 revoked_at.
+-- Result: the row; none when there is no such token.
+UPDATE api_token SET revoked_at = coalesce(revoked_at, $2) WHERE token_id = $1
+RETURNING *, name AS token_name, created_at AS token_created_at;
+
+
+-- name: session_of_person
+-- Purpose: whose session is it?
+-- Arguments: $1 session_hash, $2 now.
+-- Result: the session with its person, who must be active; no row when it has ended.
+SELECT
+    s.session_hash, s.created_at AS session_created_at, s.seen_at, s.expires_at, s.address, s.agent, s.volunteer_id, p.*
+FROM web_session AS s JOIN person AS p ON p.person_id = s.person_id
+WHERE s.session_hash = $1 AND s.expires_at > $2 AND p.active;
+
+
+-- name: session_of_volunteer
+-- Purpose: whose session is it?
+-- Arguments: $1 session_hash, $2 now.
+-- Result: the session with its volunteer; no row when it has ended.
+SELECT
+    s.session_hash, s.created_at AS session_created_at, s.seen_at, s.expires_at, s.address, s.agent, s.person_id, v.*
+FROM web_session AS s JOIN volunteer AS v ON v.volunteer_id = s.volunteer_id
+WHERE s.session_hash = $1 AND s.expires_at > $2;
+
+
+-- name: token_by_hash
+-- Purpose: whose token is it?
+-- Arguments: $1 token_hash.
+-- Result: the token and its person, who must be active; or none.
+SELECT
+    t.token_id, t.token_hash, t.name AS token_name, t.rights, t.created_at AS token_created_at, t.expires_at,
+    t.last_used_at, t.revoked_at, p.*
+FROM api_token AS t JOIN person AS p ON p.person_id = t.person_id
+WHERE t.token_hash = $1 AND p.active;
+
+
+-- name: update_password
+-- Purpose: a new password.
+-- Arguments: $1 person_id, $2 password_hash, $3 password_salt, $4 scrypt_n, $5 scrypt_r, $6 scrypt_p,
+--   $7 one_time_until.
+-- Result: person_id; none when there is no such person.
+UPDATE person SET
+    password_hash = $2, password_salt = $3, scrypt_n = $4, scrypt_r = $5, scrypt_p = $6, one_time_until = $7
+WHERE person_id = $1
+RETURNING person_id;
+
+
+-- name: update_person
+-- Purpose: what a person may do.
+-- Arguments: $1 person_id, $2 role, $3 submitter_id, $4 active.
+-- Result: the row; none when there is no such person.
+UPDATE person SET role = $2, submitter_id = $3, active = $4 WHERE person_id = $1
+RETURNING *;
+
+
+-- name: write_attempt
+-- Purpose: one more try.
+-- Arguments: $1 key, $2 failures, $3 at.
+-- Result: none.
+UPDATE sign_in_attempt SET failures = $2, at = $3 WHERE key = $1;

@@ -117,3 +117,261 @@ INSERT INTO percentile_pointer (generation)
 SELECT generation FROM written
 ON CONFLICT (only_row) DO UPDATE SET generation = excluded.generation
 RETURNING generation;
+
+-- name: add_statistics_rows
+-- Purpose: empty rows of statistics, for hosts' app versions seen for the first time.
+-- Arguments: $1 host_ids, $2 app_version_ids (arrays, keys distinct).
+-- Result: none.
+INSERT INTO host_app_version (host_id, app_version_id)
+SELECT * FROM unnest($1::int[], $2::int[]) AS new (host_id, app_version_id) ORDER BY new.host_id, new.app_version_id
+ON CONFLICT (host_id, app_version_id) DO NOTHING;
+
+
+-- name: app_facts
+-- Purpose: how large an app's jobs are, and how long validation takes after a result is back: of its 50 newest batches,
+--   from at most 100 jobs of each.
+-- Arguments: $1 app_id.
+-- Result: typical_flop, validation_lag_s; null where there are none.
+WITH recent AS (
+    SELECT batch_id
+    FROM batch
+    WHERE app_id = $1
+    ORDER BY batch_id DESC
+    LIMIT 50
+)
+SELECT
+    (
+        SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY job_class.fpops_est_flop)
+        FROM recent
+        JOIN job_class USING (batch_id)
+    ) AS typical_flop,
+    (
+        SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY greatest(0, job.ended_at - instance.reported_at))
+        FROM recent
+        CROSS JOIN LATERAL (
+            SELECT first.canonical_instance_id, first.ended_at
+            FROM job AS first
+            WHERE first.batch_id = recent.batch_id
+            ORDER BY first.job_id
+            LIMIT 100
+        ) AS job
+        JOIN instance ON instance.instance_id = job.canonical_instance_id
+    ) AS validation_lag_s;
+
+
+-- name: change_statistics
+-- Purpose: add to the statistics of hosts' app versions, as domain/havs.py does in memory: sums are brought forward to
+--   the later instant first, each losing half its weight in 14 days (1209600 s). Rows are changed in key order.
+-- Arguments: $1 host_ids, $2 app_version_ids, $3 at, $4 judged (whether there were events), $5 valid_reset, $6 valid_added,
+--   $7 quota_factor, $8 quota_added, $9 to $11 speed, $12 to $14 tight, $15 to $17 relaxed (n, sum, sum_sq),
+--   $18 to $20 log (n, sum, sum_sq), $21 n_valid, $22 n_error, $23 n_timeout, $24 tight_missed_n, $25 day,
+--   $26 sent, $27 quota_least, $28 quota_most (arrays, keys distinct), $29 quota_start.
+-- Result: host_id and app_version_id of the rows that were there.
+UPDATE host_app_version SET
+    consecutive_valid
+        = CASE WHEN delta.valid_reset THEN 0 ELSE host_app_version.consecutive_valid END + delta.valid_added,
+    quota_per_day = CASE
+        WHEN delta.judged THEN trunc(least(delta.quota_most, greatest(
+            delta.quota_least,
+            coalesce(nullif(host_app_version.quota_per_day, 0), $29::int) * delta.quota_factor + delta.quota_added
+        )))::int
+        ELSE host_app_version.quota_per_day
+    END,
+    day = greatest(host_app_version.day, delta.day),
+    sent_today = CASE
+        WHEN delta.day > host_app_version.day THEN delta.sent
+        ELSE host_app_version.sent_today + delta.sent
+    END,
+    stats_at = greatest(host_app_version.stats_at, delta.at),
+    clean_since_at = CASE
+        WHEN delta.valid_reset OR (delta.n_valid > 0 AND host_app_version.clean_since_at IS NULL) THEN delta.at
+        ELSE host_app_version.clean_since_at
+    END,
+    (
+        speed_n, speed_sum, speed_sum_sq, tight_n, tight_sum, tight_sum_sq, tight_missed_n, relaxed_n, relaxed_sum,
+        relaxed_sum_sq
+    ) = (
+        SELECT
+            greatest(0, host_app_version.speed_n * weight + delta.speed_n),
+            host_app_version.speed_sum * weight + delta.speed_sum,
+            host_app_version.speed_sum_sq * weight + delta.speed_sum_sq,
+            greatest(0, host_app_version.tight_n * weight + delta.tight_n),
+            host_app_version.tight_sum * weight + delta.tight_sum,
+            host_app_version.tight_sum_sq * weight + delta.tight_sum_sq,
+            greatest(0, host_app_version.tight_missed_n * weight + delta.tight_missed_n),
+            greatest(0, host_app_version.relaxed_n * weight + delta.relaxed_n),
+            host_app_version.relaxed_sum * weight + delta.relaxed_sum,
+            host_app_version.relaxed_sum_sq * weight + delta.relaxed_sum_sq
+        FROM (
+            -- 200 half-lives are nothing; more would underflow
+            VALUES (
+                power(2::double precision, -least(200, greatest(0, delta.at - host_app_version.stats_at) / 1209600))
+            )
+        ) AS decay (weight)
+    ),
+    log_n = host_app_version.log_n + delta.log_n,
+    log_sum = host_app_version.log_sum + delta.log_sum,
+    log_sum_sq = host_app_version.log_sum_sq + delta.log_sum_sq,
+    n_valid = host_app_version.n_valid + delta.n_valid,
+    n_error = host_app_version.n_error + delta.n_error,
+    n_timeout = greatest(0, host_app_version.n_timeout + delta.n_timeout)
+FROM (
+    SELECT *
+    FROM unnest(
+        $1::int[], $2::int[], $3::double precision[], $4::boolean[], $5::boolean[], $6::int[], $7::double precision[],
+        $8::int[], $9::double precision[], $10::double precision[], $11::double precision[], $12::double precision[],
+        $13::double precision[], $14::double precision[], $15::double precision[], $16::double precision[],
+        $17::double precision[], $18::bigint[], $19::double precision[], $20::double precision[], $21::bigint[],
+        $22::bigint[], $23::bigint[], $24::double precision[], $25::int[], $26::int[], $27::int[],
+        $28::int[]
+    ) AS delta (
+        host_id, app_version_id, at, judged, valid_reset, valid_added, quota_factor, quota_added, speed_n, speed_sum,
+        speed_sum_sq, tight_n, tight_sum, tight_sum_sq, relaxed_n, relaxed_sum, relaxed_sum_sq, log_n, log_sum,
+        log_sum_sq, n_valid, n_error, n_timeout, tight_missed_n, day, sent, quota_least, quota_most
+    )
+    ORDER BY delta.host_id, delta.app_version_id
+) AS delta
+WHERE host_app_version.host_id = delta.host_id
+    AND host_app_version.app_version_id + 0 = delta.app_version_id  -- + 0: by the host, never by the version
+RETURNING host_app_version.host_id, host_app_version.app_version_id;
+
+
+-- name: count_sent
+-- Purpose: count instances as sent on a day, in the rows of their hosts' app versions, in key order.
+-- Arguments: $1 host_ids, $2 app_version_ids, $3 days, $4 sent (arrays, keys distinct).
+-- Result: host_id and app_version_id of the rows that were there.
+UPDATE host_app_version SET
+    day = greatest(host_app_version.day, delta.day),
+    sent_today = CASE
+        WHEN delta.day > host_app_version.day THEN delta.sent
+        ELSE host_app_version.sent_today + delta.sent
+    END
+FROM (
+    SELECT *
+    FROM unnest($1::int[], $2::int[], $3::int[], $4::int[]) AS delta (host_id, app_version_id, day, sent)
+    ORDER BY delta.host_id, delta.app_version_id
+) AS delta
+WHERE host_app_version.host_id = delta.host_id
+    AND host_app_version.app_version_id + 0 = delta.app_version_id  -- + 0: by the host, never by the version
+RETURNING host_app_version.host_id, host_app_version.app_version_id;
+
+
+-- name: hav_rows
+-- Purpose: the statistics of all hosts with some app versions, to be ranked. In the order of the table: a sort would take
+--   longer than the ranking, which sorts anyway. What is asked of hosts is in ranked_hosts: joined here, it would be
+--   worked out once for each of a host's rows.
+-- Arguments: $1 app_version_ids, $2 since when a row had no failure that is forgiven.
+-- Result: the fields of store/hav_tables.py ROW_FIELDS, none of them null.
+SELECT
+    host_id, app_version_id,
+    CASE
+        WHEN consecutive_valid >= 3 AND clean_since_at <= $2::double precision THEN 1073741824
+        ELSE consecutive_valid
+    END AS consecutive_valid,
+    consecutive_valid = 0 AND (clean_since_at IS NOT NULL OR n_error + n_timeout > 0) AS failed,
+    stats_at, relaxed_n, relaxed_sum, tight_n, tight_sum, tight_sum_sq, tight_missed_n, log_n, log_sum, log_sum_sq,
+    coalesce(speed_sum / nullif(speed_n, 0), 'NaN') AS s_per_flop
+FROM host_app_version
+WHERE app_version_id = ANY($1::int[])
+
+
+-- name: ranked_hosts
+-- Purpose: what a ranking asks of each host: whether it is active, and how much of the time it computes.
+-- Arguments: $1 since when an active host has called.
+-- Result: the fields of store/hav_tables.py HOST_FIELDS, by host_id.
+SELECT
+    host_id, last_rpc_at >= $1::double precision AS active,
+    greatest(0.01, on_fraction * active_fraction)::real AS cpu_share,
+    greatest(0.01, on_fraction * gpu_active_fraction)::real AS gpu_share
+FROM host
+ORDER BY host_id
+
+
+-- name: refresh_app_turnaround
+-- Purpose: note how long an app's results take for each estimated flop: the median over at most 100 jobs of each of its 50
+--   newest batches, once there are 20 valid results. Batches without a median of their own expect this.
+-- Arguments: $1 app_id.
+-- Result: none.
+UPDATE app SET turnaround_s_per_flop = found.median
+FROM (
+    SELECT
+        count(*) AS n,
+        percentile_disc(0.5) WITHIN GROUP (
+            ORDER BY greatest(1, instance.reported_at - instance.sent_at) / job_class.fpops_est_flop
+        ) AS median
+    FROM (
+        SELECT batch_id
+        FROM batch
+        WHERE app_id = $1
+        ORDER BY batch_id DESC
+        LIMIT 50
+    ) AS recent
+    CROSS JOIN LATERAL (
+        SELECT first.job_id, first.job_class_id
+        FROM job AS first
+        WHERE first.batch_id = recent.batch_id
+        ORDER BY first.job_id
+        LIMIT 100
+    ) AS job
+    JOIN instance ON instance.job_id = job.job_id AND instance.state = 'valid'
+    JOIN job_class ON job_class.job_class_id = job.job_class_id
+) AS found
+WHERE app.app_id = $1 AND found.n >= 20 AND found.median IS DISTINCT FROM app.turnaround_s_per_flop;
+
+
+-- name: refresh_batch_turnarounds
+-- Purpose: note the median turnaround of an app's active batches (the 1000 newest), from the instances of at most 400 jobs of
+--   each. What is still out or was given up counts as longer than all that is back, so that a young batch is not judged
+--   by its fastest hosts; a batch has none before 20 results are valid and half of what was sent is back. Changes of less
+--   than a twentieth are not written. A batch that somebody else is changing is left for the next time.
+-- Arguments: $1 app_id.
+-- Result: none.
+WITH sampled AS (
+    SELECT
+        recent.batch_id,
+        percentile_disc(0.5) WITHIN GROUP (
+            ORDER BY
+                CASE WHEN instance.state = 'valid' THEN greatest(1, instance.reported_at - instance.sent_at)
+                ELSE 'infinity'::double precision END
+        ) AS median
+    FROM (
+        SELECT batch_id
+        FROM batch
+        WHERE state = 'active' AND app_id = $1
+        ORDER BY batch_id DESC
+        LIMIT 1000
+    ) AS recent
+    CROSS JOIN LATERAL (
+        SELECT first.job_id
+        FROM job AS first
+        WHERE first.batch_id = recent.batch_id
+        ORDER BY first.job_id
+        LIMIT 400
+    ) AS job
+    JOIN instance ON instance.job_id = job.job_id AND instance.state IN ('valid', 'in_progress', 'timed_out')
+    GROUP BY recent.batch_id
+    HAVING count(*) FILTER (WHERE instance.state = 'valid') >= 20
+),
+locked AS (
+    SELECT batch.batch_id, sampled.median
+    FROM batch
+    JOIN sampled USING (batch_id)
+    WHERE sampled.median < 'infinity'
+        AND (
+            batch.median_turnaround_s IS NULL
+            OR abs(batch.median_turnaround_s - sampled.median) >= sampled.median / 20
+        )
+    ORDER BY batch.batch_id
+    FOR NO KEY UPDATE OF batch SKIP LOCKED
+)
+UPDATE batch SET median_turnaround_s = locked.median FROM locked WHERE batch.batch_id = locked.batch_id;
+
+
+-- name: sampled_versions
+-- Purpose: about how many rows of statistics there are for each app version, from one page in a hundred.
+-- Arguments: none.
+-- Result: app_version_id, rows.
+SELECT app_version_id, count(*) * 100 AS rows
+FROM host_app_version TABLESAMPLE SYSTEM (1)
+GROUP BY app_version_id
+ORDER BY app_version_id;

@@ -201,3 +201,454 @@ JOIN submitter USING (submitter_id)
 JOIN account ON account.account_id = batch.account_id
 WHERE batch_id = ANY($1::bigint[])
 ORDER BY batch_id;
+
+-- name: active_totals
+-- Purpose: what is to do: the counters of active batches together, by app and quality of service.
+-- Arguments: none.
+-- Result: one row per app and qos with active batches, by their names.
+SELECT
+    app.name AS app_name, batch.qos, count(*) AS batches, count(batch.hold) AS held,
+    sum(batch.jobs_total)::bigint AS jobs_total, sum(total.jobs_validated)::bigint AS jobs_validated,
+    sum(total.jobs_failed)::bigint AS jobs_failed, sum(total.unsent)::bigint AS unsent,
+    sum(total.in_progress)::bigint AS in_progress, sum(total.sent)::bigint AS sent,
+    sum(total.deadlines_missed)::bigint AS deadlines_missed
+FROM batch
+JOIN app ON app.app_id = batch.app_id
+CROSS JOIN LATERAL (
+    SELECT
+        coalesce(sum(batch_count.jobs_validated), 0) AS jobs_validated,
+        coalesce(sum(batch_count.jobs_failed), 0) AS jobs_failed,
+        coalesce(sum(batch_count.unsent), 0) AS unsent,
+        coalesce(sum(batch_count.in_progress), 0) AS in_progress,
+        coalesce(sum(batch_count.sent), 0) AS sent,
+        coalesce(sum(batch_count.deadlines_missed), 0) AS deadlines_missed
+    FROM batch_count
+    WHERE batch_count.batch_id = batch.batch_id
+) AS total
+WHERE batch.state = 'active'
+GROUP BY app.name, batch.qos
+ORDER BY app.name, batch.qos;
+
+
+-- name: batch_names
+-- Purpose: what some batches are called.
+-- Arguments: $1 batch_ids (array).
+-- Result: batch_id and name, by id.
+SELECT batch_id, name FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY batch_id;
+
+
+-- name: batches_by_deadline
+-- Purpose: active batches with a deadline that were chosen, the earliest first, with the names of what they belong to.
+-- Arguments: $1 deadline_at and $2 batch_id behind which to go on, $3 limit, $4 qos, $5 app_id, $6 submitter_id
+-- (null: any), $7 text.
+-- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
+SELECT
+    batch_with_counts.*, app.name AS app_name, submitter.name AS submitter_name, account.name AS account_name
+FROM (
+    SELECT batch_id
+    FROM batch
+    WHERE
+        state = 'active'
+        AND deadline_at IS NOT NULL
+        AND (deadline_at, batch_id) > ($1::double precision, $2::bigint)
+        AND ($4::text IS NULL OR qos = $4)
+        AND ($5::int IS NULL OR app_id = $5)
+        AND ($6::int IS NULL OR submitter_id = $6)
+        AND strpos(lower(name), $7) > 0
+    ORDER BY deadline_at, batch_id
+    LIMIT $3
+) AS first
+JOIN batch_with_counts ON batch_with_counts.batch_id = first.batch_id
+JOIN app ON app.app_id = batch_with_counts.app_id
+JOIN submitter ON submitter.submitter_id = batch_with_counts.submitter_id
+JOIN account ON account.account_id = batch_with_counts.account_id
+ORDER BY batch_with_counts.deadline_at, batch_with_counts.batch_id;
+
+
+-- name: batches_in_queue
+-- Purpose: active batches that were chosen, in their order, with the names of what they belong to.
+-- Arguments: $1 order_tier, $2 order_key and $3 batch_id behind which to go on, $4 limit, $5 qos, $6 app_id,
+-- $7 submitter_id (null: any), $8 text.
+-- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
+SELECT
+    batch_with_counts.*, app.name AS app_name, submitter.name AS submitter_name, account.name AS account_name
+FROM (
+    SELECT batch_id
+    FROM batch
+    WHERE
+        state = 'active'
+        AND (order_tier, order_key, batch_id) > ($1::int, $2::double precision, $3::bigint)
+        AND ($5::text IS NULL OR qos = $5)
+        AND ($6::int IS NULL OR app_id = $6)
+        AND ($7::int IS NULL OR submitter_id = $7)
+        AND strpos(lower(name), $8) > 0
+    ORDER BY order_tier, order_key, batch_id
+    LIMIT $4
+) AS first
+JOIN batch_with_counts ON batch_with_counts.batch_id = first.batch_id
+JOIN app ON app.app_id = batch_with_counts.app_id
+JOIN submitter ON submitter.submitter_id = batch_with_counts.submitter_id
+JOIN account ON account.account_id = batch_with_counts.account_id
+ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_counts.batch_id;
+
+
+-- name: batches_newest
+-- Purpose: batches that were chosen, newest first, with the names of what they belong to.
+-- Arguments: $1 batch_id before which to go on, $2 limit, $3 state, $4 qos, $5 app_id, $6 submitter_id (null: any), $7 text.
+-- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
+SELECT
+    batch_with_counts.*, app.name AS app_name, submitter.name AS submitter_name, account.name AS account_name
+FROM (
+    SELECT batch_id
+    FROM batch
+    WHERE
+        batch_id < $1
+        AND ($3::text IS NULL OR state = $3)
+        AND ($4::text IS NULL OR qos = $4)
+        AND ($5::int IS NULL OR app_id = $5)
+        AND ($6::int IS NULL OR submitter_id = $6)
+        AND strpos(lower(name), $7) > 0
+    ORDER BY batch_id DESC
+    LIMIT $2
+) AS first
+JOIN batch_with_counts ON batch_with_counts.batch_id = first.batch_id
+JOIN app ON app.app_id = batch_with_counts.app_id
+JOIN submitter ON submitter.submitter_id = batch_with_counts.submitter_id
+JOIN account ON account.account_id = batch_with_counts.account_id
+ORDER BY batch_with_counts.batch_id DESC;
+
+
+-- name: finished_instances_of_batch
+-- Purpose: instances of a batch in some states that are in the history, retries first.
+-- Arguments: $1 batch_id, $2 states, $3 minus the retries and $4 instance_id behind which to go on (-32768 and 0 for the start),
+--   $5 limit.
+-- Result: instances by retries (descending) and id.
+SELECT
+    one.instance_id, one.job_id, one.state, one.retries, false AS urgent, one.tight, one.created_at, one.host_id, one.sent_at,
+    one.due_at, one.reported_at, one.reason
+FROM unnest($2::text[]) AS wanted (state)
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM finished_instance
+    WHERE batch_ended_at = (SELECT ended_at FROM batch WHERE batch_id = $1)
+        AND finished_instance.batch_id = $1
+        AND finished_instance.state = wanted.state
+        AND (-retries, instance_id) > ($3::smallint, $4::bigint)
+    ORDER BY -retries, instance_id
+    LIMIT $5
+) AS one
+ORDER BY -one.retries, one.instance_id
+LIMIT $5;
+
+
+-- name: held_instances
+-- Purpose: what a host has in progress.
+-- Arguments: $1 host_id, $2 limit.
+-- Result: instances by due_at and id, with the name of their app.
+SELECT
+    instance.instance_id, instance.job_id, instance.batch_id, instance.host_id, instance.sent_at, instance.due_at,
+    instance.est_runtime_s, instance.tight, app.name AS app_name
+FROM instance
+JOIN batch ON batch.batch_id = instance.batch_id
+JOIN app ON app.app_id = batch.app_id
+WHERE instance.host_id = $1 AND instance.state = 'in_progress'
+ORDER BY instance.due_at, instance.instance_id
+LIMIT $2;
+
+
+-- name: instances_of_batch
+-- Purpose: instances of a batch in some states, retries first. Those of the history are in finished_instances_of_batch.
+-- Arguments: $1 batch_id, $2 states, $3 minus the retries and $4 instance_id behind which to go on (-32768 and 0 for the start),
+--   $5 limit.
+-- Result: instances by retries (descending) and id. What is neither sent nor urgent has no retries and lies in 64 shards.
+SELECT
+    instance.instance_id, instance.job_id, instance.state, instance.retries, instance.urgent AND instance.state = 'unsent' AS urgent,
+    instance.tight, instance.created_at, instance.host_id, instance.sent_at, instance.due_at, instance.reported_at, instance.reason
+FROM (
+    SELECT either.instance_id
+    FROM (
+        SELECT one.instance_id, one.least
+        FROM unnest($2::text[]) AS wanted (state)
+        CROSS JOIN LATERAL (
+            SELECT listed.instance_id, -listed.retries AS least
+            FROM instance AS listed
+            WHERE listed.batch_id = $1
+                AND listed.state = wanted.state
+                AND (listed.state <> 'unsent' OR listed.urgent)
+                AND listed.retries >= 0
+                AND (-listed.retries, listed.instance_id) > ($3::smallint, $4::bigint)
+            ORDER BY -listed.retries, listed.instance_id
+            LIMIT $5
+        ) AS one
+        UNION ALL
+        SELECT one.instance_id, 0
+        FROM generate_series(0, 63) AS place (shard)
+        CROSS JOIN LATERAL (
+            SELECT fresh.instance_id
+            FROM instance AS fresh
+            WHERE fresh.batch_id = $1
+                AND fresh.shard = place.shard
+                AND fresh.state = 'unsent'
+                AND NOT fresh.urgent
+                AND fresh.instance_id > CASE WHEN $3::smallint < 0 THEN 0 ELSE $4::bigint END
+            ORDER BY fresh.instance_id
+            LIMIT $5
+        ) AS one
+        WHERE 'unsent' = ANY($2::text[])
+    ) AS either
+    ORDER BY either.least, either.instance_id
+    LIMIT $5
+) AS chosen
+JOIN instance ON instance.instance_id = chosen.instance_id
+ORDER BY -instance.retries, instance.instance_id;
+
+-- name: failing_hosts
+-- Purpose: hosts on which something went wrong lately, those with most failures first. What is in the history is left out.
+-- Arguments: $1 since when, $2 how many failures are looked at, the last ones, $3 and $4 failures and host_id behind which to
+--   go on, $5 limit.
+-- Result: host_id, failures and their kinds (errors, invalid, timed_out), last_at; looked_at and since, the number of all
+--   that was looked at and the first of it.
+WITH failed AS MATERIALIZED (
+    SELECT host_id, state, coalesce(reported_at, timeout_at) AS at
+    FROM instance
+    WHERE state IN ('failed', 'invalid', 'timed_out') AND coalesce(reported_at, timeout_at) >= $1
+    ORDER BY coalesce(reported_at, timeout_at) DESC, instance_id DESC
+    LIMIT $2
+)
+SELECT
+    host_id, count(*) AS failures,
+    count(*) FILTER (WHERE state = 'failed') AS errors,
+    count(*) FILTER (WHERE state = 'invalid') AS invalid,
+    count(*) FILTER (WHERE state = 'timed_out') AS timed_out,
+    max(at) AS last_at,
+    (SELECT count(*) FROM failed) AS looked_at,
+    (SELECT min(at) FROM failed) AS since
+FROM failed
+GROUP BY host_id
+HAVING (count(*), host_id) < ($3::bigint, $4::int)
+ORDER BY count(*) DESC, host_id DESC
+LIMIT $5;
+
+
+-- name: hosts_looked_at
+-- Purpose: how far a look at the newest hosts comes.
+-- Arguments: $1 host_id before which it begins, $2 how many are looked at, less one.
+-- Result: host_id of the last one, and of the one after it; less at the end of all hosts.
+SELECT host_id FROM host WHERE host_id < $1 ORDER BY host_id DESC OFFSET $2 LIMIT 2;
+
+
+-- name: hosts_newest
+-- Purpose: hosts, newest first.
+-- Arguments: $1 host_id before which to go on, $2 limit.
+-- Result: host_id, descending.
+SELECT host_id FROM host WHERE host_id < $1 ORDER BY host_id DESC LIMIT $2;
+
+
+-- name: hosts_of_email
+-- Purpose: the hosts of the volunteer with an e-mail address, newest first.
+-- Arguments: $1 e-mail in lower case, $2 host_id before which to go on, $3 limit.
+-- Result: host_id, descending.
+SELECT host.host_id
+FROM host
+WHERE host.volunteer_id = (SELECT volunteer.volunteer_id FROM volunteer WHERE volunteer.email = $1)
+    AND host.host_id + 0 < $2  -- not by the key: that would go through everybody's hosts
+ORDER BY host.host_id + 0 DESC
+LIMIT $3;
+
+
+-- name: instances_of_host
+-- Purpose: what a host was sent, the last one sent first. Those of the history are left out.
+-- Arguments: $1 host_id, $2 volunteer_id of the host, $3 and $4 sent_at and instance_id behind which to go on, $5 and $6 those of
+--   the last one that is looked at, $7 state or null for all, $8 limit.
+-- Result: instances with the name of their app.
+SELECT
+    own.instance_id, own.job_id, own.batch_id, own.state, own.sent_at, own.due_at, own.reported_at, own.est_runtime_s,
+    own.elapsed_s, own.tight, own.reason, app.name AS app_name
+FROM (
+    (
+        SELECT *
+        FROM instance
+        WHERE instance.host_id = $1
+            AND instance.state = 'in_progress'
+            AND ($7::text IS NULL OR instance.state = $7)
+            AND (instance.sent_at, instance.instance_id) < ($3, $4::bigint)
+            AND (instance.sent_at, instance.instance_id) >= ($5, $6::bigint)
+        ORDER BY instance.sent_at DESC, instance.instance_id DESC
+        LIMIT $8
+    )
+    UNION ALL
+    (
+        SELECT *
+        FROM instance
+        WHERE instance.volunteer_id = $2
+            AND instance.host_id = $1
+            AND instance.state NOT IN ('unsent', 'in_progress', 'cancelled')
+            AND ($7::text IS NULL OR instance.state = $7)
+            AND (instance.sent_at, instance.instance_id) < ($3, $4::bigint)
+            AND (instance.sent_at, instance.instance_id) >= ($5, $6::bigint)
+        ORDER BY instance.sent_at DESC, instance.instance_id DESC
+        LIMIT $8
+    )
+) AS own
+JOIN batch ON batch.batch_id = own.batch_id
+JOIN app ON app.app_id = batch.app_id
+ORDER BY own.sent_at DESC, own.instance_id DESC
+LIMIT $8;
+
+
+-- name: listed_hosts
+-- Purpose: hosts as lists show them.
+-- Arguments: $1 host_ids.
+-- Result: hosts by id, with in_progress, and n_valid, n_error and n_timeout over their app versions.
+SELECT
+    host.*,
+    (SELECT count(*) FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress') AS in_progress,
+    done.n_valid, done.n_error, done.n_timeout
+FROM host
+CROSS JOIN LATERAL (
+    SELECT
+        coalesce(sum(hav.n_valid), 0)::bigint AS n_valid,
+        coalesce(sum(hav.n_error), 0)::bigint AS n_error,
+        coalesce(sum(hav.n_timeout), 0)::bigint AS n_timeout
+    FROM host_app_version AS hav
+    WHERE hav.host_id = host.host_id
+) AS done
+WHERE host.host_id = ANY($1::int[])
+ORDER BY host.host_id;
+
+
+-- name: results_looked_at
+-- Purpose: how far a look at a volunteer's last results comes.
+-- Arguments: $1 volunteer_id, $2 and $3 sent_at and instance_id behind which it begins, $4 how many are looked at, less one.
+-- Result: sent_at and instance_id of the last one, and of the one after it; less at the end of all.
+SELECT sent_at, instance_id
+FROM instance
+WHERE volunteer_id = $1
+    AND state NOT IN ('unsent', 'in_progress', 'cancelled')
+    AND (sent_at, instance_id) < ($2, $3::bigint)
+ORDER BY sent_at DESC, instance_id DESC
+OFFSET $4
+LIMIT 2;
+
+
+-- name: silent_hosts
+-- Purpose: hosts that have not called since an instant, newest first.
+-- Arguments: $1 host_id before which to go on, $2 host_id of the last one that is looked at, $3 the instant, $4 limit.
+-- Result: host_id, descending.
+SELECT host_id
+FROM host
+WHERE host_id < $1 AND host_id >= $2 AND last_rpc_at < $3
+ORDER BY host_id DESC
+LIMIT $4;
+
+
+-- name: slow_hosts
+-- Purpose: (host, app version) in the slowest tenth of their population by the last full ranking, the slowest first.
+-- Arguments: $1 to $3 x, host_id and app_version_id behind which to go on, $4 limit.
+-- Result: host_id, app_version_id, x; relative, the turnaround over the usual one as of now, null while there is no sample.
+SELECT
+    slow.host_id, slow.app_version_id, slow.x,
+    CASE WHEN hav.relaxed_n > 0 THEN exp(hav.relaxed_sum / hav.relaxed_n) END AS relative
+FROM (
+    SELECT host_id, app_version_id, x
+    FROM host_percentile
+    WHERE generation = (
+            SELECT generation FROM percentile_generation
+            WHERE complete AND with_percentiles ORDER BY generation DESC LIMIT 1
+        )
+        AND x < 0.1  -- as in the index
+        AND (x, host_id, app_version_id) > ($1::real, $2::int, $3::int)
+    ORDER BY x, host_id, app_version_id
+    LIMIT $4
+) AS slow
+LEFT JOIN host_app_version AS hav ON hav.host_id = slow.host_id AND hav.app_version_id = slow.app_version_id
+ORDER BY slow.x, slow.host_id, slow.app_version_id;
+
+-- name: held_of_volunteer
+-- Purpose: what a volunteer's computers have in progress.
+-- Arguments: $1 volunteer_id, $2 host_id or null for all, $3 limit.
+-- Result: instances by due_at and id, with the name of their app.
+SELECT
+    instance.instance_id, instance.job_id, instance.batch_id, instance.host_id, instance.sent_at, instance.due_at,
+    instance.est_runtime_s, instance.tight, app.name AS app_name
+FROM host
+JOIN instance ON instance.host_id = host.host_id AND instance.state = 'in_progress'
+JOIN batch ON batch.batch_id = instance.batch_id
+JOIN app ON app.app_id = batch.app_id
+WHERE host.volunteer_id = $1 AND ($2::int IS NULL OR host.host_id = $2)
+ORDER BY instance.due_at, instance.instance_id
+LIMIT $3;
+
+
+-- name: host_of_volunteer
+-- Purpose: one of a volunteer's computers.
+-- Arguments: $1 volunteer_id, $2 host_id.
+-- Result: the host with in_progress; no row when there is none, or it is somebody else's.
+SELECT
+    host.*,
+    (SELECT count(*) FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress') AS in_progress
+FROM host
+WHERE host.host_id = $2::bigint AND host.volunteer_id + 0 = $1;
+
+
+-- name: hosts_of_volunteer
+-- Purpose: a volunteer's computers, newest first, with how much each has in progress.
+-- Arguments: $1 volunteer_id, $2 host_id before which to go on, $3 limit.
+-- Result: hosts by id, descending, with in_progress.
+SELECT
+    host.*,
+    (SELECT count(*) FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress') AS in_progress
+FROM (
+    SELECT *
+    FROM host AS own
+    WHERE own.volunteer_id = $1 AND own.host_id + 0 < $2  -- not by the key: that would go through everybody's hosts
+    ORDER BY own.host_id + 0 DESC
+    LIMIT $3
+) AS host
+ORDER BY host.host_id DESC;
+
+
+-- name: results_of_volunteer
+-- Purpose: a volunteer's results that are over, the last one sent first. Those of the history are left out.
+-- Arguments: $1 volunteer_id, $2 and $3 sent_at and instance_id behind which to go on, $4 how many are looked at, $5 host_id or
+--   null for all, $6 states or null for all, $7 limit.
+-- Result: instances with the name of their app.
+SELECT
+    own.instance_id, own.batch_id, own.host_id, own.state, own.sent_at, own.due_at, own.reported_at, own.elapsed_s, own.reason,
+    app.name AS app_name
+FROM (
+    SELECT *
+    FROM (
+        SELECT *
+        FROM instance
+        WHERE instance.volunteer_id = $1
+            AND instance.state NOT IN ('unsent', 'in_progress', 'cancelled')
+            AND (instance.sent_at, instance.instance_id) < ($2, $3::bigint)
+        ORDER BY instance.sent_at DESC, instance.instance_id DESC
+        LIMIT $4
+    ) AS looked_at
+    WHERE ($5::int IS NULL OR looked_at.host_id = $5) AND ($6::text[] IS NULL OR looked_at.state = ANY($6))
+    ORDER BY looked_at.sent_at DESC, looked_at.instance_id DESC
+    LIMIT $7
+) AS own
+JOIN batch ON batch.batch_id = own.batch_id
+JOIN app ON app.app_id = batch.app_id
+ORDER BY own.sent_at DESC, own.instance_id DESC;
+
+
+-- name: totals_of_volunteer
+-- Purpose: all that a volunteer's computers ever did, and have now.
+-- Arguments: $1 volunteer_id.
+-- Result: one row of counts.
+SELECT
+    (SELECT count(*) FROM host WHERE host.volunteer_id = $1) AS hosts,
+    (
+        SELECT count(*)
+        FROM host
+        JOIN instance ON instance.host_id = host.host_id AND instance.state = 'in_progress'
+        WHERE host.volunteer_id = $1
+    ) AS in_progress,
+    coalesce(sum(hav.n_valid), 0) AS valid, coalesce(sum(hav.n_error), 0) AS failed, coalesce(sum(hav.n_timeout), 0) AS late
+FROM host
+JOIN host_app_version AS hav ON hav.host_id = host.host_id
+WHERE host.volunteer_id = $1;

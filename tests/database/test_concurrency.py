@@ -16,12 +16,10 @@ from domain.jobs import InstanceState, JobState
 from domain.quotas import QuotaRequest
 from domain.settlement import InstanceStep, JobFacts, JobSettlement
 from domain.units import BatchId, Instant
-from store.counters import CountChanges
-from store.dispatching import Dispatched, send
-from store.pool import connect
+from store.counters import CountChanges, StatisticsChanges
+from store.pool import DatabaseSession, connect
 from store.postgres import PostgresStore, open_store
-from store.sessions import Session
-from store.statistics import StatisticsChanges
+from store.request_writes import Dispatched, send
 from tests.builders import NOW
 from tests.database.blocking import until_blocked
 from tests.worlds import (
@@ -155,7 +153,7 @@ async def test_two_that_each_end_a_job_of_a_batch_and_retry_one_of_the_others_do
     await nothing_left.write(other)
     assert await store.waiting.ready_batches(9) == []
 
-    async def count(connection: Session, *, ended: BatchId, retried: BatchId) -> None:
+    async def count(connection: DatabaseSession, *, ended: BatchId, retried: BatchId) -> None:
         changes = CountChanges()
         changes.add(ended, BatchCounts(jobs_failed=1))
         changes.add(retried, BatchCounts(unsent=1))

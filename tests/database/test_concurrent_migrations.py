@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 
 from domain.clock import SystemClock
+from store.locks import PostgresShards
 from store.migrate import Migration, _apply, migrate
-from store.shards import PostgresShards
 from tests.builders import NOW
 from tests.faults.waiting import until
 

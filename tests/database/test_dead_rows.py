@@ -10,9 +10,9 @@ import pytest
 
 from domain.batches import Batch
 from domain.units import SHARDS
+from store.pool import SESSION
 from store.postgres import open_store
 from store.queries import load
-from store.sessions import SESSION
 from tests.database.plans import blocks, explained, walk
 from tests.worlds import a_submitted_batch
 

@@ -8,9 +8,8 @@ import asyncpg
 import pytest
 
 from domain.errors import UnavailableError
-from store.duties import DutyLocks
+from store.locks import DEAD_S, DutyLocks
 from store.pool import Connection, Database
-from store.watched import DEAD_S
 from tests.faults.waiting import until
 from tests.pg import with_database
 

@@ -18,8 +18,7 @@ from domain.forecasts import ForecastAge, ForecastRecord, Method, Trigger
 from domain.settings import EstimatorSettings
 from domain.units import BatchId, Instant, later
 from runtime.duty import Duty
-from store.claims import BatchClaims
-from store.duties import DutyLocks
+from store.locks import BatchClaims, DutyLocks
 from store.postgres import PostgresStore, open_store
 from tests.builders import NOW, a_job_class
 from tests.pg import opened_store

@@ -16,10 +16,10 @@ from domain.history import START, month_of
 from domain.jobs import InstanceState
 from domain.settlement import InstanceStep, JobSettlement
 from domain.units import InstanceId, Instant, later
-from store.history import PostgresHistory
+from store.pool import SESSION
 from store.postgres import PostgresStore, open_store
 from store.queries import load
-from store.sessions import SESSION
+from store.sweeping import PostgresHistory
 from tests.builders import NOW
 from tests.database.blocking import until_blocked
 from tests.database.plans import blocks, explained, plan_of, walk

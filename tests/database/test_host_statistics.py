@@ -17,8 +17,7 @@ from domain.errors import UnavailableError
 from domain.ranking import CutPoints, HostStatisticsRun, Since
 from domain.units import AppId, Instant, Seconds, later
 from scheduler.gates import percentile_of
-from store.hav_tables import PostgresHavTables
-from store.percentiles import RUN_LOCK
+from store.percentiles import RUN_LOCK, PostgresHavTables
 from store.pool import Database
 from store.postgres import PostgresStore, open_store
 from tests.builders import NOW

@@ -12,9 +12,9 @@ import pytest
 from domain.batches import Batch
 from domain.dispatch import RequestWrites
 from domain.history import month_bounds, month_of
+from store.pool import SESSION
 from store.postgres import PostgresStore, open_store
 from store.queries import load, names
-from store.sessions import SESSION
 from tests.builders import NOW
 from tests.database.plans import blocks, explained, plan_of, walk
 from tests.pg import database

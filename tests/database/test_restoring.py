@@ -12,8 +12,8 @@ import pytest
 from administration.checking.folder import shard_of
 from administration.restoring import GREATEST_ID, ID_STEP, Restored, restore
 from domain.clock import SystemClock
+from store.checking import INT_STEP
 from store.postgres import PostgresStore, open_store
-from store.restoring import INT_STEP
 from tests.builders import NOW
 from tests.worlds import a_registered_host, a_sent_instance, a_submitted_batch
 

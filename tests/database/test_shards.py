@@ -10,7 +10,7 @@ import pytest
 from domain.errors import UnavailableError
 from domain.units import Instant, Seconds
 from feeder.ports import Shards
-from store.shards import SILENCE_S, PostgresShards
+from store.locks import SILENCE_S, PostgresShards
 from tests.pg import with_database
 
 

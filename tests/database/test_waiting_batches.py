@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 
 from domain.units import BatchId
+from store.pool import SESSION
 from store.postgres import PostgresStore, open_store
 from store.queries import load
-from store.sessions import SESSION
 from tests.database.blocking import until_blocked
 from tests.database.plans import blocks, explained, walk
 from tests.pg import database

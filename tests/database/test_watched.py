@@ -5,9 +5,7 @@ from __future__ import annotations
 import socket
 
 from domain.clock import SystemClock
-from store.duties import DutyLocks
-from store.shards import PostgresShards
-from store.watched import WatchedConnection, probe
+from store.locks import DutyLocks, PostgresShards, WatchedConnection, probe
 
 # What a session asked for; in use the server shows 0 where it speaks over a Unix socket.
 ASKED_FOR = "SELECT name, reset_val FROM pg_settings WHERE name LIKE 'tcp_%'"

@@ -9,7 +9,7 @@ import structlog
 
 from domain.errors import UnavailableError
 from domain.units import SHARDS, Instant, Seconds
-from store.shards import SILENCE_S, fair_share
+from store.locks import SILENCE_S, fair_share
 from tests.deterministic.clocks import EPOCH, NodeClock
 from tests.deterministic.faults import Link
 

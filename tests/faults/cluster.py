@@ -14,8 +14,8 @@ import asyncpg
 from administration.project import Project, create_project
 from domain.units import SHARDS
 from runtime.install import install
+from store.locks import LOCK_CLASS
 from store.postgres import open_store
-from store.shards import LOCK_CLASS
 from tests.acceptance.clocks import ForwardClock
 from tests.acceptance.server import LiveServer
 from tests.e2e.server import Server

@@ -14,9 +14,8 @@ import pytest
 
 from domain.errors import UnavailableError
 from runtime.worker import run_until
+from store.locks import DEAD_S, SILENCE_S, PostgresShards
 from store.pool import CLOSE_S, REQUEST_TIMEOUT_S, Database, connect
-from store.shards import SILENCE_S, PostgresShards
-from store.watched import DEAD_S
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer, LiveWorker, live_server
 from tests.faults.crowd import GENEROUS, POLITE, QUICK, assert_nothing_lost_or_doubled, crowd

@@ -23,8 +23,8 @@ from domain.errors import UnavailableError
 from runtime.background import Background
 from runtime.install import install
 from runtime.worker import Worker
+from store.locks import PostgresShards
 from store.pool import Database
-from store.shards import PostgresShards
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.waiting import until
 from tests.ports import free_port

@@ -52,7 +52,7 @@ class Module:
     def package(self) -> str:
         """The folder, dotted.
 
-        >>> Module("store.memory.tails", Path("store/memory/tails.py")).package
+        >>> Module("store.memory.tails", Path("store/memory/settling.py")).package
         'store.memory'
         """
         return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]

@@ -15,7 +15,7 @@ from tests.properties.stepped_loop import SteppedLoop
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from store.sessions import Session
+    from store.pool import DatabaseSession
     from tests.properties.stepped import FakeSession
 
 SITS_OUT = 2  # groups
@@ -220,17 +220,17 @@ class Course:
             self.wrongs.append(f"ask {ask.number} was answered before it was committed")
         return answer
 
-    async def _connect(self, dsn: str) -> Session:
+    async def _connect(self, dsn: str) -> DatabaseSession:
         """Whoever waits is to be told of a refusal, but only when there is no other lane that serves."""
         try:
-            return cast("Session", await self.database.connect(dsn))
+            return cast("DatabaseSession", await self.database.connect(dsn))
         except (UnavailableError, asyncio.CancelledError):
             self.refusals += 1
             if all(session.closed or not session.used for session in self.database.sessions):
                 self.told |= {number for number in self.arrived if not self.askers[number].done()}
             raise
 
-    async def _work(self, session: Session, asks: Sequence[Ask]) -> Sequence[Added]:
+    async def _work(self, session: DatabaseSession, asks: Sequence[Ask]) -> Sequence[Added]:
         return await cast("FakeSession", session).add(asks)
 
     def _in_vain(self) -> bool:

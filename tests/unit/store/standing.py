@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from store.sessions import Session
+from store.pool import DatabaseSession
 
 
 class Standing:
@@ -18,5 +18,5 @@ class Standing:
         pass
 
 
-async def stand(dsn: str) -> Session:
-    return cast("Session", Standing())
+async def stand(dsn: str) -> DatabaseSession:
+    return cast("DatabaseSession", Standing())

@@ -10,18 +10,18 @@ import pytest
 
 import store.counting
 import store.hosts
-import store.reporting
+import store.request_writes
 import store.rows
 from domain.apps import CPU, NVIDIA, ProcessorType
 from domain.batches import BatchCounts
 from domain.hosts import Coprocessor
 from domain.jobs import Input, Output
 from domain.units import FlopPerSecond
-from store import rows, work_rows
+from store import rows
 from tests.builders import a_batch, a_host, a_job_class, a_plan_class, an_app
 
 
-@pytest.mark.parametrize("module", [store.rows, store.counting, store.hosts, store.reporting])
+@pytest.mark.parametrize("module", [store.rows, store.counting, store.hosts, store.request_writes])
 def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 
@@ -48,16 +48,16 @@ def test_a_job_class_is_read_as_it_was_written() -> None:
         inputs=(Input("in_1", "in", 10, "0" * 32, sticky=True),), outputs=(Output("out", 5, optional=True),)
     )
     row = asdict(job_class) | {"inputs": rows.encoded(job_class.inputs), "outputs": rows.encoded(job_class.outputs)}
-    assert work_rows.job_class(row) == job_class
+    assert rows.job_class(row) == job_class
 
 
 def test_a_job_without_inputs_of_its_own_has_none_and_not_an_empty_list() -> None:
-    assert work_rows.inputs(None) is None
-    assert work_rows.inputs("[]") == ()
+    assert rows.inputs(None) is None
+    assert rows.inputs("[]") == ()
 
 
 def test_an_instance_without_uploads_has_an_empty_list() -> None:
-    assert work_rows.uploads(None) == ()
+    assert rows.uploads(None) == ()
 
 
 def test_a_batch_is_read_with_its_totals() -> None:
@@ -66,9 +66,9 @@ def test_a_batch_is_read_with_its_totals() -> None:
 
 
 def test_standard_error_is_cut_at_64_kib_between_characters() -> None:
-    kept = store.reporting.storable("é" * 40_000)
+    kept = store.request_writes.storable("é" * 40_000)
     assert kept == "é" * 32_768
 
 
 def test_text_that_is_no_unicode_can_be_kept() -> None:
-    assert store.reporting.storable("a\udc80b") == "a?b"
+    assert store.request_writes.storable("a\udc80b") == "a?b"

@@ -24,8 +24,8 @@ from runtime.metrics.cluster import KEPT_S, Cluster
 from runtime.metrics.kinds import Metric, Value
 from runtime.metrics.readings import reading, together
 from runtime.request_ids import PageCounters
-from store.figures import DatabaseFigures, GroupFigures, PoolFigures
 from store.memory import MemoryStore
+from store.postgres import DatabaseFigures, GroupFigures, PoolFigures
 from tests.builders import NOW
 from tests.unit.administration.clocks import StillClock
 from tests.unit.jobs.projects import HandClock

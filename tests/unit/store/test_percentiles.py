@@ -10,7 +10,7 @@ from domain.apps import NVIDIA, AppVersion, PlanClass
 from domain.ranking import HAV_FIELDS
 from domain.units import AppId, AppVersionId, Instant
 from store.binary_copy import native_dtype
-from store.hav_tables import HOST_FIELDS, Sorter, bundles, complete
+from store.percentiles import HOST_FIELDS, Sorter, bundles, complete
 
 CUDA = PlanClass("cuda", gpu_type=NVIDIA)
 

@@ -11,7 +11,7 @@ import pytest
 from domain.acceleration import Returned, low_turnaround
 from domain.units import AppId, BatchId, HostId, JobId, Seconds
 from store.binary_copy import Table, native_dtype
-from store.memory.turnarounds import NAN, RETURN_FIELDS, low_turnaround_of, without
+from store.memory.columns import NAN, RETURN_FIELDS, low_turnaround_of, without
 
 
 def table(returned: Sequence[Returned]) -> Table:

@@ -1,0 +1,327 @@
+"""Session locks on connections of their own: shards of a worker, periodic tasks of a process, batches worked on.
+
+Keep-alive ends the locks of a machine that is gone (store/pool.py). The server ends the session of a process that has
+asked nothing for 30 s, so that another process takes over from one that is stopped or cut off; a worker whose
+connection has been silent for 15 s regards its shards as lost before that. What a process writes after that as if it
+held a lock is refused by the fence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+
+import structlog
+
+from domain.clock import Clock, SystemClock
+from domain.errors import UnavailableError
+from domain.units import SHARDS, BatchId, Instant, Seconds
+from store.pool import CLOSE_S, FENCE, LOST, Database, Fence, ShortSession, lost_means_unavailable, open_session, probe
+from store.queries import load
+
+__all__ = ["CLOCK", "DEAD_S", "KEEP_S", "WatchedConnection", "connect_watched", "kept_heard", "probe"]
+
+CLOCK = SystemClock()  # the server waits in real time, whatever clock a test has
+COMMAND_TIMEOUT_S = 5.0
+DEAD_S = 30.0  # after this the server gives the locks of a process that has stopped asking to others
+KEEP_S = 5.0  # how often a process that has nothing to ask asks all the same
+
+
+class WatchedConnection(ShortSession):
+    """Made by `connect_watched`."""
+
+
+async def connect_watched(dsn: str, *, silence_s: float | None = None) -> WatchedConnection:
+    """A connection that both kernels probe; each command has 5 s. Raises UnavailableError.
+
+    The server ends it after `silence_s` seconds without a command.
+    """
+    settings = {} if silence_s is None else {"idle_session_timeout": f"{silence_s * 1000:.0f}"}
+    with lost_means_unavailable():
+        return await open_session(dsn, WatchedConnection, command_timeout_s=COMMAND_TIMEOUT_S, settings=settings)
+
+
+@asynccontextmanager
+async def kept_heard(ask: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """Inside, `ask` asks something on a connection every 5 s, until it raises UnavailableError."""
+
+    async def keep() -> None:
+        with suppress(UnavailableError):
+            while True:
+                await CLOCK.sleep(KEEP_S)
+                await ask()
+
+    keeping = asyncio.create_task(keep())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+
+
+class BatchClaims:
+    """Session locks on one connection of its own, made when it is first needed; when it drops they are free."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._connection: WatchedConnection | None = None
+        self._claimed: set[BatchId] = set()  # a session's locks do not keep out its own other tasks
+        self._turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def claim(self, batch_id: BatchId) -> AsyncIterator[bool]:
+        """Yields whether nobody else has the batch. Raises UnavailableError."""
+        if batch_id in self._claimed:
+            yield False
+            return
+        self._claimed.add(batch_id)
+        try:
+            taken = await self._asked("try_claim", batch_id)
+            session = self._connection
+            try:
+                async with kept_heard(lambda: self._be_heard(session)):
+                    yield taken
+            finally:
+                if taken and self._connection is session:  # with its session the claim is gone
+                    with suppress(UnavailableError):  # then it is free
+                        await self._asked("release_claim", batch_id)
+        finally:
+            self._claimed.discard(batch_id)
+
+    async def _be_heard(self, session: WatchedConnection | None) -> None:
+        """Raises UnavailableError when the session of a claim is gone."""
+        if self._connection is not session:
+            raise UnavailableError("the session that held the claim is gone")
+        await self._asked("connection_alive")
+
+    async def _asked(self, query: str, *arguments: object) -> bool:
+        async with self._turn:
+            try:
+                with lost_means_unavailable():
+                    if self._connection is None or self._connection.is_closed():
+                        self._connection = await connect_watched(self._dsn, silence_s=DEAD_S)
+                    return bool(await self._connection.fetchval(load(query), *arguments))
+            except UnavailableError:
+                await self.close()
+                raise
+
+    async def close(self) -> None:
+        """Give every claim up."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(*LOST):
+                await connection.close(timeout=CLOSE_S)
+
+
+log = structlog.get_logger("duties")
+
+
+class DutyLocks:
+    """Session locks on one connection of its own; when it drops, all duties are lost and others take over."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._connection: WatchedConnection | None = None
+        self._pid = 0  # of the connection's session
+        self._held: set[str] = set()
+        self._turn = asyncio.Lock()
+
+    async def mine(self, duty: str) -> bool:
+        """Whether this process does the duty now: it holds its lock, or has just taken it.
+
+        Raises UnavailableError while the database is away; every lock is then given up.
+        """
+        async with self._turn:
+            try:
+                with lost_means_unavailable():
+                    return await self._mine(duty)
+            except UnavailableError:
+                await self._close()
+                raise
+
+    async def _mine(self, duty: str) -> bool:
+        if self._connection is None or self._connection.is_closed():
+            self._held.clear()
+            self._connection = await connect_watched(self._dsn, silence_s=DEAD_S)
+            self._pid = await self._connection.fetchval(load("session_pid"))
+        if duty in self._held:
+            return bool(await self._connection.fetchval(load("connection_alive")))
+        if await self._connection.fetchval(load("try_duty_lock"), duty):
+            self._held.add(duty)
+        return duty in self._held
+
+    @contextmanager
+    def fence(self, duty: str) -> Iterator[None]:
+        """Inside, transactions of pools are refused when the lock of the duty is lost: UnavailableError."""
+        connection = self._connection
+        if duty not in self._held or connection is None or connection.is_closed():
+            raise UnavailableError(f"this process lost the lock of the duty {duty}: another may do it now")
+        token = FENCE.set(Fence(duty, self._pid))
+        try:
+            yield
+        finally:
+            FENCE.reset(token)
+
+    async def give_up(self, duty: str) -> None:
+        """Let another process do the duty. Raises UnavailableError; every lock is then given up."""
+        async with self._turn:
+            if duty not in self._held or self._connection is None:
+                return
+            self._held.discard(duty)
+            try:
+                with lost_means_unavailable():
+                    await self._connection.execute(load("give_up_duty"), duty)
+            except UnavailableError:
+                await self._close()
+                raise
+
+    async def run(self) -> None:
+        """Be heard by the server every 5 s, for ever, however long rounds take."""
+        while True:
+            await CLOCK.sleep(KEEP_S)
+            try:
+                await self._be_heard()
+            except UnavailableError as error:
+                log.warning("locks of duties lost", why=str(error))
+
+    async def _be_heard(self) -> None:
+        async with self._turn:
+            if self._connection is None:
+                return
+            try:
+                with lost_means_unavailable():
+                    await self._connection.fetchval(load("connection_alive"))
+            except UnavailableError:
+                await self._close()
+                raise
+
+    async def close(self) -> None:
+        """Give every duty up."""
+        async with self._turn:
+            await self._close()
+
+    async def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._held.clear()
+        if connection is not None:
+            with suppress(*LOST):
+                await connection.close(timeout=CLOSE_S)
+
+
+class DatabaseClock:
+    """What time the database says it is."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def database_now(self) -> Instant:
+        row = await self._database.fetch_one("database_now")
+        assert row is not None
+        return Instant(row["database_now"])
+
+
+LOCK_CLASS = 19797  # of advisory locks; -1 among its shards says that a worker lives
+INTERVAL_S = 1.0
+SILENCE_S = 15.0
+
+
+def fair_share(workers: Sequence[int], me: int) -> int:
+    """How many of the 64 shards are mine: as many as everybody's, or one more for the first of them.
+
+    `workers` are distinct and contain `me`.
+
+    >>> [fair_share([7, 8, 9], me) for me in (7, 8, 9)]
+    [22, 21, 21]
+    """
+    share, more = divmod(SHARDS, len(workers))
+    return share + (sorted(workers).index(me) < more)
+
+
+class PostgresShards:
+    """Satisfies the feeder's Shards. Every `run_once` moves this worker towards its fair share."""
+
+    def __init__(self, dsn: str, clock: Clock) -> None:
+        self._dsn = dsn
+        self._clock = clock
+        self._connection: WatchedConnection | None = None
+        self._owned: frozenset[int] = frozenset()
+        self._heard_at = Seconds(-math.inf)
+
+    def owned(self) -> frozenset[int]:
+        """The shards this worker holds; none once its connection is lost, or silent for 15 s."""
+        return frozenset() if self.in_doubt() else self._owned
+
+    def in_doubt(self) -> bool:
+        """Whether the connection that holds the locks is lost, or silent for 15 s."""
+        if self._connection is None or self._connection.is_closed():
+            return True
+        return self.silent_s() > SILENCE_S
+
+    def silent_s(self) -> Seconds:
+        """How long ago the last answer was asked for; without end before the first one."""
+        return Seconds(self._clock.monotonic() - self._heard_at)
+
+    async def run_once(self) -> frozenset[int]:
+        """Hear from the database, give up what is too much, take what is free; the shards held then.
+
+        Raises UnavailableError when the connection is lost; its shards are gone with it.
+        """
+        try:
+            with lost_means_unavailable():
+                connection = await self._connected()
+                await self._rebalance(connection)
+        except UnavailableError:
+            self._forget()
+            raise
+        return self._owned
+
+    async def run(self) -> None:
+        """Rebalance every second, for ever."""
+        log = structlog.get_logger("shards")
+        while True:
+            try:
+                await self.run_once()
+            except UnavailableError as error:
+                log.warning("shards lost", error=str(error))
+            await self._clock.sleep(INTERVAL_S)
+
+    async def close(self) -> None:
+        """Give everything up."""
+        connection, self._connection = self._connection, None
+        self._owned = frozenset()
+        if connection is not None:
+            with suppress(*LOST):
+                await connection.close(timeout=CLOSE_S)
+
+    async def _connected(self) -> WatchedConnection:
+        if self._connection is not None and not self._connection.is_closed():
+            return self._connection
+        self._owned = frozenset()
+        connection = await connect_watched(self._dsn, silence_s=DEAD_S)
+        self._connection = connection
+        await connection.execute(load("join_workers"), LOCK_CLASS)
+        return connection
+
+    async def _rebalance(self, connection: WatchedConnection) -> None:
+        asked_at = self._clock.monotonic()
+        row = await connection.fetchrow(load("shard_holders"), LOCK_CLASS)
+        assert row is not None  # an aggregate
+        self._heard_at = asked_at  # not later: the answer may have been long under way
+        fair = fair_share(row["workers"], row["me"])
+        for shard in sorted(self._owned)[fair:]:
+            self._owned -= {shard}  # first here, so that nothing of it is handed out any more
+            await connection.execute(load("give_up_shard"), LOCK_CLASS, shard)
+        taken = set(row["taken"]) | self._owned
+        for shard in sorted(set(range(SHARDS)) - taken):
+            if len(self._owned) >= fair:
+                break
+            if await connection.fetchval(load("try_lock_shard"), LOCK_CLASS, shard):
+                self._owned |= {shard}
+
+    def _forget(self) -> None:
+        self._owned = frozenset()
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None

@@ -1,0 +1,347 @@
+"""Tables of numbers kept in step with objects: of a batch's jobs and instances, of hosts, of turnarounds.
+
+Rows whose object changed are written again when the table is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.acceleration import LEAST_RESULTS, LOW_BELOW, TIMED_OUT, LowTurnaround, is_accelerable
+from domain.forecasting import INSTANCE_FIELDS, JOB_FIELDS, STANDINGS, counted_as
+from domain.hosts import Host, HostAppVersion
+from domain.jobs import InstanceState, JobState
+from domain.units import AppId, AppVersionId, BatchId, HostId, InstanceId, JobId, Seconds
+from store.binary_copy import Fields, Table, native_dtype
+from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
+
+FIRST_ROWS = 64
+
+
+class KeptTable:
+    """Rows by place, from 0 on without gaps; it grows by halves.
+
+    >>> kept = KeptTable((("host_id", "i4"), ("p", "f4")))
+    >>> kept.write([1, 0], [(7, 0.5), (8, 1.0)])
+    >>> kept.rows.tolist()
+    [(8, 1.0), (7, 0.5)]
+    """
+
+    def __init__(self, fields: Fields, rows: int = FIRST_ROWS) -> None:
+        self._table = np.zeros(max(rows, FIRST_ROWS), native_dtype(fields))
+        self._size = 0
+
+    @property
+    def rows(self) -> Table:
+        """As they are now: who keeps them copies them."""
+        return self._table[: self._size]
+
+    def write(self, places: Sequence[int], rows: Sequence[tuple[object, ...]]) -> None:
+        """Put these rows in these places."""
+        if not places:
+            return
+        self._size = max(self._size, max(places) + 1)
+        if self._size > len(self._table):
+            grown = np.zeros(self._size + self._size // 2, self._table.dtype)
+            grown[: len(self._table)] = self._table
+            self._table = grown
+        self._table[np.array(places)] = np.array(rows, self._table.dtype)
+
+
+NAN = float("nan")
+CANCELLED = -1  # in the place of a standing, or of what a job needs
+
+
+class BatchColumns:
+    """Tables of a batch, brought up to date when they are read. `changed` are the jobs that were touched since.
+
+    The first instance of each job has the place of its job, the few others have those behind.
+    """
+
+    def __init__(self, batch: StoredBatch, jobs: Sequence[StoredJob]) -> None:
+        self.changed: set[JobId] = set()
+        self._batch = batch
+        self._all = jobs
+        self._first = batch.job_ids.start
+        self._further: dict[InstanceId, int] = {}
+        self._jobs = KeptTable(JOB_FIELDS, len(batch.job_ids))
+        self._instances = KeptTable(INSTANCE_FIELDS, len(batch.job_ids))
+        self._write(batch.job_ids)
+
+    def jobs(self) -> Table:
+        """JOB_FIELDS of those that were not cancelled; a copy."""
+        self._update()
+        rows = self._jobs.rows
+        found: Table = rows[rows["needed"] != CANCELLED]
+        return found
+
+    def instances(self) -> Table:
+        """INSTANCE_FIELDS of those that were not cancelled, nor their jobs; a copy."""
+        self._update()
+        rows = self._instances.rows
+        found: Table = rows[rows["standing"] != CANCELLED]
+        return found
+
+    def _update(self) -> None:
+        if self.changed:
+            self._write(sorted(self.changed))
+            self.changed.clear()
+
+    def _write(self, job_ids: Sequence[int]) -> None:
+        jobs = [self._all[job_id - 1] for job_id in job_ids]
+        self._jobs.write([job.job_id - self._first for job in jobs], [_job(job) for job in jobs])
+        created_at = self._batch.new.created_at
+        places, rows = [], []
+        for job in jobs:
+            gone = job.state is JobState.CANCELLED
+            for number, row in enumerate(job.instances):
+                places.append(self._further_place(row) if number else job.job_id - self._first)
+                rows.append(_instance(row, created_at, gone=gone))
+        self._instances.write(places, rows)
+
+    def _further_place(self, row: StoredInstance) -> int:
+        further = self._further
+        return further.setdefault(row.instance_id, len(self._batch.job_ids) + len(further))
+
+
+def _job(job: StoredJob) -> tuple[object, ...]:
+    """The fields of JOB_FIELDS."""
+    one = job.job_class
+    needed = CANCELLED if job.state is JobState.CANCELLED else min(one.max_instances, max(one.quorum, job.copies))
+    return (job.job_id, one.fpops_est_flop, job.state is JobState.OPEN, needed)
+
+
+def _instance(row: StoredInstance, batch_at: float, *, gone: bool) -> tuple[object, ...]:
+    """The fields of INSTANCE_FIELDS; those made with their batch were made at `batch_at`."""
+    is_cancelled = gone or row.state is InstanceState.CANCELLED
+    return (
+        row.job.job_id,
+        -1 if row.host_id is None else row.host_id,
+        -1 if row.app_version_id is None else row.app_version_id,
+        CANCELLED if is_cancelled else STANDINGS[row.state],
+        counted_as(row.state, has_sample=row.turnaround_sample is not None),
+        batch_at if row.created_at is None else row.created_at,
+        NAN if row.sent_at is None else row.sent_at,
+        NAN if row.due_at is None else row.due_at,
+        NAN if row.timeout_at is None else row.timeout_at,
+        NAN if row.reported_at is None else row.reported_at,
+    )
+
+
+Pair = tuple[HostId, AppVersionId]
+
+HOST_COLUMNS: tuple[tuple[str, str], ...] = (
+    ("last_rpc_at", "f8"),
+    ("flop_per_s", "f8"),
+    ("ncpus", "f8"),
+    ("ram_bytes", "f8"),
+    ("disk_free_bytes", "f8"),
+    ("cpu_fraction", "f8"),
+)
+# NaN where nothing is known.
+HAV_COLUMNS: tuple[tuple[str, str], ...] = (
+    ("host_id", "i4"),
+    ("volunteer_id", "i4"),
+    ("app_version_id", "i4"),
+    ("consecutive_valid", "i4"),
+    ("failed", "?"),
+    ("clean_since_at", "f8"),
+    ("stats_at", "f8"),
+    ("relaxed_n", "f8"),
+    ("relaxed_sum", "f8"),
+    ("tight_n", "f8"),
+    ("tight_sum", "f8"),
+    ("tight_sum_sq", "f8"),
+    ("tight_missed_n", "f8"),
+    ("log_n", "i8"),
+    ("log_sum", "f8"),
+    ("log_sum_sq", "f8"),
+    ("n_error", "i8"),
+    ("n_timeout", "i8"),
+    ("n_due", "i8"),
+    ("s_per_flop", "f8"),
+    ("last_rpc_at", "f8"),
+    ("rpc_interval_s", "f8"),
+    ("cpu_fraction", "f8"),
+    ("gpu_fraction", "f8"),
+)
+
+
+class HostColumns:
+    """Tables of `hosts`, brought up to date when they are read. `changed` is what was touched since."""
+
+    def __init__(self, hosts: Mapping[HostId, StoredHost]) -> None:
+        self.changed: set[HostId] = set()
+        self._hosts = hosts
+        self._host_places: dict[HostId, int] = {}
+        self._places: dict[Pair, int] = {}
+        self._of_hosts = KeptTable(HOST_COLUMNS)
+        self._of_havs = KeptTable(HAV_COLUMNS)
+
+    def of_hosts(self) -> Table:
+        """HOST_COLUMNS of every host, as they are now, in the order in which they came."""
+        self._update()
+        return self._of_hosts.rows
+
+    def of_versions(self, versions: Collection[AppVersionId]) -> Table:
+        """HAV_COLUMNS of every host with a row of these versions, in no order that means anything; a copy."""
+        self._update()
+        rows = self._of_havs.rows
+        return rows[np.isin(rows["app_version_id"], np.array(sorted(versions), "i4"))]
+
+    def of_pairs(self, pairs: Collection[Pair]) -> tuple[Table, list[Pair]]:
+        """HAV_COLUMNS of those of the pairs that have a row, a copy; and the others."""
+        self._update()
+        places = self._places
+        known = [places[pair] for pair in pairs if pair in places]
+        return self._of_havs.rows[np.array(known, "i8")], [pair for pair in pairs if pair not in places]
+
+    def _update(self) -> None:
+        if not self.changed:
+            return
+        changed = [self._hosts[host_id] for host_id in sorted(self.changed)]
+        self.changed.clear()
+        host_places = self._host_places
+        self._of_hosts.write(
+            [host_places.setdefault(stored.host.host_id, len(host_places)) for stored in changed],
+            [_host(stored.host) for stored in changed],
+        )
+        havs = [(stored, row) for stored in changed for row in stored.havs.values()]
+        places = self._places
+        self._of_havs.write(
+            [places.setdefault((row.host_id, row.app_version_id), len(places)) for _, row in havs],
+            [_hav(stored.host, stored.rpc_interval_s, row) for stored, row in havs],
+        )
+
+
+def _host(host: Host) -> tuple[object, ...]:
+    """The fields of HOST_COLUMNS."""
+    about = (host.ram_bytes, host.disk_free_bytes, host.cpu_availability_fraction)
+    return (host.last_rpc_at, host.flop_per_s, host.ncpus, *about)
+
+
+def _hav(host: Host, rpc_interval_s: float | None, row: HostAppVersion) -> tuple[object, ...]:
+    """The fields of HAV_COLUMNS."""
+    relaxed, tight = row.relaxed, row.tight
+    return (
+        row.host_id,
+        host.volunteer_id,
+        row.app_version_id,
+        row.consecutive_valid,
+        row.failed_last,
+        NAN if row.clean_since_at is None else row.clean_since_at,
+        relaxed.at,
+        relaxed.n,
+        relaxed.total,
+        tight.n,
+        tight.total,
+        tight.total_sq,
+        row.tight_missed_n,
+        row.log_n,
+        row.log_sum,
+        row.log_sum_sq,
+        row.n_error,
+        row.n_timeout,
+        row.n_due,
+        row.speed.mean if row.speed.n > 0 else NAN,
+        host.last_rpc_at,
+        NAN if rpc_interval_s is None else rpc_interval_s,
+        host.cpu_availability_fraction,
+        host.gpu_availability_fraction,
+    )
+
+
+NOBODY = 0  # in the place of a host: neither back nor timed out
+RETURN_FIELDS = (("job_id", "i8"), ("host_id", "i8"), ("turnaround_s", "f8"))  # NaN: timed out
+NEARLY = 1e-9  # sums of so many numbers as there are results differ by less, in whatever order they were added
+
+CAME_BACK = frozenset(
+    (
+        InstanceState.REPORTED,
+        InstanceState.INCONCLUSIVE,
+        InstanceState.VALID,
+        InstanceState.INVALID,
+        InstanceState.TOO_LATE,
+    )
+)
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+class BatchReturns:
+    """What came back of a batch, brought up to date when it is read. `changed` are the jobs that were touched since."""
+
+    def __init__(self, batch: StoredBatch, jobs: Sequence[StoredJob]) -> None:
+        self.changed: set[JobId] = {JobId(job_id) for job_id in batch.job_ids}
+        self._all = jobs
+        self._places: dict[InstanceId, int] = {}
+        self._kept = KeptTable(RETURN_FIELDS, len(batch.job_ids))
+
+    def rows(self) -> Table:
+        """RETURN_FIELDS of what is back or timed out; a copy."""
+        if self.changed:
+            instances = [row for job_id in sorted(self.changed) for row in self._all[job_id - 1].instances]
+            places = self._places
+            self._kept.write(
+                [places.setdefault(row.instance_id, len(places)) for row in instances], [_fields(r) for r in instances]
+            )
+            self.changed.clear()
+        rows = self._kept.rows
+        found: Table = rows[rows["host_id"] != NOBODY]
+        return found
+
+
+def _fields(row: StoredInstance) -> tuple[object, ...]:
+    """RETURN_FIELDS."""
+    if row.state is InstanceState.TIMED_OUT:
+        return row.job.job_id, row.host_id, NAN
+    if row.state not in CAME_BACK:
+        return row.job.job_id, NOBODY, NAN
+    assert row.sent_at is not None and row.reported_at is not None
+    return row.job.job_id, row.host_id, row.reported_at - row.sent_at
+
+
+def without(rows: Table, jobs: Collection[JobId]) -> Table:
+    """The rows of other jobs than these."""
+    if not jobs:
+        return rows
+    found: Table = rows[~np.isin(rows["job_id"], np.fromiter(jobs, np.int64, len(jobs)))]
+    return found
+
+
+def low_turnaround_of(batches: Iterable[tuple[BatchId, AppId, Table]]) -> LowTurnaround:
+    """The same as `domain.acceleration.low_turnaround`, of RETURN_FIELDS of each batch with its app."""
+    median_of: dict[BatchId, Seconds] = {}
+    hosts: list[NDArray[np.int64]] = []
+    shares: list[Floats] = []
+    back_to: dict[AppId, set[int]] = {}
+    for batch_id, app_id, rows in batches:
+        turnaround_s = rows["turnaround_s"]
+        is_back = ~np.isnan(turnaround_s)
+        if int(is_back.sum()) < LEAST_RESULTS:
+            continue
+        m = median_of[batch_id] = Seconds(float(np.median(turnaround_s[is_back])))
+        hosts.append(rows["host_id"])
+        shares.append(np.where(is_back, turnaround_s / m if m > 0 else 1.0, TIMED_OUT))
+        back_to.setdefault(app_id, set()).update(np.unique(rows["host_id"][is_back]).tolist())
+    if not median_of:
+        return LowTurnaround()
+    low = frozenset(map(HostId, _low(np.concatenate(hosts), np.concatenate(shares))))
+    apps = frozenset(app_id for app_id, some in back_to.items() if is_accelerable(len(some), len(some & low)))
+    return LowTurnaround(low, apps, median_of)
+
+
+def _low(hosts: NDArray[np.int64], shares: Floats) -> list[int]:
+    """Hosts with a mean below LOW_BELOW. Added up all at once; one by one where the last digits decide."""
+    counts = np.bincount(hosts)
+    means = np.bincount(hosts, weights=shares) / np.maximum(1, counts)
+    is_close = (counts > 0) & (np.abs(means - LOW_BELOW) < NEARLY)
+    for host in np.flatnonzero(is_close).tolist():
+        means[host] = fmean(shares[hosts == host].tolist())
+    found: list[int] = np.flatnonzero((counts > 0) & (means < LOW_BELOW)).tolist()
+    return found
