@@ -1,19 +1,27 @@
-"""How does a database come to this version's schema? A fresh one by schema.sql, an older one step by step.
+"""Brings a database to the schema of the installed version.
 
-A migration is a file NNNN_PHASE_name.sql. The phase says which code it gets along with:
+A migration is a file `store/migrations/NNNN_PHASE_name.sql`. Its phase says which code runs with it:
 
-- `pre`: the code before it and the code after it. It may be run while the old code serves; the new code needs it.
-- `post`: only the code after it, which does without it too. It is run when every node has the new code.
-- `stop`: the code before it cannot run with it, nor the code after it without it. It needs every node stopped.
+- `pre`: the old code and the new code. Apply it while old nodes run; the new code needs it.
+- `post`: only the new code, which also runs without it. Apply it when every node runs the new code.
+- `stop`: the old code does not run with it, the new code does not run without it. Apply it while every node is stopped.
 
-After the last `stop` a `pre` must not build on a `post` of a smaller number: it may be run first.
+To add a migration:
 
-Most of them change a table that nodes use all the time. Whoever waits to do that keeps everybody else from reading it,
-so a migration waits for 2 s at most, gives its place in the queue up and tries again later.
+1. Take the next number and the phase that fits. Never change a migration that a database may have had.
+2. A `pre` migration must not build on a `post` migration with a smaller number, unless a `stop` stands between them:
+   `--pre-only` applies it first.
+3. Lock one busy table per migration. Nodes lock tables in any order, so a migration that locks two of them can
+   deadlock with a node.
+4. Build an index of a busy table in a file `NNNN_PHASE_concurrently_name.sql`. It contains only CREATE INDEX
+   CONCURRENTLY IF NOT EXISTS and runs outside a transaction, while nodes write. It is recorded when all its indexes are
+   valid. The next try drops the invalid index that an interrupted build left, and keeps the valid ones.
+5. Add a CHECK in two migrations: first NOT VALID, then change the rows that break it and VALIDATE CONSTRAINT, which
+   does not block writes. A `pre` one must accept every row that old nodes write.
+6. Run `make reference`.
 
-An index of such a table is built by a file NNNN_PHASE_concurrently_name.sql, outside a transaction, while nodes go on
-writing. Every statement in it is CREATE INDEX CONCURRENTLY IF NOT EXISTS. It is noted when all of them are done. What
-was broken off leaves an invalid index, which is dropped before the next try; a valid one is kept.
+Nodes use most tables all the time, and every reader queues behind a migration that waits for a table. So a migration
+waits for 2 s at most, then leaves the queue and is tried again later.
 """
 
 from __future__ import annotations
@@ -22,6 +30,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 import asyncpg
 
@@ -30,17 +39,18 @@ from domain.units import Instant
 from store.pool import connect_patiently
 from store.queries import load
 
+FOLDER: Traversable = files("store").joinpath("migrations")
 FILE_NAME = r"(\d{4})_(pre|post|stop)_[a-z0-9_]+\.sql"
 CONCURRENT_NAME = r"\d{4}_[a-z]+_concurrently_[a-z0-9_]+\.sql"
 CONCURRENT_INDEX = r"CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS ([a-z0-9_]+) ON "
-LOCK_WAIT_MS = 2000  # of a migration, while those behind it in the queue wait as well
-BUILD_WAIT_MS = 600_000  # of a concurrent one, for transactions older than it is, while nobody waits behind it
+LOCK_WAIT_MS = 2000  # of a migration: other statements queue behind it
+BUILD_WAIT_MS = 600_000  # of a concurrent build, for older transactions: no statement queues behind it
 
-Busy = Callable[[str], Awaitable[None]]  # is told what is in the way; tried again when it returns
+Busy = Callable[[str], Awaitable[None]]  # gets the reason for waiting; the migration is tried again when it returns
 
 
 class SchemaVersionError(MusterError):
-    """The database's schema is of another version."""
+    """The database has a schema that this code cannot use."""
 
 
 class NodesRunningError(MusterError):
@@ -48,7 +58,7 @@ class NodesRunningError(MusterError):
 
 
 class InUseError(MusterError):
-    """Somebody keeps a table that a migration changes."""
+    """A transaction keeps a table that a migration changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,7 @@ class Migration:
     version: int
     phase: str  # pre, post or stop
     name: str  # of its file
+    folder: Traversable = FOLDER
 
     @property
     def concurrent(self) -> bool:
@@ -63,21 +74,18 @@ class Migration:
         return re.fullmatch(CONCURRENT_NAME, self.name) is not None
 
     def sql(self) -> str:
-        return files("store").joinpath("migrations", self.name).read_text(encoding="utf-8")
+        return self.folder.joinpath(self.name).read_text(encoding="utf-8")
 
 
-def migrations() -> list[Migration]:
-    """Every migration, in order."""
-    found = []
-    for entry in files("store").joinpath("migrations").iterdir():
-        match = re.fullmatch(FILE_NAME, entry.name)
-        if match:
-            found.append(Migration(int(match[1]), match[2], entry.name))
+def migrations(folder: Traversable = FOLDER) -> list[Migration]:
+    """Return every migration of a folder, by version."""
+    matches = [re.fullmatch(FILE_NAME, entry.name) for entry in folder.iterdir()]
+    found = [Migration(int(match[1]), match[2], match[0], folder) for match in matches if match]
     return sorted(found, key=lambda migration: migration.version)
 
 
 def statements(sql: str) -> list[str]:
-    """The statements of a concurrent migration, without whole lines of comment; semicolons stand behind them alone.
+    """Return the statements of a concurrent migration, without comment lines. A semicolon must end a statement.
 
     >>> statements("-- Both; of one table.\\nCREATE INDEX a ON t (x)\\nWHERE x > 0;\\nCREATE INDEX b ON t (y);\\n")
     ['CREATE INDEX a ON t (x)\\nWHERE x > 0', 'CREATE INDEX b ON t (y)']
@@ -86,15 +94,10 @@ def statements(sql: str) -> list[str]:
     return [statement.strip() for statement in bare.split(";") if statement.strip()]
 
 
-def schema() -> str:
-    """The whole schema as a fresh database gets it."""
-    return files("store").joinpath("schema.sql").read_text(encoding="utf-8")
-
-
 def pending(known: Sequence[Migration], done: Collection[int], *, pre_only: bool) -> list[Migration]:
-    """What to apply to a database that has had the versions `done`, in order. `pre_only`: what old code bears. Pure.
+    """Return the migrations to apply to a database with the versions `done`, in order. Pure.
 
-    Raises NodesRunningError when `pre_only` is not enough for this version's code to run.
+    `pre_only` selects those that old nodes run with; it raises NodesRunningError when a `stop` migration is missing.
 
     >>> known = [Migration(1, "pre", "0001_pre_a.sql"), Migration(2, "post", "0002_post_b.sql")]
     >>> [migration.version for migration in pending(known, {1}, pre_only=False)]
@@ -115,16 +118,16 @@ def pending(known: Sequence[Migration], done: Collection[int], *, pre_only: bool
 
 
 def check_done(known: Sequence[Migration], done: Mapping[int, str]) -> None:
-    """Can this version's code run on a database that has had the migrations `done` (version: name)? Pure.
+    """Raise SchemaVersionError, with the command to run, unless this code runs with the migrations `done`. Pure.
 
-    It needs every migration but the `post` ones, and bears newer ones that are `pre`. Raises SchemaVersionError,
-    which says what to run.
+    The code needs every migration except the `post` ones. It runs with newer migrations if they are `pre`.
+    `done` maps versions to names.
 
     >>> check_done([Migration(1, "pre", "0001_pre_a.sql")], {1: "0001_pre_a.sql", 2: "0002_pre_b.sql"})
     """
     if not done:
         raise SchemaVersionError("the database lacks everything: run `muster migrate`")
-    _refuse_newer(known, done)
+    _refuse_foreign(known, done)
     missing = [migration for migration in known if migration.version not in done and migration.phase != "post"]
     if not missing:
         return
@@ -137,56 +140,44 @@ def check_done(known: Sequence[Migration], done: Mapping[int, str]) -> None:
 
 
 async def give_up(why: str) -> None:
-    """What to do about a table that is in use when nobody can wait. Raises InUseError."""
+    """Raise InUseError: the caller does not wait for tables in use."""
     raise InUseError(f"{why}; run `muster migrate`")
 
 
-async def migrate(dsn: str, *, now: Instant, pre_only: bool = False, busy: Busy = give_up) -> list[str]:
-    """Bring a database to this version; returns the names of what was applied. Safe to repeat.
+async def migrate(
+    dsn: str, *, now: Instant, pre_only: bool = False, busy: Busy = give_up, folder: Traversable = FOLDER
+) -> list[str]:
+    """Apply the missing migrations of a folder to a database; return their names. Safe to repeat.
 
-    `pre_only` leaves out what needs the old code gone. Raises, before anything is changed, NodesRunningError for
-    a migration that needs every node stopped while one runs, and SchemaVersionError where this code is too old.
-    `busy` is asked to wait while somebody keeps a table for long; what was applied until then stays.
+    `pre_only` skips the migrations that old nodes do not run with; an empty database gets all of them. Raises before
+    anything is changed: NodesRunningError for a migration that needs every node stopped while a node runs, and
+    SchemaVersionError where this code is too old. `busy` waits while a transaction keeps a table; the migrations
+    applied before that stay.
     """
     connection = await connect_patiently(dsn)
     try:
         while not await connection.fetchval(load("lock_migrations")):
-            pass  # asked again and again: one that waited on the server would keep a concurrent build from its end
-        if await connection.fetchval(load("is_fresh")):
-            return await _install(connection, now)
-        return await _upgrade(connection, now, busy, pre_only=pre_only)
+            pass  # poll: a session that waits on the server would block the end of a concurrent build
+        known, done = migrations(folder), await _done(connection)
+        if done:
+            _refuse_foreign(known, done)
+        wanted = pending(known, done.keys(), pre_only=pre_only and bool(done))
+        await _refuse_running(connection, wanted if done else [])
+        for migration in wanted:
+            while not await _apply(connection, migration, now):
+                await busy(f"{migration.name} has to wait: {await _in_the_way(connection)}")
+        return [migration.name for migration in wanted]
     finally:
         await connection.close()
 
 
-async def check_version(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    """Raises SchemaVersionError unless this version's code can run on the database."""
-    check_done(migrations(), await _done(connection))
-
-
-async def _install(connection: asyncpg.Connection[asyncpg.Record], now: Instant) -> list[str]:
-    async with connection.transaction():
-        await connection.execute(schema())
-        for migration in migrations():
-            await _note(connection, migration, now)
-    return ["schema.sql"]
-
-
-async def _upgrade(
-    connection: asyncpg.Connection[asyncpg.Record], now: Instant, busy: Busy, *, pre_only: bool
-) -> list[str]:
-    known, done = migrations(), await _done(connection)
-    _refuse_newer(known, done)
-    wanted = pending(known, done.keys(), pre_only=pre_only)
-    await _refuse_running(connection, wanted)
-    for migration in wanted:
-        while not await _apply(connection, migration, now):
-            await busy(f"{migration.name} has to wait: {await _in_the_way(connection)}")
-    return [migration.name for migration in wanted]
+async def check_version(connection: asyncpg.Connection[asyncpg.Record], folder: Traversable = FOLDER) -> None:
+    """Raise SchemaVersionError unless this version's code runs on the database."""
+    check_done(migrations(folder), await _done(connection))
 
 
 async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migration, now: Instant) -> bool:
-    """Whether it could be applied; False: somebody keeps a table that it changes, and it has to be tried again."""
+    """Apply a migration; return False where a transaction keeps a table that it changes: try again later."""
     try:
         if migration.concurrent:
             await _build(connection, migration)
@@ -202,7 +193,7 @@ async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migr
 
 
 async def _build(connection: asyncpg.Connection[asyncpg.Record], migration: Migration) -> None:
-    """Build the indexes that are not there; those that a broken-off build has left behind are built anew."""
+    """Build the missing indexes, after dropping the invalid ones that an interrupted build left."""
     await connection.execute(load("limit_build_wait"), str(BUILD_WAIT_MS))
     for drop in await connection.fetch(load("drops_of_broken_indexes"), re.findall(CONCURRENT_INDEX, migration.sql())):
         await connection.execute(drop["statement"])
@@ -211,7 +202,7 @@ async def _build(connection: asyncpg.Connection[asyncpg.Record], migration: Migr
 
 
 async def _in_the_way(connection: asyncpg.Connection[asyncpg.Record]) -> str:
-    """Who probably keeps a table: whoever has been at it for longest."""
+    """Name the session with the oldest transaction, which probably keeps the table."""
     oldest = await connection.fetchrow(load("oldest_transaction"))
     if oldest is None:
         return "a table it changes was in use"
@@ -220,7 +211,7 @@ async def _in_the_way(connection: asyncpg.Connection[asyncpg.Record]) -> str:
 
 
 async def _refuse_running(connection: asyncpg.Connection[asyncpg.Record], wanted: Sequence[Migration]) -> None:
-    """Raises NodesRunningError when a node is connected and a wanted migration needs every node stopped."""
+    """Raise NodesRunningError when a node is connected and a wanted migration needs every node stopped."""
     stops = [migration.name for migration in wanted if migration.phase == "stop"]
     sessions = await connection.fetchval(load("count_sessions")) if stops else 0
     if sessions:
@@ -231,7 +222,7 @@ async def _refuse_running(connection: asyncpg.Connection[asyncpg.Record], wanted
 
 
 async def _done(connection: asyncpg.Connection[asyncpg.Record]) -> dict[int, str]:
-    """The names of the migrations a database has had, by version."""
+    """Return the names of the migrations that a database has had, by version; none for an empty database."""
     if await connection.fetchval(load("is_fresh")):
         return {}
     return {row["version"]: row["name"] for row in await connection.fetch(load("schema_version"))}
@@ -241,8 +232,15 @@ async def _note(connection: asyncpg.Connection[asyncpg.Record], migration: Migra
     await connection.execute(load("insert_schema_version"), migration.version, migration.name, now)
 
 
-def _refuse_newer(known: Sequence[Migration], done: Mapping[int, str]) -> None:
-    """Raises SchemaVersionError when the database has had a migration that only newer code gets along with."""
+def _refuse_foreign(known: Sequence[Migration], done: Mapping[int, str]) -> None:
+    """Raise SchemaVersionError for a database of another series of migrations, or one that needs newer code."""
+    for migration in known:
+        name = done.get(migration.version, migration.name)
+        if name != migration.name:
+            raise SchemaVersionError(
+                f"the database has had {name}, this code has {migration.name}: an unreleased version made it, and it "
+                "cannot be upgraded. Run `muster init` in a new folder or on an empty database; nothing was changed"
+            )
     newest = max(migration.version for migration in known)
     for version, name in done.items():
         phase = re.fullmatch(FILE_NAME, name)

@@ -67,7 +67,6 @@ class PostgresBatchWriter:
         self._connection = connection
         self._changes = CountChanges()
         self._template_ids: dict[JobTemplate, int] = {}
-        self._may_share: bool | None = None  # not asked yet
 
     async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
         row = await self._connection.fetchrow(load("lock_submitter"), submitter_id)
@@ -167,8 +166,7 @@ class PostgresBatchWriter:
 
     async def _add_chunk(self, batch_id: BatchId, jobs: Sequence[NewJob], created_at: Instant) -> None:
         ids = [JobId(row["job_id"]) for row in await self._connection.fetch(load("take_job_ids"), len(jobs))]
-        if not await self._shares(batch_id, jobs):
-            jobs = [job.without_template() for job in jobs]
+        await self._add_templates(batch_id, jobs)
         await self._connection.copy_records_to_table(
             "job",
             columns=["job_id", "batch_id", "job_class_id", "command_line", "inputs", "template_id", "number"],
@@ -185,19 +183,13 @@ class PostgresBatchWriter:
         )
         self._changes.add(batch_id, BatchCounts(unsent=1), len(copies))
 
-    async def _shares(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> bool:
-        """Write the templates of jobs that are not written yet; False: a node may run that does not read them."""
-        new = dict.fromkeys(job.template for job in jobs if job.template is not None)
-        if new and self._may_share is None:
-            self._may_share = await self._connection.fetchval(load("templates_read"))
-        if not (new and self._may_share):
-            return not new
-        for template in new:
+    async def _add_templates(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> None:
+        """Write the templates of jobs that are not written yet."""
+        for template in dict.fromkeys(job.template for job in jobs if job.template is not None):
             if template not in self._template_ids:
                 inputs = None if template.inputs is None else rows.encoded(template.inputs)
                 args = (batch_id, template.command_line, inputs)
                 self._template_ids[template] = await self._connection.fetchval(load("insert_job_template"), *args)
-        return True
 
     def _shared_of(self, job: NewJob) -> tuple[int | None, int | None]:
         return (None, None) if job.template is None else (self._template_ids[job.template], job.number)

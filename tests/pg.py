@@ -25,7 +25,7 @@ import asyncpg
 
 from domain.clock import Clock
 from store import embedded
-from store.migrate import migrate, migrations, schema
+from store.migrate import migrate, migrations
 from store.postgres import PostgresStore, open_store
 from tests.builders import NOW
 
@@ -100,7 +100,7 @@ async def _created(template: str) -> AsyncIterator[str]:
 
 async def _template() -> str:
     """The name of a database with the present schema; made by the first test that needs it."""
-    made_of = schema() + "".join(migration.name for migration in migrations())  # it notes them
+    made_of = "".join(migration.name + migration.sql() for migration in migrations())
     name = "muster_template_" + hashlib.sha256(made_of.encode()).hexdigest()[:16]
     dsn = await server_dsn()
     connection = await asyncpg.connect(dsn)

@@ -10,7 +10,7 @@ from cli.manual.commands import commands_page
 from cli.manual.messages import messages_page, routes_of_the_api
 from cli.manual.schema import schema_page
 from cli.manual.settings import settings_page
-from store.migrate import schema
+from store.migrate import migrations
 
 
 def _messages() -> str:
@@ -21,5 +21,5 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "commands.md": lambda: commands_page(muster),
     "messages.md": _messages,
-    "schema.md": lambda: schema_page(schema()),
+    "schema.md": lambda: schema_page("".join(migration.sql() for migration in migrations())),
 }

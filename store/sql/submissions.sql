@@ -268,13 +268,6 @@ SELECT nextval('job_class_job_class_id_seq') AS job_class_id FROM generate_serie
 SELECT nextval('job_job_id_seq') AS job_id FROM generate_series(1, $1::int) ORDER BY job_id;
 
 
--- name: templates_read
--- Purpose: does every node read job templates? Migration 0104 is run when all of them have the code that does.
--- Arguments: none.
--- Result: read.
-SELECT EXISTS (SELECT FROM schema_version WHERE version = 104) AS read;
-
-
 -- name: unfinished_aborts
 -- Purpose: aborted batches of which jobs may have yet to be cancelled.
 -- Arguments: none.

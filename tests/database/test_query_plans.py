@@ -432,7 +432,6 @@ SMALL = {  # looks at no large table
     "submitter_name",
     "take_job_class_ids",
     "insert_job_template",
-    "templates_read",
     "take_job_ids",
     "try_claim",
     "try_duty_lock",

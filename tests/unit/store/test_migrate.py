@@ -1,15 +1,16 @@
-"""Which migrations are applied, and on which databases does this code run?"""
+"""Selects the migrations to apply, and the databases that this code runs on."""
 
 from __future__ import annotations
 
 import re
-from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
 from store.migrate import (
     CONCURRENT_INDEX,
     FILE_NAME,
+    FOLDER,
     Migration,
     NodesRunningError,
     SchemaVersionError,
@@ -25,51 +26,78 @@ PRE = Migration(4, "pre", "0004_pre_more.sql")
 KNOWN = [Migration(1, "pre", "0001_pre_initial.sql"), STOP, POST, PRE]
 
 
+def only_builds(sql: str) -> bool:
+    return all(re.match(CONCURRENT_INDEX, statement) for statement in statements(sql))
+
+
 def done(*versions: int) -> dict[int, str]:
     return {migration.version: migration.name for migration in KNOWN if migration.version in versions}
 
 
-def test_every_file_of_sql_among_the_migrations_says_its_phase() -> None:
-    names = [entry.name for entry in files("store").joinpath("migrations").iterdir() if entry.name.endswith(".sql")]
+def test_every_sql_file_is_a_migration() -> None:
+    names = [entry.name for entry in FOLDER.iterdir() if entry.name.endswith(".sql")]
 
     assert [name for name in names if not re.fullmatch(FILE_NAME, name)] == []
     assert len(migrations()) == len(names)
 
 
-def test_no_two_migrations_have_one_number() -> None:
+def test_version_numbers_are_unique() -> None:
     versions = [migration.version for migration in migrations()]
 
     assert versions == sorted(set(versions))
 
 
-def test_whoever_has_had_the_last_stop_upgrades_without_an_interruption() -> None:
-    last_stop = max(migration.version for migration in migrations() if migration.phase == "stop")
+def test_a_folder_is_read_in_order_of_versions(tmp_path: Path) -> None:
+    for name in (POST.name, "0010_pre_ten.sql", STOP.name, "notes.txt", "0011_now_x.sql"):
+        (tmp_path / name).write_text(f"-- {name}", encoding="utf-8")
+
+    found = migrations(tmp_path)
+
+    assert [(one.version, one.phase, one.name) for one in found] == [
+        (2, "stop", STOP.name),
+        (3, "post", POST.name),
+        (10, "pre", "0010_pre_ten.sql"),
+    ]
+    assert [one.sql() for one in found] == [f"-- {one.name}" for one in found]
+
+
+def test_after_the_last_stop_upgrades_need_no_interruption() -> None:
+    last_stop = max((migration.version for migration in migrations() if migration.phase == "stop"), default=1)
     had = {migration.version: migration.name for migration in migrations() if migration.version <= last_stop}
     wanted = pending(migrations(), had, pre_only=True)
 
     check_done(migrations(), had | {migration.version: migration.name for migration in wanted})
 
 
-def test_concurrent_migrations_do_nothing_but_build_indexes_that_are_not_there() -> None:
-    concurrent = [migration for migration in migrations() if migration.concurrent]
-
-    assert [migration.version for migration in concurrent] == [42, 45, 50, 96]
-    for migration in concurrent:
-        for statement in statements(migration.sql()):
-            assert re.match(CONCURRENT_INDEX, statement), migration.name
-        assert migration.sql().count("CONCURRENTLY") == len(statements(migration.sql()))
+def test_concurrent_migrations_only_build_missing_indexes() -> None:
+    for migration in migrations():
+        if migration.concurrent:
+            assert only_builds(migration.sql()), migration.name
 
 
-def test_no_other_migration_before_the_nodes_have_the_new_code_keeps_them_from_sending_jobs() -> None:
-    """Not since the last one that needed them stopped."""
-    keeping = [
+@pytest.mark.parametrize(
+    ("sql", "allowed"),
+    [
+        ("-- Of t.\nCREATE INDEX CONCURRENTLY IF NOT EXISTS a ON t (x);", True),
+        ("CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS a ON t (x)\nWHERE y;\n", True),
+        ("CREATE INDEX CONCURRENTLY a ON t (x);", False),
+        ("CREATE INDEX CONCURRENTLY IF NOT EXISTS a ON t (x); DROP INDEX b;", False),
+    ],
+)
+def test_statements_other_than_missing_indexes_are_found(sql: str, allowed: bool) -> None:
+    assert only_builds(sql) == allowed
+
+
+def test_busy_tables_get_indexes_concurrently() -> None:
+    """Every `pre` migration after the first runs while nodes send jobs."""
+    blocking = [
         migration.name
         for migration in migrations()
-        if migration.version > 7 and migration.phase == "pre" and not migration.concurrent
+        if migration.version > 1 and migration.phase == "pre" and not migration.concurrent
         if re.search(r"INDEX (CONCURRENTLY )?\w+ ON (instance|job|host|host_app_version)\b", migration.sql())
     ]
 
-    assert keeping == []
+    assert blocking == []
 
 
 @pytest.mark.parametrize(
@@ -81,7 +109,7 @@ def test_no_other_migration_before_the_nodes_have_the_new_code_keeps_them_from_s
         ("0002_pre_late_jobs_concurrently_.sql", False),
     ],
 )
-def test_the_name_says_whether_a_migration_runs_outside_a_transaction(name: str, concurrent: bool) -> None:
+def test_names_mark_concurrent_migrations(name: str, concurrent: bool) -> None:
     assert Migration(2, "pre", name).concurrent == concurrent
 
 
@@ -89,41 +117,47 @@ def test_everything_missing_is_applied_in_order() -> None:
     assert pending(KNOWN, {1}, pre_only=False) == [STOP, POST, PRE]
 
 
-def test_pre_only_leaves_out_post_ones_and_goes_on_behind_them() -> None:
+def test_pre_only_skips_post_migrations() -> None:
     assert pending(KNOWN, {1, 2}, pre_only=True) == [PRE]
 
 
-def test_pre_only_is_refused_where_nodes_have_to_be_stopped() -> None:
+def test_pre_only_is_refused_before_a_stop() -> None:
     with pytest.raises(NodesRunningError, match=r"0002_stop_rename.sql .* stop every node, then run `muster migrate`"):
         pending(KNOWN, {1}, pre_only=True)
 
 
-def test_code_runs_without_the_post_ones() -> None:
+def test_code_runs_without_post_migrations() -> None:
     check_done(KNOWN, done(1, 2, 4))
 
 
-def test_code_does_not_run_without_a_pre_one_and_names_both_commands() -> None:
+def test_a_missing_pre_migration_names_both_commands() -> None:
     with pytest.raises(SchemaVersionError, match=r"lacks 0004_pre_more.sql: run `muster migrate`, or .*--pre-only"):
         check_done(KNOWN, done(1, 2, 3))
 
 
-def test_code_does_not_run_without_a_stop_and_says_to_stop_every_node() -> None:
+def test_a_missing_stop_says_to_stop_every_node() -> None:
     with pytest.raises(SchemaVersionError, match=r"lacks 0002_stop_rename.sql, .*: stop every node, then run"):
         check_done(KNOWN, done(1))
 
 
-def test_a_database_without_any_is_refused_with_what_to_run() -> None:
+def test_an_empty_database_names_the_command() -> None:
     with pytest.raises(SchemaVersionError, match="lacks everything: run `muster migrate`"):
         check_done(KNOWN, {})
 
 
-def test_old_code_bears_a_newer_pre_one() -> None:
+def test_old_code_runs_with_a_newer_pre_migration() -> None:
     check_done(KNOWN, done(1, 2, 3, 4) | {5: "0005_pre_new.sql"})
 
 
 @pytest.mark.parametrize("name", ["0005_post_new.sql", "0005_stop_new.sql", "from the future"])
-def test_old_code_bears_no_other_newer_one(name: str) -> None:
+def test_old_code_refuses_other_newer_migrations(name: str) -> None:
     with pytest.raises(
         SchemaVersionError, match=f"version 5, this code knows versions up to 4 and cannot run with {name}"
     ):
         check_done(KNOWN, done(1, 2, 3, 4) | {5: name})
+
+
+def test_another_migration_of_a_known_number_is_refused() -> None:
+    """As in a database that an unreleased version made."""
+    with pytest.raises(SchemaVersionError, match=r"had 0001_pre_other.sql, this code has 0001_pre_initial.sql"):
+        check_done(KNOWN, done(2, 3, 4) | {1: "0001_pre_other.sql"})
