@@ -160,7 +160,9 @@ FORKING = """
 
 
 def run(script: str, url: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(script), url]
+    # Python 3.12 and later warn about os.fork in a process with threads.
+    strictly = ["-X", "dev", "-W", "error", "-W", "ignore::DeprecationWarning"]
+    command = [sys.executable, *strictly, "-c", textwrap.dedent(script), url]
     return subprocess.run(command, cwd=ROOT / "client", capture_output=True, text=True, timeout=60, check=False)
 
 
