@@ -101,9 +101,10 @@ deterministic: setup
 policy-quality: setup
 	$(BIN)/python -m benchmarks.robustness --half unseen --rules muster,accelerated
 
-# The pages of docs/reference that are made from the code.
+# The pages of docs/reference and the modules of the client that are made from the code.
 reference: setup
 	$(BIN)/python -m cli.manual
+	$(BIN)/python -m api.client_types
 
 # The site of the manuals, docs/_build/index.html; a warning is an error, so every page is read each time.
 docs: $(DOCS_STAMP)
@@ -114,4 +115,4 @@ audit: setup
 	@bash tests/audit.sh $(BIN)
 
 clean:
-	rm -rf $(VENV) build docs/_build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build client/build docs/_build *.egg-info client/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -30,11 +30,11 @@ from administration.project import Project
 from administration.signing import with_project_key
 from benchmarks.dispatch.processes import Node, free_port, node
 from benchmarks.running import in_folder, say
-from client import Client
 from domain.apps import App
 from domain.clock import Clock, SystemClock
 from domain.settings import Settings
 from domain.units import AppId
+from muster_client import Client
 from runtime.database import database_dsn, open_database, release_database
 from runtime.install import install
 from transfer.download_folder import DownloadFolder

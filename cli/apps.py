@@ -12,9 +12,9 @@ from administration.apps import change_app, new_app, plan_class_as_json, plan_cl
 from administration.show import app_as_json
 from administration.signing import with_key_file, with_project_key
 from cli.context import NotThroughServerError, Run, command, lines_of
-from client import Client
 from domain.apps import OnePerVolunteer
 from domain.errors import InvalidInputError
+from muster_client import Client
 from store.postgres import PostgresStore
 from transfer.download_folder import content_of
 from transfer.signatures import read_signatures

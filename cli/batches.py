@@ -16,10 +16,10 @@ from cli.context import Run, command, field_as_text, lines_of, user
 from cli.inputs import brought
 from cli.progress import bar_of
 from cli.results import results
-from client import Client
 from domain.access import Act
 from domain.settings import Settings
 from domain.units import BatchId, JobId, later
+from muster_client import Client
 from runtime.logs import configure_logs
 from store.postgres import PostgresStore
 from transfer.download_folder import DownloadFolder

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from administration.project import Project, open_project
-from client import Client
 from domain.clock import Clock, SystemClock
 from domain.errors import InvalidInputError, MusterError
+from muster_client import Client
 from runtime.database import open_database
 from store.postgres import PostgresStore
 

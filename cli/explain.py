@@ -9,8 +9,8 @@ import click
 from administration.explain.service import Explain
 from administration.explain.words import Document, batch_in_words, host_in_words, instance_in_words, job_in_words
 from cli.context import Run, command
-from client import ExplainedKind
 from domain.units import BatchId, HostId, InstanceId, JobId
+from muster_client import ExplainedKind
 from runtime.logs import configure_logs
 
 ID = click.IntRange(min=1, max=2**62)

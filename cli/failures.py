@@ -6,14 +6,19 @@ import click
 import msgspec
 
 from cli.main import in_words
-from client import ApiError, UnreachableError
 from domain.errors import MusterError
+from muster_client import ApiError, MusterClientError, UnreachableError
 from web.problems import Problem, problem, problem_from, problem_of
 
 
 def problem_as_json(error: Exception) -> str:
     """The problem as one JSON object."""
     return msgspec.json.encode(problem_for(error)).decode()
+
+
+def is_of_a_server(error: Exception) -> bool:
+    """Whether the server that a command asks refused, or did not answer."""
+    return isinstance(error, MusterClientError)
 
 
 def problem_for(error: Exception) -> Problem:

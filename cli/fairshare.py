@@ -12,8 +12,8 @@ import msgspec
 from administration.ordering.sharing import ShareRow, Sharing
 from cli.context import Run, command, only_here, to_json
 from cli.rows import aligned
-from client import Client
 from domain.errors import InvalidInputError
+from muster_client import Client
 from priority.displays import figure
 from priority.emulate import SYSTEMS, EmulatedTable, emulate
 from store.postgres import PostgresStore

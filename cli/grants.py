@@ -9,10 +9,10 @@ import click
 from administration.ordering.rules import Rules
 from administration.ordering.shown import grant_as_json, limit_as_json
 from cli.context import Run, as_text, command
-from client import Client
 from domain.errors import InvalidInputError
 from domain.limits import Quantity, Scope
 from domain.units import DAY_S
+from muster_client import Client
 from store.postgres import PostgresStore
 
 GRANT_COLUMNS = ["account", "granted_su", "used_su", "reserved_su", "left_su", "period_start_at", "period_s"]

@@ -11,10 +11,10 @@ from administration.nobody import refused_lately
 from administration.show_hosts import hav_as_json, held_as_json, host_as_json, listed_as_json
 from api.hosts import MOST_HELD, MOST_SILENT_S
 from cli.context import Run, as_text, command, lines_of
-from client.work import LookedFor
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind
 from domain.units import HostId, Seconds
+from muster_client.work import LookedFor
 from store.postgres import PostgresStore
 
 ID = click.IntRange(1, 2**31 - 1)

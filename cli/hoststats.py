@@ -10,11 +10,11 @@ import click
 from administration.show import run_as_json
 from administration.show_hosts import percentile_as_json
 from cli.context import Run, command, local_command
-from client import Client
 from domain.errors import MusterError
 from domain.settings import RankingSettings, Settings
 from domain.units import DAY_S, HostId, Seconds
 from hoststats.service import Progress, in_silence
+from muster_client import Client
 from runtime.compose import host_statistics
 from runtime.logs import configure_logs
 from store.postgres import PostgresStore

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from administration.inputs import input_file_name
-from client import Client
 from domain.errors import InvalidInputError
+from muster_client import Client
 from transfer.download_folder import content_of
 
 

@@ -93,6 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     except (MusterError, OSError) as error:
         _fail(error, as_json=as_json, code=1)
+    except Exception as error:
+        from cli.failures import is_of_a_server  # noqa: PLC0415  # as below
+
+        if not is_of_a_server(error):
+            raise
+        _fail(error, as_json=as_json, code=1)
 
 
 def _fail(error: Exception, *, as_json: bool, code: int) -> NoReturn:

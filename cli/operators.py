@@ -11,9 +11,9 @@ import click
 from administration.access.people import Invited, PeopleDesk
 from administration.show_people import invited_as_json, person_as_json
 from cli.context import Run, command, lines_of, user
-from client import Client
 from domain.access import Act, Role
 from domain.settings import Settings
+from muster_client import Client
 from store.postgres import PostgresStore
 
 COLUMNS = ["name", "role", "submitter_id", "active", "one_time_until"]

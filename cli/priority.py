@@ -14,10 +14,10 @@ from administration.ordering.shown import preview_as_json
 from cli.context import Run, as_text, command, user
 from cli.rows import aligned
 from cli.settings import parsed
-from client import Client
 from domain.errors import InvalidInputError
 from domain.ordering import Breakdown
 from domain.units import BatchId
+from muster_client import Client
 from priority.displays import Format, sprio, sprio_weights, verbose
 from priority.displays import shown as laid_out_as
 from store.postgres import PostgresStore

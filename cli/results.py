@@ -16,10 +16,10 @@ from administration.collecting import Document, collect
 from administration.results import Results, result_as_json
 from cli.context import Run, command
 from cli.progress import bar_of
-from client import ApiError, Client, UnreachableError
 from domain.clock import Clock
 from domain.errors import NotFoundError
 from domain.units import BatchId, JobId
+from muster_client import ApiError, Client, UnreachableError
 from store.postgres import PostgresStore
 from transfer.upload_folder import UploadFolder
 

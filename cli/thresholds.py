@@ -17,10 +17,10 @@ from cli.context import Run, Server, as_text, command, to_json, user
 from cli.progress import share_bar
 from cli.settings import parsed
 from cli.simulate import run_cases
-from client import Client
 from domain.errors import InvalidInputError, MusterError
 from domain.units import Seconds
 from domain.views import SimulationState
+from muster_client import Client
 from simulator.report import table_of
 from simulator.text_charts import charts_of
 from store.postgres import PostgresStore

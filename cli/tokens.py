@@ -11,9 +11,9 @@ from administration.access.tokens import PROJECT, TokenDesk
 from administration.accounts import AccountKeys
 from administration.show_people import names_of, new_token_as_json, token_as_json
 from cli.context import Run, command, local_command
-from client import Client
 from domain.access import Right
 from domain.units import TokenId
+from muster_client import Client
 from store.postgres import PostgresStore
 from transfer.keys import load_keys
 

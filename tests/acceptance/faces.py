@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from administration.accounts import AccountKeys
-from client import Client
+from muster_client import Client
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_command_line import CommandLine, Done
 from transfer.keys import load_keys

@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-import muster
 from administration.access.door import PERSON_COOKIE
 from administration.access.passwords import Cost, stretched
 from administration.access.who import csrf_of_cookie
 from administration.accounts import AccountKeys
-from client import ApiError, Client
 from domain.access import Role
-from domain.errors import MusterError
+from muster_client import ApiError, Client, MusterClientError, SyncClient
 from tests.acceptance.server import LiveServer, a_batch
 from transfer.keys import load_keys
 
@@ -163,7 +161,7 @@ async def test_a_batch_is_watched_until_it_ends(server: LiveServer) -> None:
 
 async def test_the_client_of_scripts_is_told_what_is_wrong(server: LiveServer) -> None:
     def ask() -> str:
-        with muster.SyncClient(server.url, "wrong") as client, pytest.raises(MusterError) as caught:
+        with SyncClient(server.url, "wrong") as client, pytest.raises(MusterClientError) as caught:
             client.batches()
         return str(caught.value)
 

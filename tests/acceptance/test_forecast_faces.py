@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from client import ApiError
 from domain.units import BatchId
+from muster_client import ApiError
 from tests.acceptance.faces import client_of, command, json_of, run_duty
 from tests.acceptance.server import LiveServer, a_batch
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from client import ApiError
 from domain.units import BatchId
+from muster_client import ApiError
 from tests.acceptance.faces import client_of, command, json_of, run_duty
 from tests.acceptance.server import LiveServer
 

@@ -16,9 +16,9 @@ from typing import IO, Any, cast
 import pytest
 
 from administration.accounts import AccountKeys
-from client import ApiError, Client
 from domain.access import Role
 from domain.units import BatchId
+from muster_client import ApiError, Client
 from tests.acceptance.host import RIGHT
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_access import a_person, a_token

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from client import Client
 from domain.access import Role
 from domain.units import DAY_S, Instant, later
+from muster_client import Client
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_access import a_person, a_token
 from tests.acceptance.test_console import a_browser

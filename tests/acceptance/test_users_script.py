@@ -1,4 +1,4 @@
-"""A user's own script against a server, with what the package `muster` gives."""
+"""A user's own script against a server, with the package `muster_client`."""
 
 from __future__ import annotations
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import assert_type
 
-import muster
-from muster import shapes
+from muster_client import Client, SyncClient, shapes
 
 
 def report(url: str, token: str, batch_id: int) -> list[str]:
     """What a batch waits for, a line each."""
-    with muster.SyncClient(url, token) as client:
+    with SyncClient(url, token) as client:
         batch = client.batch(batch_id)
         explained = client.explain("batch", batch_id)
         hosts = client.explain("host", 1)["host"]["in_progress"]
@@ -35,7 +34,7 @@ def report(url: str, token: str, batch_id: int) -> list[str]:
 async def follow(url: str, token: str, batch_id: int) -> list[shapes.ProgressShown]:
     """How far a batch was each time, until it has ended."""
     seen: list[shapes.ProgressShown] = []
-    async with muster.Client(url, token) as client:
+    async with Client(url, token) as client:
         async for event in client.watch(batch_id):
             assert_type(event, shapes.ProgressShown)
             seen.append(event)

@@ -16,19 +16,22 @@ ROOT = Path(__file__).parents[2]
 PACKAGE_PATTERNS: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
 ]["packages"]["find"]["include"]
-PACKAGES = sorted(
-    folder.name
-    for folder in ROOT.iterdir()
+FOLDERS = {
+    folder.name: folder
+    for folder in sorted([*ROOT.iterdir(), *(ROOT / "client").iterdir()])
     if (folder / "__init__.py").is_file() and any(fnmatch(folder.name, pattern) for pattern in PACKAGE_PATTERNS)
+}
+PACKAGES = sorted(FOLDERS)
+PAGES = sorted(
+    [*ROOT.glob("*.md"), ROOT / "client/README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
 )
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 
 
 def modules_of(package: str) -> list[str]:
     """The names of a package's modules, found without importing any; __main__ would run."""
-    folder = ROOT / package
+    folder = FOLDERS[package]
     files = sorted(path for path in folder.rglob("*.py") if path.stem not in ("__main__",))
-    names = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files)
+    names = (".".join(path.relative_to(folder.parent).with_suffix("").parts) for path in files)
     return [name.removesuffix(".__init__") for name in names]
 
 
@@ -39,13 +42,13 @@ def test_the_packages_are_those_of_the_house() -> None:
     assert {"domain", "wire", "priority", "lifecycle", "store", "feeder", "scheduler", "jobs", "transfer"} <= set(
         PACKAGES
     )
-    assert {"administration", "web", "api", "console", "portal", "runtime", "cli", "client", "muster"} <= set(PACKAGES)
+    assert {"administration", "web", "api", "console", "portal", "runtime", "cli", "muster_client"} <= set(PACKAGES)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_python_finds_every_module_of_a_package(package: str) -> None:
     """A folder without __init__.py would be left out of an installation."""
-    found = {module.name for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}.")}
+    found = {module.name for module in pkgutil.walk_packages([str(FOLDERS[package])], f"{package}.")}
 
     assert {name for name in modules_of(package) if not name.endswith("__main__")} - {package} == found - {
         name for name in found if name.endswith("__main__")

@@ -161,22 +161,21 @@ def duplicate_classes(modules: Mapping[str, Module]) -> list[str]:
 
 def measured(root: Path) -> dict[str, object]:
     """The figures of a checkout, as JSON."""
-    packages = packages_of(root)
+    packages = [one for one in packages_of(root) if (root / one).is_dir()]  # the client is below client/
     modules = modules_of(root, packages)
-    ours = {name: one for name, one in modules.items() if name.partition(".")[0] not in ("client", "muster")}
-    files = Counter(name.partition(".")[0] for name in ours)
+    files = Counter(name.partition(".")[0] for name in modules)
     lines: Counter[str] = Counter()
-    for name, module in ours.items():
+    for name, module in modules.items():
         lines[name.partition(".")[0]] += module.lines
     classes = [
         (attributes_of(node), f"{name}.{node.name}")
-        for name, module in ours.items()
+        for name, module in modules.items()
         for node in ast.walk(module.tree)
         if isinstance(node, ast.ClassDef)
     ]
     functions = [
         (parameters_of(node), f"{name}.{node.name}")
-        for name, module in ours.items()
+        for name, module in modules.items()
         for node in ast.walk(module.tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
@@ -199,11 +198,11 @@ def measured(root: Path) -> dict[str, object]:
         "files_by_package": dict(sorted(files.items())),
         "lines_by_package": dict(sorted(lines.items())),
         "sql_files": len(sql),
-        "small_single_importer_modules": len(single_importer_modules(ours)),
+        "small_single_importer_modules": len(single_importer_modules(modules)),
         "largest_class": max(classes),
         "functions_over_six_parameters": sum(count > 6 for count, _ in functions),
         "top_level_packages": len(packages),
-        "duplicate_public_classes": len(duplicate_classes(ours)),
+        "duplicate_public_classes": len(duplicate_classes(modules)),
         "main_path_files": len({one for one in MAIN_PATH if (root / one).exists()}),
         "main_path_missing": [one for one in MAIN_PATH if not (root / one).exists()],
         "wide_on_main_path": wide,

@@ -22,13 +22,13 @@ from administration.collecting import collect
 from administration.results import OutputState, Result, Results, sees_results
 from api.outputs import file_headers
 from cli.results import ServerResults
-from client import ApiError, Client, UnreachableError
 from domain.access import Right, Role
 from domain.dispatch import Upload
 from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import InstanceState, JobClass, JobState, Output
 from domain.units import BatchId, InstanceId, JobClassId, JobId, SubmitterId
 from domain.views import InstanceRow, JobRow
+from muster_client import ApiError, Client, UnreachableError
 from tests.builders import a_job_class
 from tests.unit.administration.access.world import ForwardClock
 from transfer.upload_folder import UploadFolder

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
+import pickle
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-import muster
 from api.errors import problem
 from api.replies import reply
-from client import ApiError, Client, SyncClient, UnreachableError
-from domain.errors import MusterError
+from muster_client import ApiError, Client, MusterClientError, UnreachableError
 
 
 class Recorder:
@@ -95,7 +93,9 @@ async def test_a_refusal_is_an_error_with_status_and_sentence() -> None:
             await client.submit({"qos": 3})
 
     assert (caught.value.status, caught.value.problem["field"]) == (422, "qos")
-    assert isinstance(caught.value, MusterError)
+    assert isinstance(caught.value, MusterClientError)
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert (copied.status, copied.field, str(copied)) == (422, "qos", str(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,6 @@ async def test_an_answer_that_is_no_problem_document_is_shown_as_it_came(body: b
     async with connected(Recorder(lambda: web.Response(status=502, body=body))) as client:
         with pytest.raises(ApiError, match=f"^{sentence}$"):
             await client.batch(1)
-
-
-def test_users_import_the_client_from_muster() -> None:
-    assert muster.Client is Client
 
 
 async def test_a_list_is_read_page_by_page_until_it_is_long_enough() -> None:
@@ -159,29 +155,38 @@ async def test_a_server_that_is_not_there_is_told_in_a_sentence() -> None:
             await client.batch(1)
 
 
-def test_the_client_that_waits_has_the_same_methods() -> None:
-    def methods(kind: type) -> dict[str, tuple[object, ...]]:
-        found = inspect.getmembers(kind, inspect.isfunction)
-        return {
-            name: tuple((one.name, one.kind, one.default) for one in inspect.signature(method).parameters.values())
-            for name, method in found
-            if not name.startswith("_")
-        }
-
-    assert methods(SyncClient) == methods(Client)
-
-
-async def test_the_client_that_waits_asks_the_same() -> None:
+async def test_the_first_call_opens_the_client_without_a_with() -> None:
     recorder = Recorder(lambda: reply({"batch_id": 7}))
+
+    async with connected(recorder) as opened:
+        client = Client(opened._url.removesuffix("/api/v1"), "another-token")
+        assert (await client.batch(7))["batch_id"] == 7
+        await client.close()
+
+    assert recorder.asked[0][2] == "Bearer another-token"
+
+
+async def test_a_failed_download_removes_only_its_own_file(tmp_path: Path) -> None:
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b"the first bytes")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
     app = web.Application()
-    app.router.add_route("*", "/{tail:.*}", recorder.handle)
+    app.router.add_get("/api/v1/jobs/7/outputs/out", cut)
+    there = tmp_path / "there"
+    there.write_text("of an earlier run")
+    async with TestServer(app) as server, Client(str(server.make_url("/")), "t") as client:
+        with pytest.raises(UnreachableError):
+            await client.fetch_output(7, "out", str(tmp_path / "new"))
+        with pytest.raises(ApiError):
+            await client.fetch_output(8, "out", there)
 
-    def ask(url: str) -> object:
-        with SyncClient(url, "the-token") as client:
-            return client.batch(7)["batch_id"]
-
-    async with TestServer(app) as server:
-        assert await asyncio.to_thread(ask, str(server.make_url("/"))) == 7
+    assert not (tmp_path / "new").exists()
+    assert there.read_text() == "of an earlier run"
 
 
 async def test_a_preview_and_forecasts_ask_their_own_paths() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,8 +15,6 @@ from urllib.parse import quote, urlencode
 import aiohttp
 import msgspec
 
-from domain.errors import MusterError
-
 TIMEOUT_S = 600.0  # a batch of a million jobs is one request
 SILENT_S = 60.0  # a stream of events that says nothing for so long is dead
 TRIES = 3  # of a submission whose answer was lost
@@ -22,9 +22,14 @@ PAGE = 1000
 PIECE_BYTES = 1 << 18
 
 Json = dict[str, Any]  # Any: JSON
+StrPath = str | os.PathLike[str]
 
 
-class ApiError(MusterError):
+class MusterClientError(Exception):
+    """A call failed. Its text says why."""
+
+
+class ApiError(MusterClientError):
     """The server refused. `status` is the HTTP status, `problem` the problem document.
 
     `retry_s` is how long to wait where the server says so.
@@ -36,6 +41,10 @@ class ApiError(MusterError):
         self.retry_s = retry_s
         super().__init__(str(problem.get("detail") or problem.get("title") or f"HTTP status {status}"))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the arguments, not the text: errors cross processes."""
+        return type(self), (self.status, dict(self.problem), self.retry_s)
+
     @property
     def field(self) -> str | None:
         """What of the input was wrong, where it was that."""
@@ -43,12 +52,27 @@ class ApiError(MusterError):
         return found if isinstance(found, str) else None
 
 
-class UnreachableError(MusterError):
+class UnreachableError(MusterClientError):
     """The server does not answer."""
 
 
+class Connector(aiohttp.TCPConnector):
+    """A connection pool that a forked process leaves alone: closing it there would break the pool of its parent."""
+
+    def __init__(self) -> None:
+        self._process_id = os.getpid()
+        super().__init__()
+
+    def __del__(self, *given: Any) -> None:
+        if self._process_id == os.getpid():
+            super().__del__(*given)
+
+
 class Transport:
-    """A connection to one project's API. Raises ApiError for every refusal, UnreachableError without an answer."""
+    """A connection to one project's API. Raises ApiError for every refusal, UnreachableError without an answer.
+
+    The first call opens it; `async with` or `close` closes it.
+    """
 
     def __init__(self, url: str, token: str) -> None:
         self._url = f"{url.rstrip('/')}/api/v1"
@@ -56,14 +80,32 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(headers=self._headers, timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
+        self._opened()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections. The next call opens new ones."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        """The connections of the running loop, opened if need be."""
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+            self._session = aiohttp.ClientSession(connector=Connector(), headers=self._headers, timeout=timeout)
+        return self._session
+
+    def _detach(self) -> None:
+        """Forget the connections without closing them, in a process that was forked from the one that uses them."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.detach()
 
     async def _call(
         self,
@@ -133,24 +175,20 @@ class Transport:
             raise UnreachableError(f"{self._url} does not answer: {error}") from error
 
     async def _fetch(self, path: str, to: Path) -> int:
-        """Write a file that the server sends; its size. Where it breaks off nothing is left."""
+        """Write a file that the server sends and return its size. If that fails or is cancelled, remove the file."""
         timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENT_S)
         nbytes = 0
         try:
             async with self._opened().get(f"{self._url}/{path}", timeout=timeout) as response:
                 if response.status >= 400:
                     raise ApiError(response.status, _document(await response.read()), _retry_s(response))
-                with to.open("wb") as file:
+                file = to.open("wb")
+                with _removed_on_failure(to), file:
                     async for piece in response.content.iter_chunked(PIECE_BYTES):
                         nbytes += await asyncio.to_thread(file.write, piece)
         except (TimeoutError, aiohttp.ClientError) as error:
-            await asyncio.to_thread(to.unlink, missing_ok=True)
             raise UnreachableError(f"{self._url} does not answer: {str(error) or 'it took too long'}") from error
         return nbytes
-
-    def _opened(self) -> aiohttp.ClientSession:
-        assert self._session is not None, "use the client in an `async with`"
-        return self._session
 
 
 def part(name: object) -> str:
@@ -174,6 +212,16 @@ def query_of(query: Mapping[str, object] | None) -> str:
         if value is not None
     }
     return f"?{urlencode(given)}" if given else ""
+
+
+@contextmanager
+def _removed_on_failure(path: Path) -> Iterator[None]:
+    """Removes a file that was not written to its end."""
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _retry_s(response: aiohttp.ClientResponse) -> float | None:

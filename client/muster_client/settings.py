@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from api import shapes
-from client.transport import Transport, part
+from muster_client import shapes
+from muster_client.transport import Transport, part
 
 
 class Administration(Transport):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from api import shapes
-from client.transport import Transport, UnreachableError, part, query_of
+from muster_client import shapes
+from muster_client.transport import StrPath, Transport, UnreachableError, part, query_of
 
 ExplainedKind = Literal["host", "batch", "job", "instance"]
 LookedFor = Literal["slow", "failing", "silent"]  # kinds of hosts
@@ -113,17 +114,17 @@ class Work(Transport):
         return await self._list(f"batches/{batch_id}/results", "results", limit=limit, query={"after": after})
 
     async def fetch_outputs(
-        self, batch_id: int, to: Path, *, after: int | None = None, limit: int | None = None
+        self, batch_id: int, to: StrPath, *, after: int | None = None, limit: int | None = None
     ) -> int:
         """Write a tar with the outputs of a batch's valid jobs, of `limit` jobs behind `after`, to a path; its size.
 
         JOB/OUTPUT, and at its end `missing.jsonl`, which names what is missing. Where it breaks off nothing is left.
         """
-        return await self._fetch(f"batches/{batch_id}/outputs{query_of({'after': after, 'limit': limit})}", to)
+        return await self._fetch(f"batches/{batch_id}/outputs{query_of({'after': after, 'limit': limit})}", Path(to))
 
-    async def fetch_output(self, job_id: int, name: str, to: Path) -> int:
+    async def fetch_output(self, job_id: int, name: str, to: StrPath) -> int:
         """Write the file of one output of a job's result to a path; its size. Where it breaks off nothing is left."""
-        return await self._fetch(f"jobs/{job_id}/outputs/{part(name)}", to)
+        return await self._fetch(f"jobs/{job_id}/outputs/{part(name)}", Path(to))
 
     async def instance(self, instance_id: int) -> shapes.OneInstance:
         """One instance of a job."""
@@ -226,7 +227,7 @@ class Work(Transport):
     async def add_version(
         self,
         app: str,
-        program: Path,
+        program: StrPath,
         *,
         platform: str,
         version: int,
@@ -235,20 +236,22 @@ class Work(Transport):
         api_version: str = "7.5.0",
     ) -> int:
         """Add a version of an application, 100 is 1.00; its id. `signature`: of the program, see `muster sign`."""
+        executable = Path(program)
         query = {
             "platform": platform,
             "version": version,
-            "file": program.name,
+            "file": executable.name,
             "signature": signature,
             "plan_class": plan_class,
             "api_version": api_version,
         }
-        with program.open("rb") as file:
+        with await asyncio.to_thread(executable.open, "rb") as file:
             found = await self._call("POST", f"apps/{part(app)}/versions", query=query, data=file)
         return int(found["app_version_id"])
 
-    async def put_file(self, path: Path, *, name: str | None = None) -> shapes.FileShown:
+    async def put_file(self, path: StrPath, *, name: str | None = None) -> shapes.FileShown:
         """Bring a file that batches may name as an input."""
-        with path.open("rb") as file:
-            found: shapes.FileShown = await self._call("PUT", f"files/{part(name or path.name)}", data=file)
+        local = Path(path)
+        with await asyncio.to_thread(local.open, "rb") as file:
+            found: shapes.FileShown = await self._call("PUT", f"files/{part(name or local.name)}", data=file)
         return found

@@ -1,0 +1,165 @@
+"""`python -m api.client_types`: writes the client's generated modules, its reply types and its blocking methods.
+
+The reply types are those of `api.shapes`; the blocking methods are those of the client's asynchronous classes.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SHAPES = ROOT / "api/shapes"
+CLIENT = ROOT / "client/muster_client"
+ASYNCHRONOUS = ("work", "ordering", "settings")  # modules of one class each, in the order of the client's bases
+
+HEAD_OF_SHAPES = '''"""What the API returns: the keys that commands print with --json.
+
+An instant (`*_at`) is in seconds since the epoch, UTC; None is not yet, or not known.
+
+Generated from the server's `api.shapes` by `python -m api.client_types`; not to be edited.
+"""
+
+from __future__ import annotations
+
+'''
+HEAD_OF_BLOCKING = '''"""The client for scripts and notebooks: every call returns when it is done.
+
+Generated from the methods of `Client` by `python -m api.client_types`; not to be edited.
+"""
+
+from __future__ import annotations
+
+'''
+HEAD_OF_CLASS = '''
+
+class SyncClient(LoopThread):
+    """One project's API. Raises ApiError for every refusal, UnreachableError without an answer.
+
+    It works in scripts, in notebooks and in several threads, with or without `with`.
+    """
+
+'''
+
+
+def generated() -> Mapping[Path, str]:
+    """The text of each generated module by its path."""
+    return {CLIENT / "shapes.py": shapes_module(), CLIENT / "blocking.py": blocking_module()}
+
+
+# ---------------------------------------------------------------- reply types
+def shapes_module() -> str:
+    """All modules of `api.shapes` as one."""
+    sources = {path.stem: path.read_text("utf-8") for path in sorted(SHAPES.glob("*.py")) if path.stem != "__init__"}
+    trees = {name: ast.parse(source) for name, source in sources.items()}
+    order = TopologicalSorter({name: sorted(_beside(tree)) for name, tree in trees.items()}).static_order()
+    imports: set[tuple[str, str]] = set()
+    parts, names = [], []
+    for name in order:
+        body = trees[name].body
+        heads = [one for one in body if isinstance(one, ast.ImportFrom)]
+        imports |= {(str(one.module), alias.name) for one in heads for alias in one.names}
+        parts.append("\n".join(sources[name].splitlines()[heads[-1].end_lineno or 0 :]).strip("\n"))
+        names += [found for one in body for found in _defined(one)]
+    outside = sorted((module, name) for module, name in imports if not module.startswith(("api.", "__future__")))
+    head = "".join(f"from {module} import {name}\n" for module, name in outside)
+    listed = f"__all__ = {sorted(names)!r}\n"
+    return _formatted(HEAD_OF_SHAPES + head + "\n" + listed + "\n\n" + "\n\n\n".join(parts) + "\n", "shapes.py")
+
+
+def _beside(tree: ast.Module) -> Iterator[str]:
+    """The modules of `api.shapes` that one imports."""
+    for one in tree.body:
+        if isinstance(one, ast.ImportFrom) and (one.module or "").startswith("api.shapes."):
+            yield str(one.module).rpartition(".")[2]
+
+
+def _defined(statement: ast.stmt) -> list[str]:
+    """The public names that a statement of a module defines."""
+    match statement:
+        case ast.ClassDef():
+            found = [statement.name]
+        case ast.Assign():
+            found = [one.id for one in statement.targets if isinstance(one, ast.Name)]
+        case _:
+            found = []
+    return [name for name in found if not name.startswith("_")]
+
+
+# ---------------------------------------------------------------- blocking methods
+def blocking_module() -> str:
+    """The class with a blocking method for each asynchronous one."""
+    known = {"overload": "typing", "LoopThread": "muster_client.loop_thread", "Iterator": "collections.abc"}
+    methods: list[ast.FunctionDef] = []
+    for name in ASYNCHRONOUS:
+        tree = ast.parse((CLIENT / f"{name}.py").read_text("utf-8"))
+        known |= {found: f"muster_client.{name}" for one in tree.body for found in _defined(one)}
+        for one in tree.body:
+            if isinstance(one, ast.ImportFrom):
+                known |= {alias.name: str(one.module) for alias in one.names}
+            elif isinstance(one, ast.ClassDef):
+                methods += [blocking(method) for method in one.body if _is_public(method)]
+    code = "\n\n".join(ast.unparse(one) for one in methods)
+    used = {node.id for one in methods for node in ast.walk(one) if isinstance(node, ast.Name)} | {"LoopThread"}
+    imports = "".join(f"from {module} import {name}\n" for name, module in known.items() if name in used)
+    body = "\n".join(f"    {line}" if line else "" for line in code.splitlines())
+    return _formatted(HEAD_OF_BLOCKING + imports + HEAD_OF_CLASS + body + "\n", "blocking.py")
+
+
+def _is_public(method: ast.stmt) -> bool:
+    return isinstance(method, ast.AsyncFunctionDef) and not method.name.startswith("_")
+
+
+def blocking(method: ast.stmt) -> ast.FunctionDef:
+    """The blocking twin of an asynchronous method.
+
+    >>> [method] = ast.parse("async def job(self, job_id: int, **more: Any) -> JobShown: pass").body
+    >>> print(ast.unparse(blocking(method)))
+    def job(self, job_id: int, **more: Any) -> JobShown:
+        return self._run(self._client.job(job_id, **more))
+    """
+    assert isinstance(method, ast.AsyncFunctionDef)
+    assert method.returns is not None
+    returns, asked = method.returns, f"self._client.{method.name}({_passed_on(method.args)})"
+    match returns:
+        case ast.Subscript(value=ast.Name(id="AsyncIterator")):
+            returns = ast.Subscript(ast.Name("Iterator"), returns.slice)
+            answer = f"return self._iterate({asked})"
+        case ast.Constant(value=None):
+            answer = f"self._run({asked})"
+        case _:
+            answer = f"return self._run({asked})"
+    body = method.body[:1]  # the docstring, or the dots of an overload
+    if not any(isinstance(one, ast.Name) and one.id == "overload" for one in method.decorator_list):
+        body = [*(body if ast.get_docstring(method) else []), *ast.parse(answer).body]
+    made = ast.FunctionDef(method.name, method.args, body, method.decorator_list, returns)
+    return ast.fix_missing_locations(made)
+
+
+def _passed_on(arguments: ast.arguments) -> str:
+    """The arguments of a method but for `self`, as they are passed on to one with the same signature."""
+    passed = [one.arg for one in [*arguments.posonlyargs, *arguments.args][1:]]
+    passed += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
+    passed += [f"{one.arg}={one.arg}" for one in arguments.kwonlyargs]
+    passed += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
+    return ", ".join(passed)
+
+
+# ---------------------------------------------------------------- files
+def _formatted(text: str, name: str) -> str:
+    """The text with its imports in order, formatted as the whole project is."""
+    for command in (["check", "--quiet", "--fix-only", "--select", "I"], ["format", "--quiet"]):
+        whole = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(CLIENT / name), "-"]
+        done = subprocess.run(whole, input=text, capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603  our own linter
+        text = done.stdout
+    return text
+
+
+if __name__ == "__main__":
+    for path, text in generated().items():
+        path.write_text(text, encoding="utf-8")
+        print(path.relative_to(ROOT))

@@ -1,0 +1,23 @@
+"""Typed client of a Muster server's JSON API, for scripts and notebooks.
+
+>>> from muster_client import SyncClient
+>>> client = SyncClient("http://127.0.0.1:8080/", "a token")  # the first call connects
+>>> client.close()
+"""
+
+from muster_client import shapes
+from muster_client.blocking import SyncClient
+from muster_client.client import Client
+from muster_client.transport import ApiError, MusterClientError, UnreachableError
+from muster_client.work import ExplainedKind, LookedFor
+
+__all__ = [
+    "ApiError",
+    "Client",
+    "ExplainedKind",
+    "LookedFor",
+    "MusterClientError",
+    "SyncClient",
+    "UnreachableError",
+    "shapes",
+]

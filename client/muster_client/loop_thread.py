@@ -1,0 +1,239 @@
+"""Runs the calls of a blocking client on an event loop in a thread of its own.
+
+The caller may be in a running event loop itself (a notebook) or in any of several threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from muster_client.client import Client
+
+POLL_S = 1.0  # how often a waiting call checks that the thread lives; on Windows, Ctrl-C is noticed then
+CANCEL_S = 2.0  # longest wait for a cancelled request to clean up
+CLOSE_S = 5.0  # longest wait for connections to close
+
+T = TypeVar("T")
+
+
+class ClosedError(RuntimeError):
+    """The client is closed: make a new one."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Running:
+    """A thread and the event loop that runs in it. It must not refer to the blocking client, which ends it."""
+
+    loop: asyncio.AbstractEventLoop
+    stop: asyncio.Event
+    thread: threading.Thread
+
+    def end(self) -> None:
+        """Ask the thread to close its connections and end, without waiting: this may run in any thread."""
+        with suppress(RuntimeError):  # the loop is closed already
+            self.loop.call_soon_threadsafe(self.stop.set)
+
+
+class LoopThread:
+    """What the methods of the blocking client share: an asynchronous client and the thread that serves it.
+
+    The first call starts the thread. It ends with `close`, with `with`, when the client is garbage-collected, and when
+    the interpreter ends. A forked process starts a thread and connections of its own.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url, self._token = url, token
+        self._closed = False
+        self._reset()
+        LIVE.add(self)
+
+    def _reset(self) -> None:
+        """Begin without a thread and without connections."""
+        self._client = Client(self._url, self._token)
+        self._lock = threading.Lock()
+        self._running: Running | None = None
+        self._collected: weakref.finalize[[], LoopThread] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections and end the thread. Calls that wait in other threads fail with ClosedError."""
+        with self._lock:
+            self._closed = True
+            running, self._running = self._running, None
+        if running is not None:
+            running.end()
+            if threading.current_thread() is not running.thread:
+                running.thread.join(CLOSE_S)
+
+    def _forked(self) -> None:
+        """Forget the thread and the connections of the parent process; the next call opens new ones."""
+        if self._collected is not None:
+            self._collected.detach()
+        self._client._detach()  # noqa: SLF001  # the two are one thing
+        self._reset()
+
+    def _start(self) -> Running:
+        """The thread, started if need be."""
+        with self._lock:
+            if self._closed:
+                raise ClosedError
+            if self._running is None:
+                loop, stop = asyncio.new_event_loop(), asyncio.Event()
+                arguments = (loop, stop, self._client)
+                thread = threading.Thread(target=_serve, args=arguments, name="muster-client", daemon=True)
+                thread.start()
+                self._running = Running(loop, stop, thread)
+                self._collected = weakref.finalize(self, self._running.end)
+                self._collected.atexit = False  # _close_all waits for the thread
+            return self._running
+
+    def _run(self, request: Coroutine[Any, Any, T]) -> T:
+        """Return what the request returns, or raise what it raises. An interrupt of this thread cancels the request."""
+        try:
+            running = self._start()
+            if threading.current_thread() is running.thread:
+                raise RuntimeError("a blocking call cannot run in the client's own thread")
+        except BaseException:
+            request.close()
+            raise
+        call = _Call(request, running)
+        try:
+            return call.result()
+        finally:
+            del call  # an exception it raised refers to this frame: no cycle
+
+    def _iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+        """Yield the items, each awaited when it is asked for. Ending the iteration early ends its request."""
+        try:
+            while found := self._run(_next(items)):
+                yield found[0]
+        finally:
+            running = self._running
+            if running is not None and isinstance(items, AsyncGenerator):
+                with suppress(RuntimeError):  # without waiting: a garbage collection may run this in any thread
+                    running.loop.call_soon_threadsafe(_close_later, running.loop, items)
+
+
+class _Call(Generic[T]):
+    """One request: it runs as a task in the thread, its caller waits for the outcome."""
+
+    def __init__(self, request: Coroutine[Any, Any, T], running: Running) -> None:
+        self._request = request
+        self._running = running
+        self._outcome: Future[T] = Future()
+        self._task: asyncio.Task[T] | None = None
+
+    def result(self) -> T:
+        """Run the request and wait for its outcome. Raises ClosedError if the client is closed meanwhile."""
+        try:
+            self._in_thread(self._begin)
+            while not wait([self._outcome], POLL_S).done:
+                if not self._running.thread.is_alive():
+                    raise ClosedError
+            return self._outcome.result()
+        except (CancelledError, ClosedError):
+            self._request.close()
+            raise ClosedError from None
+        except BaseException:
+            if not self._outcome.done():  # an interrupt: cancel the request, and let it clean up
+                self._in_thread(self._cancel)
+                wait([self._outcome], CANCEL_S)
+            raise
+
+    def _in_thread(self, step: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: `result` notices that the thread has ended
+            self._running.loop.call_soon_threadsafe(step)
+
+    def _begin(self) -> None:
+        self._task = self._running.loop.create_task(self._request)
+        self._task.add_done_callback(self._hand_over)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _hand_over(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self._outcome.cancel()
+        elif (error := task.exception()) is not None:
+            self._outcome.set_exception(error)
+        else:
+            self._outcome.set_result(task.result())
+
+
+async def _next(items: AsyncIterator[T]) -> tuple[T, ...]:
+    """The next item, or nothing at the end."""
+    try:
+        return (await anext(items),)
+    except StopAsyncIteration:
+        return ()
+
+
+def _close_later(loop: asyncio.AbstractEventLoop, items: AsyncGenerator[Any, Any]) -> None:
+    """Close a generator in its loop; one that is still running is closed by its cancellation."""
+
+    async def close() -> None:
+        with suppress(RuntimeError):
+            await items.aclose()
+
+    CLOSING.add(task := loop.create_task(close()))
+    task.add_done_callback(CLOSING.discard)
+
+
+def _serve(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, client: Client) -> None:
+    """Run the loop until it is asked to stop, then close everything."""
+    try:
+        loop.run_until_complete(_until(stop, client))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
+
+async def _until(stop: asyncio.Event, client: Client) -> None:
+    """Wait for the stop, then cancel all requests and close the connections."""
+    await stop.wait()
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        for one in others:
+            one.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+    await client.close()
+
+
+LIVE: weakref.WeakSet[LoopThread] = weakref.WeakSet()
+CLOSING: set[asyncio.Task[None]] = set()  # the event loop refers to tasks weakly
+
+
+@atexit.register
+def _close_all() -> None:
+    for one in list(LIVE):
+        one.close()
+
+
+def _forked() -> None:
+    for one in list(LIVE):
+        one._forked()  # noqa: SLF001
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
