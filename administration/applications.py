@@ -19,7 +19,7 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.settings import Settings
 from domain.units import AppVersionId
-from transfer.download_folder import DownloadFolder, content_of
+from transfer.downloads import DownloadFolder, content_of
 from transfer.keys import load_public_key
 from wire.signing import PublicKey, verify_md5
 

@@ -27,7 +27,7 @@ from domain.units import BatchId, Instant
 from jobs.spec import BatchSpec, parse_batch, with_rows
 from jobs.submission import CheckedBatch, Progress, SubmissionPorts, checked, write
 from store.postgres import PostgresStore
-from transfer.download_folder import DownloadFolder
+from transfer.downloads import DownloadFolder
 
 DEFAULT_SUBMITTER = "default"
 

@@ -14,7 +14,7 @@ from administration.results import OutputState, why_gone
 from domain.dispatch import Upload
 from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import JobState
-from transfer.download_folder import Content, content_of
+from transfer.downloads import Content, content_of
 from transfer.files import CHUNK_BYTES
 from wire.uploads import valid_file_name
 

@@ -12,7 +12,7 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import Input
 from jobs.requirements import InputSpec
-from transfer.download_folder import Content, DownloadFolder, content_of
+from transfer.downloads import Content, DownloadFolder, content_of
 
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 

@@ -19,8 +19,8 @@ from administration.project import Project
 from api.table import Ask
 from domain.clock import Clock
 from domain.errors import InvalidInputError
-from transfer.download_folder import DownloadFolder
-from transfer.names import checked_name
+from transfer.downloads import DownloadFolder
+from transfer.files import checked_name
 
 
 class VersionParams(msgspec.Struct, forbid_unknown_fields=True):

@@ -35,9 +35,9 @@ from benchmarks.dispatch.world import World, install_project
 from benchmarks.populations import fill
 from benchmarks.running import in_folder, say, tell
 from domain.clock import Clock, SystemClock
-from hoststats.ports import Ports
+from hoststats.ports import HostStatisticsPorts
 from hoststats.service import HostStatistics
-from runtime.database import database_dsn, open_database, release_database
+from runtime.project import database_dsn, open_database, release_database
 from store import embedded
 from store.migrate import migrate
 from store.postgres import open_store
@@ -53,7 +53,9 @@ RUNS_OFF = {"ranking.run_interval_s": 0.0, "ranking.refresh_interval_s": 0.0}  #
 async def run_alone(dsn: str) -> dict[str, float]:
     """One run, in this process."""
     store = await open_store(dsn, min_size=1, max_size=2)
-    service = HostStatistics(Ports(store.applications, store.hav_tables, store.generations), SystemClock())
+    service = HostStatistics(
+        HostStatisticsPorts(store.applications, store.hav_tables, store.generations), SystemClock()
+    )
     began = time.perf_counter()
     run = await service.run(report=lambda progress: say(f"  {time.perf_counter() - began:6.1f} s  {progress}"))
     seconds = time.perf_counter() - began

@@ -35,9 +35,8 @@ from domain.clock import Clock, SystemClock
 from domain.settings import Settings
 from domain.units import AppId
 from muster_client import Client
-from runtime.database import database_dsn, open_database, release_database
-from runtime.install import install
-from transfer.download_folder import DownloadFolder
+from runtime.project import database_dsn, install, open_database, release_database
+from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
 
 APP = "pi"

@@ -16,8 +16,8 @@ from domain.apps import OnePerVolunteer
 from domain.errors import InvalidInputError
 from muster_client import Client
 from store.postgres import PostgresStore
-from transfer.download_folder import content_of
-from transfer.signatures import read_signatures
+from transfer.downloads import content_of
+from transfer.keys import read_signatures
 
 ONE_PER_HOST = click.option(
     "--one-per-host/--several-per-host",

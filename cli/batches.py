@@ -22,7 +22,7 @@ from domain.units import BatchId, JobId, later
 from muster_client import Client
 from runtime.logs import configure_logs
 from store.postgres import PostgresStore
-from transfer.download_folder import DownloadFolder
+from transfer.downloads import DownloadFolder
 
 COLUMNS = ["batch_id", "name", "app", "qos", "state", "jobs_total", "jobs_validated", "jobs_failed", "in_progress"]
 PROGRESS_FROM_JOBS = 10_000

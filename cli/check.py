@@ -14,7 +14,7 @@ from administration.heartbeats import SILENT_S
 from cli.context import Run, local_command
 from domain.settings import Settings
 from domain.units import later
-from transfer.identity import mark_of
+from transfer.files import mark_of
 
 
 @click.command()

@@ -24,7 +24,7 @@ from administration.project import Project, open_project
 from domain.clock import Clock, SystemClock
 from domain.errors import InvalidInputError, MusterError
 from muster_client import Client
-from runtime.database import open_database
+from runtime.project import open_database
 from store.postgres import PostgresStore
 
 DEFAULT_DATA_DIR = "muster-data"

@@ -10,7 +10,7 @@ from typing import Any
 from administration.inputs import input_file_name
 from domain.errors import InvalidInputError
 from muster_client import Client
-from transfer.download_folder import content_of
+from transfer.downloads import content_of
 
 
 async def brought(client: Client, values: Mapping[str, object], folder: Path) -> dict[str, object]:

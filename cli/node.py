@@ -15,10 +15,9 @@ from cli.context import DEFAULT_DATA_DIR, Run, local_command, only_here, to_json
 from cli.settings import parsed
 from domain.clock import SystemClock
 from domain.errors import InvalidInputError
-from runtime.database import database_dsn, release_database
-from runtime.install import install
 from runtime.logs import configure_logs
 from runtime.metrics.node import NodeStatus, run_folder, telling
+from runtime.project import database_dsn, install, release_database
 from runtime.supervisor import SILENCE_S, Child, Supervisor, check_port_free
 from store.migrate import migrate as migrate_database
 

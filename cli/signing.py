@@ -9,8 +9,7 @@ import click
 from administration.signing import sign_app_files
 from cli.context import Run, local_command
 from domain.errors import InvalidInputError
-from transfer.keys import load_key_file
-from transfer.signatures import signed_document
+from transfer.keys import load_key_file, signed_document
 
 READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 

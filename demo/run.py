@@ -31,10 +31,9 @@ from domain.clock import Clock, SystemClock
 from domain.errors import MusterError
 from domain.settings import Settings
 from domain.units import AppId, BatchId
-from runtime.database import open_database
-from runtime.install import install
+from runtime.project import install, open_database
 from store.postgres import PostgresStore
-from transfer.download_folder import DownloadFolder
+from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
 
 PRIMES = Path(__file__).parent / "primes.py"

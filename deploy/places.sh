@@ -30,7 +30,7 @@ postgres_bin() {
 database_url() {
   "$python" -W ignore - "$1" <<'PYTHON'
 import asyncio, os, pathlib, sys
-from runtime.database import database_dsn
+from runtime.project import database_dsn
 from administration.project import open_project
 
 print(asyncio.run(database_dsn(open_project(pathlib.Path(sys.argv[1]), os.environ.get("MUSTER_DATABASE_URL")))))

@@ -1,5 +1,7 @@
 """Plans how many slots each kind of work gets: by what hosts ask for, in the batches' order, under two caps. Pure.
 
+A partition is an (app, processor type). An instance can be run by every processor type its app has a version for, so
+the partitions of one app hold the same instances: they are weighed apart and filled together.
 Then slots are kept for wide jobs, and one refill goes only part of the way to the plan, so that no request waits long.
 """
 

@@ -1,10 +1,8 @@
-"""What do an app's rows come to: cut points, percentiles and a summary, per processor type? Pure.
-
-1 bring the decayed sums to `now`; 2 part the rows by processor type; 3 rank; 4 draw the cut points.
-"""
+"""Reduces an app's rows to cut points, percentiles and a summary, per processor type. Pure, on whole arrays."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,17 +11,123 @@ import numpy as np
 from domain.apps import App, AppVersion, ProcessorType
 from domain.hosts import STATS_HALF_LIFE_S
 from domain.ranking import PERCENTILE_FIELDS, AppFacts, CutPoints, RankedPart
-from domain.settings import Settings
-from domain.units import Instant
-from hoststats.cuts import median_safe_runtime_s, pooled, quantiles, retry_turnaround_s, slack_factors
+from domain.settings import DeadlineSettings, Settings
+from domain.units import Flop, Instant, Seconds
 from hoststats.ports import Table
-from hoststats.ranking import Flags, Ranking, Record, mean_score, rank, turnaround_scores
+from hoststats.ranking import Flags, Floats, Ranking, Record, mean_score, rank, turnaround_scores
+
+QUANTILES = 1000
+TOP_QUANTILE_Z = 1.2816  # of the normal distribution: 90 %
+LEAST_TOP_ROWS = 20  # rows whose turnaround together is believed
+POPULATION_SAMPLES = 10.0  # POLICY D1: the app's slack weighs as much as this many of the host's own
+LEAST_POPULATION_SAMPLES = 50.0  # POLICY D1: until then the app's slack is the setting's
+MOST_SLACK = 10.0  # R_q over R, if the setting is not greater
+ASSUMED_LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) assumed where nothing is measured (POLICY 9)
+
+
+def quantiles(ordered: Floats) -> tuple[float, ...]:
+    """The values at (i + 0.5) / m of an ascending population, m = min(N, 1000): all of a small one.
+
+    Values that occur, not values between them, so that ties stay ties.
+
+    >>> quantiles(np.array([1.0, 2.0, 2.0, 4.0]))
+    (1.0, 2.0, 2.0, 4.0)
+    >>> quantiles(np.arange(4000.0))[:3]
+    (2.0, 6.0, 10.0)
+    """
+    size = min(ordered.size, QUANTILES)
+    if size == 0:
+        return ()
+    positions = ((np.arange(size) + 0.5) * ordered.size / size).astype(np.int64)
+    return tuple(ordered[positions].tolist())
+
+
+def pooled(n: Floats, total: Floats, total_sq: Floats) -> tuple[float, float, float]:
+    """Samples, mean and standard deviation of all rows' samples together.
+
+    >>> pooled(np.array([1.0, 3.0]), np.array([1.0, 9.0]), np.array([1.0, 27.0]))  # one 1 and three 3
+    (4.0, 2.5, 0.8660254037844386)
+    """
+    samples = float(np.sum(n))
+    if samples <= 0.0:
+        return 0.0, 0.0, 0.0
+    mean = float(np.sum(total)) / samples
+    return samples, mean, math.sqrt(max(0.0, float(np.sum(total_sq)) / samples - mean * mean))
+
+
+def retry_turnaround_s(
+    p: Floats, n: Floats, total: Floats, total_sq: Floats, *, p_tight: float, facts: AppFacts
+) -> Seconds | None:
+    """T_retry: what a retry on a good host takes, validation included; None below 20 ranked rows with results.
+
+    exp(mean + 1.2816 sd) of ln(turnaround in s) over the results of rows with P >= p_tight, or of the best 20 if fewer
+    have that, plus the median validation lag (DESIGN section 5). `p` is NaN for rows without a percentile. 20 rows
+    that always take an hour, and a lag of five minutes:
+
+    >>> ln = math.log(3600.0)
+    >>> hours = np.ones(20) * 4
+    >>> facts = AppFacts(None, Seconds(300.0))
+    >>> retry_turnaround_s(np.linspace(0, 1, 20), hours, hours * ln, hours * ln**2, p_tight=0.9, facts=facts)
+    3900.0
+    """
+    ranked = np.sort(p[(n > 0) & ~np.isnan(p)])
+    if ranked.size < LEAST_TOP_ROWS:
+        return None
+    good = (n > 0) & (p >= min(p_tight, float(ranked[-LEAST_TOP_ROWS])))
+    _, mean, sd = pooled(n[good], total[good], total_sq[good])
+    lag_s = facts.validation_lag_s or 0.0
+    return Seconds(round(math.exp(mean + TOP_QUANTILE_Z * sd) + lag_s, 3))
+
+
+def slack_factors(
+    n: Floats, total: Floats, total_sq: Floats, *, app: tuple[float, float, float], settings: DeadlineSettings
+) -> Floats:
+    """R_q / R of each row, as scheduler/runtime.py gives it to a host that asks (POLICY D1).
+
+    `app` are the samples, mean and standard deviation M, S of the app's tight instances. The host's own samples
+    are pooled with 10 pseudo-samples distributed like those, or around the setting while there are fewer than 50. At
+    most 10, or the setting.
+
+    >>> app = (100.0, 0.3, 0.2)
+    >>> tight = np.array([30.0]), np.array([9.0]), np.array([2.7])  # always 1.35 R
+    >>> slack_factors(*tight, app=app, settings=DeadlineSettings()).round(3).tolist()  # exp(0.3 + 0.12816)
+    [1.534]
+    """
+    z = settings.reliability_quantile_z
+    samples, mean, sd = app
+    if samples < LEAST_POPULATION_SAMPLES:
+        sd = ASSUMED_LN_RATIO_SD
+        mean = math.log(settings.slack_factor) - z * sd
+    weight = n + POPULATION_SAMPLES
+    own_mean = (total + POPULATION_SAMPLES * mean) / weight
+    own_square = (total_sq + POPULATION_SAMPLES * (sd * sd + mean * mean)) / weight
+    ln_slack = own_mean + z * np.sqrt(np.maximum(0.0, own_square - own_mean**2))
+    return np.exp(np.minimum(ln_slack, math.log(max(MOST_SLACK, settings.slack_factor))))
+
+
+def median_safe_runtime_s(
+    s_per_flop: Floats, slack: Floats, *, typical_flop: Flop | None, settings: DeadlineSettings
+) -> Seconds | None:
+    """The median over hosts of R_q = max(R slack, R + min_slack) for the app's typical job; None while unknown.
+
+    A typical job of 3.6e12 flop takes three hosts 1, 2 and 4 hours, at slack 2.5:
+
+    >>> hours = np.array([1.0, 2.0, 4.0]) * 1e-9
+    >>> median_safe_runtime_s(hours, np.full(3, 2.5), typical_flop=Flop(3.6e12), settings=DeadlineSettings())
+    18000.0
+    """
+    known = np.isfinite(s_per_flop)
+    if typical_flop is None or not known.any():
+        return None
+    runtime_s = s_per_flop[known] * typical_flop
+    return Seconds(float(np.median(np.maximum(runtime_s * slack[known], runtime_s + settings.min_slack_s))))
+
 
 DECAYED = ("relaxed_n", "relaxed_sum", "tight_n", "tight_sum", "tight_sum_sq", "tight_missed_n")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class RankedPiece:
     """One (app, processor type), ranked."""
 
     cuts: CutPoints
@@ -33,7 +137,7 @@ class Part:
 
 def rank_app(
     app: App, versions: Sequence[AppVersion], table: Table, *, facts: AppFacts, now: Instant, settings: Settings
-) -> Iterator[Part]:
+) -> Iterator[RankedPiece]:
     """Each processor type that has rows, one after the other. The table's sums are changed in place."""
     bring_forward(table, now)
     kinds: dict[ProcessorType, list[int]] = {}
@@ -65,7 +169,9 @@ def record_of(table: Table) -> Record:
     return Record(table["relaxed_n"], table["relaxed_sum"], table["tight_n"], table["tight_missed_n"])
 
 
-def _part(app: App, kind: ProcessorType, rows: Table, *, facts: AppFacts, now: Instant, settings: Settings) -> Part:
+def _part(
+    app: App, kind: ProcessorType, rows: Table, *, facts: AppFacts, now: Instant, settings: Settings
+) -> RankedPiece:
     enough: Flags = rows["relaxed_n"] + rows["tight_n"] >= settings.ranking.min_samples
     population: Flags = rows["active"] & enough
     score_mean = mean_score(rows["relaxed_n"][population], rows["relaxed_sum"][population])
@@ -93,7 +199,7 @@ def _part(app: App, kind: ProcessorType, rows: Table, *, facts: AppFacts, now: I
         median_safe_runtime_s=cuts.median_safe_runtime_s,
         retry_turnaround_s=cuts.retry_turnaround_s,
     )
-    return Part(cuts, _percentiles(rows, ranking), summary)
+    return RankedPiece(cuts, _percentiles(rows, ranking), summary)
 
 
 def _cut_points(

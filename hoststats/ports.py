@@ -89,7 +89,7 @@ class Generations(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class HostStatisticsPorts:
     catalogues: Catalogues
     tables: HavTables
     generations: Generations

@@ -1,8 +1,6 @@
-"""One run of the host statistics: read, rank, write, switch; some apps at a time, so that memory has a bound.
+"""A run of the host statistics: read, rank, write, switch, some apps at a time to bound memory; and when a run is due.
 
-1 take the right to run and a new generation; 2 for each app note what its batches usually take, read its rows, rank
-them and write the percentiles, which the database does while the next app is read; 3 publish the cut points, which
-switches to the generation; 4 remove old generations.
+A full run once a day, the cut points alone every hour in between.
 """
 
 from __future__ import annotations
@@ -10,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import structlog
 
@@ -17,9 +16,10 @@ from domain.apps import App, ProcessorType
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.ranking import CutPoints, HostStatisticsRun, RankedPart, Since
+from domain.settings import RankingSettings
 from domain.units import Instant, Seconds
-from hoststats.apps import Part, rank_app
-from hoststats.ports import NewGeneration, Ports, Table
+from hoststats.apps import RankedPiece, rank_app
+from hoststats.ports import Generations, HostStatisticsPorts, NewGeneration, Table
 
 log = structlog.get_logger("hoststats")
 
@@ -46,7 +46,7 @@ def in_silence(progress: Progress) -> None:
 class HostStatistics:
     """Ranks every host. Any process may run it; one run at a time is under way."""
 
-    def __init__(self, ports: Ports, clock: Clock) -> None:
+    def __init__(self, ports: HostStatisticsPorts, clock: Clock) -> None:
         self._ports = ports
         self._clock = clock
 
@@ -99,7 +99,7 @@ class HostStatistics:
             done += 1
         return cuts, summaries
 
-    async def _app(self, table: Table, catalogue: Catalogue, now: Instant, turn: _Turn) -> list[Part]:
+    async def _app(self, table: Table, catalogue: Catalogue, now: Instant, turn: _Turn) -> list[RankedPiece]:
         app_id, settings = turn.app.app_id, catalogue.settings
         versions = catalogue.current[app_id]
         turn.tell("read", table.size)
@@ -154,3 +154,91 @@ class _Turn:
 
     def tell(self, step: str, rows: int, kind: ProcessorType | None = None) -> None:
         self.report(Progress(self.done, self.apps, self.app.name, step, rows, kind))
+
+
+LOOK_EVERY_S = Seconds(60.0)
+TRY_AGAIN_S = Seconds(600.0)  # after a run that broke: it may have been the run that broke something
+RUNS_LOOKED_AT = 200  # more than a day of hourly runs
+
+
+class DueRun(StrEnum):
+    FULL = "full"
+    CUT_POINTS = "cut points"
+
+
+@dataclass(frozen=True, slots=True)
+class TimerReport:
+    """One look at the clock: what was due, and the run it led to; None when nothing was, or another had it."""
+
+    due: DueRun | None = None
+    run: HostStatisticsRun | None = None
+
+
+def due_run(
+    *, last_full_at: Instant | None, last_at: Instant | None, now: Instant, settings: RankingSettings
+) -> DueRun | None:
+    """What is due; a project that was never ranked is due at once. An interval of 0 switches its run off. Pure.
+
+    >>> settings, hour = RankingSettings(), 3600.0
+    >>> due_run(last_full_at=Instant(0.0), last_at=Instant(22 * hour), now=Instant(23 * hour), settings=settings)
+    <DueRun.CUT_POINTS: 'cut points'>
+    >>> due_run(last_full_at=Instant(0.0), last_at=Instant(23 * hour), now=Instant(24 * hour), settings=settings)
+    <DueRun.FULL: 'full'>
+    """
+    if settings.run_interval_s > 0 and _past(last_full_at, settings.run_interval_s, now):
+        return DueRun.FULL
+    if settings.refresh_interval_s > 0 and _past(last_at, settings.refresh_interval_s, now):
+        return DueRun.CUT_POINTS
+    return None
+
+
+def _past(last_at: Instant | None, interval_s: Seconds, now: Instant) -> bool:
+    return last_at is None or now - last_at >= interval_s
+
+
+class Timer:
+    """Runs what is due, whoever ran last: a cron job counts too. One per cluster, as a background duty."""
+
+    def __init__(
+        self,
+        statistics: HostStatistics,
+        generations: Generations,
+        clock: Clock,
+        settings: Callable[[], RankingSettings],
+    ) -> None:
+        self._statistics = statistics
+        self._generations = generations
+        self._clock = clock
+        self._settings = settings
+        self._tried_s: Seconds | None = None  # on the monotonic clock
+
+    async def run_once(self) -> TimerReport:
+        """Look at the clock once, and do what is due."""
+        since_s = None if self._tried_s is None else self._clock.monotonic() - self._tried_s
+        due = self._due(await self._generations.runs(RUNS_LOOKED_AT))
+        if due is None or (since_s is not None and since_s < TRY_AGAIN_S):
+            return TimerReport()
+        self._tried_s = self._clock.monotonic()
+        run = await self._statistics.run(full=due is DueRun.FULL)
+        self._tried_s = None
+        return TimerReport(due, run)
+
+    def _due(self, runs: Sequence[HostStatisticsRun]) -> DueRun | None:
+        return due_run(
+            last_full_at=max((run.started_at for run in runs if run.full), default=None),
+            last_at=max((run.started_at for run in runs), default=None),
+            now=self._clock.now(),
+            settings=self._settings(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HostStatisticsServices:
+    statistics: HostStatistics
+    timer: Timer  # in the background process
+
+
+def build(ports: HostStatisticsPorts, settings: Callable[[], RankingSettings], clock: Clock) -> HostStatisticsServices:
+    """The run and its timer. `settings()` gives the settings of the moment."""
+    statistics = HostStatistics(ports, clock)
+    return HostStatisticsServices(statistics, Timer(statistics, ports.generations, clock, settings))

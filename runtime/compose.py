@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
 import batch_estimator.service
 import feeder.ports
 import feeder.service
-import hoststats.build
+import hoststats.service
 import jobs.build
 import transfer.build
 from administration.access.door import AccessDoor
@@ -26,6 +27,7 @@ from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from api.files import Files
 from api.progress import ProgressHub
+from api.reading import MAX_BODY_BYTES
 from api.routes import Api
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import EstimatorPorts
@@ -35,40 +37,52 @@ from domain.clock import Clock
 from domain.settings import RankingSettings, Settings
 from domain.units import HOUR_S, Seconds
 from feeder.service import Feeder
-from hoststats.build import HostStatisticsServices
-from hoststats.ports import Ports as HostStatisticsPorts
-from hoststats.timer import LOOK_EVERY_S
+from hoststats.ports import HostStatisticsPorts
+from hoststats.service import LOOK_EVERY_S, HostStatisticsServices
 from jobs.comparing_pool import ComparingPool
 from jobs.sweeper import INTERVAL_S
 from portal.attach import AttachFlow
 from portal.build import PLACE, build_site
 from runtime.counters import RefillCounters, RequestCounters
-from runtime.door import LedgerDoor
-from runtime.duty import ROUND_S, Duty
+from runtime.guards import ClockCheck, LedgerDoor, NodePauses
 from runtime.heartbeats import BackgroundHeartbeat, HeartbeatWriter, WorkerHeartbeat
-from runtime.metrics.board import Board, OwnBoard
-from runtime.metrics.build import BackgroundStatus, WorkerStatus
-from runtime.mounting import mounted, path_of
-from runtime.overdue import DutyWatch
-from runtime.pauses import ClockCheck, NodePauses
-from runtime.rate_limits.entrance import Entrance
-from runtime.rate_limits.hosts import HostLimit
-from runtime.rate_limits.malformed import AREA as MALFORMED
-from runtime.rate_limits.malformed import MalformedRequests
-from runtime.rate_limits.newcomers import Newcomers
-from runtime.request_ids import PageCounters, RequestIds
+from runtime.logs import PageCounters, RequestIds
+from runtime.metrics.metrics_store import MetricsStore, OwnBoard
+from runtime.metrics.pages import BackgroundStatus, WorkerStatus
+from runtime.periodic_tasks import ROUND_S, DutyWatch, PeriodicTask
+from runtime.rate_limits.hosts import HostLimit, NewcomerLimit
+from runtime.rate_limits.requests import AREA as MALFORMED
+from runtime.rate_limits.requests import Entrance, MalformedRequests
 from scheduler.handler import build_handler
 from scheduler.service import SchedulerPorts
 from store.locks import DutyLocks, PostgresShards
 from store.postgres import PostgresStore, open_store
 from store.submissions import FINISH_ABORTS_S
 from store.waiting import MARK_AGAIN_S
-from transfer.identity import identity_of
+from transfer.files import identity_of
 from transfer.keys import ServingKeys, load_keys
-from transfer.leftovers import LOOK_EVERY_S as LOOK_EVERY_FOLDER_S
-from transfer.leftovers import LeftoverCleaner
-from transfer.upload_folder import UploadFolder
+from transfer.upload_folder import LOOK_EVERY_S as LOOK_EVERY_FOLDER_S
+from transfer.upload_folder import LeftoverCleaner, UploadFolder
 from web.rate_limit import Buckets
+
+
+def path_of(master_url: str) -> str:
+    """What the master URL has behind its port, without the slash at its end."""
+    return urlsplit(master_url).path.rstrip("/")
+
+
+def mounted(routes: list[web.RouteDef], parts: Mapping[str, web.Application], master_url: str) -> web.Application:
+    """The routes below the path of the master URL, and what else is there by its place: the API and the pages."""
+    prefix = path_of(master_url)
+    # The root application's limit holds for the API too; everything else reads its body piece by piece.
+    application = web.Application(client_max_size=MAX_BODY_BYTES)
+    application.add_routes(
+        [web.RouteDef(route.method, prefix + route.path, route.handler, route.kwargs) for route in routes]
+    )
+    for place, part in parts.items():
+        application.add_subapp(prefix + place, part)
+    return application
+
 
 Loop = Callable[[], Coroutine[None, None, None]]
 LONG_ROUNDS_S = {  # time limits of duties whose rounds go through a whole large project
@@ -102,7 +116,7 @@ class BackgroundParts:
     """What the background process runs: duties, from one catalogue."""
 
     catalogue: CatalogueCache
-    duties: tuple[Duty, ...]
+    duties: tuple[PeriodicTask, ...]
     locks: DutyLocks
     status: BackgroundStatus
     heartbeat: HeartbeatWriter
@@ -122,7 +136,7 @@ class BackgroundParts:
 
 @asynccontextmanager
 async def build_worker(
-    project: Project, clock: Clock, *, board: Board | None = None, name: str = "worker 0"
+    project: Project, clock: Clock, *, board: MetricsStore | None = None, name: str = "worker 0"
 ) -> AsyncIterator[WorkerParts]:
     """A request worker, its job array filled once. `project.database_url` must be set.
 
@@ -142,7 +156,7 @@ async def build_worker(
         fed = feeder.service.build_feeder(feeder.ports.FeederPorts(store.waiting, shards), catalogue, clock)
         await fed.refill_once()
         files = _transfer(store, keys, project, catalogue, clock)
-        newcomers = Newcomers(store.arrivals, lambda: catalogue.catalogue().settings.server, clock)
+        newcomers = NewcomerLimit(store.arrivals, lambda: catalogue.catalogue().settings.server, clock)
         handler = build_handler(
             SchedulerPorts(
                 LedgerDoor(store.ledger, shards, newcomers),
@@ -251,7 +265,7 @@ def _transfer(
 
 @asynccontextmanager
 async def build_background(
-    project: Project, clock: Clock, *, board: Board | None = None
+    project: Project, clock: Clock, *, board: MetricsStore | None = None
 ) -> AsyncIterator[BackgroundParts]:
     """The background duties. `project.database_url` must be set."""
     assert project.database_url is not None
@@ -283,7 +297,7 @@ async def build_background(
         other_locks = {"leftover files": f"leftover files of {folder}"}  # each folder once, however many share it
         on_lost = {"validator": services.validator.drop_comparisons}
         duties = tuple(
-            Duty(
+            PeriodicTask(
                 name,
                 run_once,
                 locks=locks,
@@ -328,7 +342,7 @@ def host_statistics(
 ) -> HostStatisticsServices:
     """The ranking of hosts, for a command or the background process."""
     ports = HostStatisticsPorts(store.applications, store.hav_tables, store.generations)
-    return hoststats.build.build(ports, settings, clock)
+    return hoststats.service.build(ports, settings, clock)
 
 
 def estimator(store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> Estimator:

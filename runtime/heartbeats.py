@@ -1,10 +1,13 @@
-"""Writes the heartbeat of each process of a node: a few figures every 10 s, in one row per process.
+"""Heartbeats: of each process in the database every 10 s, and to its supervisor on standard output every 2 s.
 
-`muster up` may have many workers on many machines; a page is made by one of them and shows all.
+None is sent while the event loop stands still: the supervisor then kills the process and starts it again.
 """
 
 from __future__ import annotations
 
+import os
+import select
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
@@ -21,8 +24,8 @@ from domain.views import ProcessReport
 from feeder.array import JobArray
 from feeder.unschedulable import Unrunnable
 from runtime.counters import RequestCounters
-from runtime.duty import Duty
-from runtime.request_ids import PageCounters
+from runtime.logs import PageCounters
+from runtime.periodic_tasks import PeriodicTask
 
 WRITE_EVERY_S = Seconds(10.0)
 KEPT = 61  # heartbeats: ten minutes
@@ -31,7 +34,7 @@ RATES_OVER = 6  # heartbeats: a minute
 log = structlog.get_logger()
 
 
-class Reports(Protocol):
+class HeartbeatReports(Protocol):
     async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None: ...
 
     async def since(self, at: Instant) -> Sequence[ProcessReport]: ...
@@ -108,7 +111,7 @@ class BackgroundHeartbeat:
 
     kind = "background"
 
-    def __init__(self, duties: Iterable[Duty], clock: Clock) -> None:
+    def __init__(self, duties: Iterable[PeriodicTask], clock: Clock) -> None:
         self._duties = tuple(duties)
         self._started_at = clock.now()
 
@@ -147,7 +150,7 @@ class Heartbeat(Protocol):
 class HeartbeatWriter:
     """Writes the heartbeat of this process every 10 s; while the database is away it waits."""
 
-    def __init__(self, name: str, heartbeat: Heartbeat, reports: Reports, clock: Clock) -> None:
+    def __init__(self, name: str, heartbeat: Heartbeat, reports: HeartbeatReports, clock: Clock) -> None:
         self.failures = 0
         self._name = name
         self._heartbeat = heartbeat
@@ -174,3 +177,23 @@ class HeartbeatWriter:
                 self.failures += 1
                 log.exception("heartbeat not written", failures=self.failures)  # what it tells of goes on
             await self._clock.sleep(WRITE_EVERY_S)
+
+
+BEAT_S = Seconds(2.0)
+
+
+def say(line: str) -> None:
+    """Write a line to the supervisor. Nothing is written, and nothing waits, while it does not read."""
+    number = sys.stdout.fileno()
+    if select.select([], [number], [], 0)[1]:
+        os.write(number, f"{line}\n".encode())
+
+
+async def send_heartbeats(hangs: Callable[[], str], clock: Clock) -> None:
+    """Send heartbeats for ever; `hangs` returns what hangs in this process, if anything does."""
+    while True:
+        what = hangs()
+        if what:
+            log.error("this process hangs, its supervisor will restart it", what=what)
+        say(f"hangs {what}" if what else "alive")
+        await clock.sleep(BEAT_S)

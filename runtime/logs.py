@@ -1,13 +1,23 @@
-"""Logs: one JSON object per line on standard error; readable lines on a terminal."""
+"""Logs: one JSON object per line on standard error, readable lines on a terminal; and the id of each request.
+
+The id is the caller's or a new one. It is in the reply, and in every line logged for the request.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
+from collections import Counter, defaultdict
 from contextvars import ContextVar
+from itertools import count
 
 import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from domain.clock import Clock
 
 # Of the request that is being answered; what is done for nobody in particular has none.
 REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
@@ -41,3 +51,83 @@ def configure_logs(level: str, *, lasting: bool = False) -> None:
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # a line in one write: processes share a log
         cache_logger_on_first_use=lasting,
     )
+
+
+HEADER = "X-Request-ID"
+FORM = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+AREAS = frozenset({"api", "console", "download", "upload", "metrics", "healthz", "readyz", "duties"})
+ITSELF = "scheduler"  # counts its own requests
+HUNG_UP = 499  # no status of HTTP: who asked was gone before the answer, which is no failure of the server's
+
+_process = os.urandom(4).hex()
+_numbers = count(1)
+
+
+def request_id_of(given: str | None) -> str:
+    """What the caller calls the request, where that is a plain word of at most 128 characters; else a new id.
+
+    >>> request_id_of("a-1"), request_id_of('a"b') == 'a"b'
+    ('a-1', False)
+    """
+    if given is not None and FORM.fullmatch(given):
+        return given
+    return f"{_process}-{next(_numbers):x}"
+
+
+class PageCounters:
+    """What became of requests that are not clients' scheduler requests, by area: the first part of their path."""
+
+    def __init__(self) -> None:
+        self.replies: Counter[tuple[str, str]] = Counter()  # by area and class of status, as 2xx
+        self.took_s: defaultdict[str, float] = defaultdict(float)
+
+    def note(self, area: str, status: int, took_s: float) -> None:
+        self.replies[area, f"{status // 100}xx"] += 1
+        self.took_s[area] += took_s
+
+
+class RequestIds:
+    """The middleware of the web application, and the signal that goes with it. `prefix` is the master URL's path."""
+
+    def __init__(self, pages: PageCounters, clock: Clock, prefix: str = "") -> None:
+        self._pages = pages
+        self._clock = clock
+        self._skip = len(prefix) + 1
+
+    def join(self, application: web.Application) -> None:
+        application.middlewares.append(self._middleware())
+        application.on_response_prepare.append(_tell)
+
+    def _middleware(self) -> Middleware:
+        @web.middleware
+        async def identify(request: web.Request, handler: Handler) -> web.StreamResponse:
+            REQUEST_ID.set(request_id_of(request.headers.get(HEADER)))
+            area = request.path[self._skip :].partition("/")[0]
+            if area == ITSELF:
+                return await handler(request)
+            began_at = self._clock.monotonic()
+            status = 500
+            try:
+                response = await handler(request)
+                status = response.status
+            except web.HTTPException as refused:
+                status = refused.status
+                raise
+            except (ConnectionResetError, web.RequestPayloadError):
+                status = status if is_open(request) else HUNG_UP
+                raise
+            finally:
+                self._pages.note(area if area in AREAS else "site", status, self._clock.monotonic() - began_at)
+            return response
+
+        return identify
+
+
+def is_open(request: web.Request) -> bool:
+    """Whether somebody still waits for the answer."""
+    return request.transport is not None and not request.transport.is_closing()
+
+
+async def _tell(_: web.Request, response: web.StreamResponse) -> None:
+    if (request_id := REQUEST_ID.get()) is not None:
+        response.headers[HEADER] = request_id

@@ -17,11 +17,10 @@ import uvloop
 
 from administration.project import Project, open_project
 from domain.clock import SystemClock
-from runtime.background import Background
-from runtime.liveness import say, send_heartbeats
+from runtime.heartbeats import say, send_heartbeats
 from runtime.logs import configure_logs
-from runtime.metrics.board import Board, FolderBoard
-from runtime.worker import Worker
+from runtime.metrics.metrics_store import FolderBoard, MetricsStore
+from runtime.worker import Background, Worker
 
 # Requests leave hardly any garbage that goes in circles; looking for it after every 700 new objects costs more than
 # all of it is worth.
@@ -31,11 +30,11 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProcessPlace:
     """The project, and where the processes of the node leave what they measure."""
 
     project: Project
-    board: Board | None
+    board: MetricsStore | None
 
 
 @click.group()
@@ -49,7 +48,9 @@ class Place:
 def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Path | None, log_level: str) -> None:
     """Run one process of a node. Use `muster up` instead."""
     configure_logs(log_level, lasting=True)
-    context.obj = Place(open_project(data_dir, database_url), FolderBoard(run_dir) if run_dir is not None else None)
+    context.obj = ProcessPlace(
+        open_project(data_dir, database_url), FolderBoard(run_dir) if run_dir is not None else None
+    )
 
 
 @main.command()
@@ -57,7 +58,7 @@ def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Pat
 @click.option("--port", type=int, required=True)
 @click.option("--number", type=int, required=True)
 @click.pass_obj
-def worker(place: Place, host: str, port: int, number: int) -> None:
+def worker(place: ProcessPlace, host: str, port: int, number: int) -> None:
     """Answer clients."""
     made = Worker(place.project, SystemClock(), host=host, port=port, number=number, board=place.board)
     run_service(made)
@@ -65,7 +66,7 @@ def worker(place: Place, host: str, port: int, number: int) -> None:
 
 @main.command()
 @click.pass_obj
-def background(place: Place) -> None:
+def background(place: ProcessPlace) -> None:
     """Run the duties that must not stall a request."""
     run_service(Background(place.project, SystemClock(), board=place.board))
 

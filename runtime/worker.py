@@ -1,28 +1,120 @@
-"""A request worker: answers clients, and keeps its job array filled."""
+"""The processes of a node: the request worker, and the background process with its periodic tasks.
+
+A process waits for the database while that is away. A node's address or project URL that leaves passwords or cookies
+unprotected is reported.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import ipaddress
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
+from typing import TypeVar
+from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web
 
 from administration.project import Project
 from domain.clock import Clock
-from domain.errors import MusterError
-from runtime.compose import WorkerParts, build_worker
-from runtime.exposure import exposures
-from runtime.metrics.board import Board
-from runtime.rate_limits.site import BoundedSite
-from runtime.starting import start_when_available
+from domain.errors import MusterError, UnavailableError
+from domain.units import Seconds
+from runtime.compose import BackgroundParts, WorkerParts, build_background, build_worker
+from runtime.metrics.metrics_store import MetricsStore
+from runtime.periodic_tasks import PeriodicTask, RoundThreads
+from runtime.rate_limits.connections import BoundedSite
+
+RETRY_S = Seconds(1.0)
+
+Parts = TypeVar("Parts")
+Start = Callable[[AsyncExitStack], Awaitable[Parts]]
+
+log = structlog.get_logger()
+
+
+async def start_when_available(
+    start: Start[Parts], stack: AsyncExitStack, stop: asyncio.Event, clock: Clock
+) -> Parts | None:
+    """Return what `start` makes, its resources entered on `stack`; None if `stop` is set before.
+
+    A start during which the database goes away is undone and repeated every second until it succeeds. Each reason is
+    logged once, and so is the end of the wait.
+    """
+    began_s, reasons = clock.monotonic(), set[str]()
+    while not stop.is_set():
+        try:
+            parts = await _until(stop, _attempt(start, stack))
+        except UnavailableError as error:
+            why = str(error)
+            if why not in reasons:
+                reasons.add(why)
+                log.warning("waiting for the database", why=why)
+        else:
+            if parts is not None and reasons:
+                log.info("the database is back", waited_s=round(clock.monotonic() - began_s, 1))
+            return parts
+        await _until(stop, clock.sleep(RETRY_S))
+    return None
+
+
+async def _attempt(start: Start[Parts], stack: AsyncExitStack) -> Parts:
+    async with AsyncExitStack() as own:
+        parts = await start(own)
+        stack.push_async_exit(own.pop_all())
+        return parts
+
+
+Result = TypeVar("Result")
+
+
+async def _until(stop: asyncio.Event, work: Awaitable[Result]) -> Result | None:
+    """What `work` comes to; None if `stop` is set first, with `work` cancelled."""
+    working, stopping = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)
+
+
+def exposures(master_url: str, host: str) -> Iterator[str]:
+    """A sentence for each way in which the project's URL and the address a node listens on disagree.
+
+    >>> list(exposures("https://muster.example.org/", "127.0.0.1")), list(exposures("http://127.0.0.1:8080/", "::1"))
+    ([], [])
+    >>> next(exposures("http://muster.example.org/", "127.0.0.1"))
+    'project.url is http://muster.example.org/: passwords and cookies travel unencrypted; use an https URL'
+    """
+    url = urlsplit(master_url)
+    if url.scheme == "http" and not is_loopback(url.hostname or ""):
+        yield f"project.url is {master_url}: passwords and cookies travel unencrypted; use an https URL"
+    if url.scheme == "https" and not is_loopback(host):
+        yield (
+            f"project.url is {master_url}, but this node serves plain HTTP on {host}: let only the TLS proxy reach it, "
+            "or use --host 127.0.0.1 where the proxy is on this machine"
+        )
+    if not is_loopback(url.hostname or "") and url.scheme == "http" and is_loopback(host):
+        yield f"project.url is {master_url}, but this node listens on {host}, which no other machine reaches"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the name or address is this machine's own.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0"), is_loopback("example.org")
+    (True, True, False, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
 
 SHUTDOWN_S = 10.0  # requests under way have this long to end
 SHARE_S = 5.0  # a new worker waits so long for the others to give it its share of the shards
 LOOK_S = 0.1  # how often it looks
-
-log = structlog.get_logger()
 
 
 class TaskEndedError(MusterError):
@@ -33,7 +125,7 @@ class Worker:
     """One process that clients talk to. Several share a port."""
 
     def __init__(
-        self, project: Project, clock: Clock, *, host: str, port: int, number: int, board: Board | None = None
+        self, project: Project, clock: Clock, *, host: str, port: int, number: int, board: MetricsStore | None = None
     ) -> None:
         self._project = project
         self._board = board
@@ -118,3 +210,35 @@ async def run_until(stop: asyncio.Event, loops: dict[str, Callable[[], Coroutine
     for task in done - {waiter}:
         error = task.exception()
         raise error if error is not None else TaskEndedError(f"{task.get_name()} ended")
+
+
+THREADS = 32  # at most, for all duties
+
+
+class Background:
+    """One process per node; each duty runs once per cluster, under its own lock."""
+
+    def __init__(self, project: Project, clock: Clock, *, board: MetricsStore | None = None) -> None:
+        self._project = project
+        self._board = board
+        self._clock = clock
+        self._duties: tuple[PeriodicTask, ...] = ()
+
+    async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
+        """Do the duties until `stop` is set. A process that starts while the database is away waits for it."""
+        asyncio.get_running_loop().set_default_executor(RoundThreads(THREADS, "round"))
+        async with AsyncExitStack() as stack:
+            parts = await start_when_available(self._start, stack, stop, self._clock)
+            if parts is None:
+                return
+            self._duties = parts.duties
+            say_ready()
+            log.info("background duties run", duties=sorted(parts.tasks))
+            await run_until(stop, parts.tasks)
+
+    def hangs(self) -> str:
+        """The duties of which a round does not end, with their names."""
+        return ", ".join(duty.name for duty in self._duties if duty.hangs())
+
+    async def _start(self, stack: AsyncExitStack) -> BackgroundParts:
+        return await stack.enter_async_context(build_background(self._project, self._clock, board=self._board))

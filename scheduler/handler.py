@@ -20,8 +20,7 @@ from scheduler.ports import RequestLimit, RequestObserver
 from scheduler.service import SchedulerPorts, build_service
 from wire.decode import decode_request
 from wire.encode import encode_reply
-from wire.errors import ProtocolError
-from wire.messages import SchedulerReply, SchedulerRequest
+from wire.messages import ProtocolError, SchedulerReply, SchedulerRequest
 
 CONTENT_TYPE = "text/xml"
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import batch_estimator.service
 import feeder.service
-import hoststats.build
+import hoststats.service
 import jobs.build
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import EstimatorPorts
@@ -26,8 +26,8 @@ from domain.units import HOUR_S, BatchId, Instant, Seconds
 from domain.volunteers import Credentials
 from feeder.ports import FeederPorts
 from feeder.service import Feeder
-from hoststats.ports import Ports as HostStatisticsPorts
-from hoststats.timer import TimerReport
+from hoststats.ports import HostStatisticsPorts
+from hoststats.service import TimerReport
 from jobs.build import JobsPorts, JobsServices
 from jobs.comparisons import Compared, Comparison, compare_here
 from jobs.requirements import InputSpec
@@ -156,7 +156,7 @@ class Services:
         self.orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
         self.reserver = jobs.build.build_reserver(store.reserving, catalogue.catalogue, clock)
         self.class_looker = jobs.build.build_class_looker(store.reserving, catalogue.catalogue, clock)
-        self.ranking = hoststats.build.build(
+        self.ranking = hoststats.service.build(
             HostStatisticsPorts(store.applications, store.hav_tables, store.generations),
             lambda: catalogue.catalogue().settings.ranking,
             clock,

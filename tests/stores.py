@@ -36,7 +36,7 @@ from jobs.ports import (
     UnsettledJobs,
 )
 from portal.ports import Belongings
-from runtime.rate_limits.newcomers import Arrivals
+from runtime.rate_limits.hosts import ArrivalCounts
 from scheduler.ports import Ledger
 from transfer.ports import UnneededFiles, UploadRecords
 from web.ports import ForecastCurves, Listings, ProcessReports
@@ -74,7 +74,7 @@ class Store(Protocol):
     """What MemoryStore and PostgresStore have in common."""
 
     @property
-    def arrivals(self) -> Arrivals: ...
+    def arrivals(self) -> ArrivalCounts: ...
     @property
     def ledger(self) -> Ledger: ...
     @property

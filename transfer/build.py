@@ -10,14 +10,12 @@ from aiohttp import web
 
 from domain.clock import Clock
 from domain.settings import Settings
-from transfer.download_folder import DownloadFolder
-from transfer.downloads import ROUTE, Downloads
+from transfer.downloads import ROUTE, DownloadFolder, Downloads
 from transfer.keys import CodeSigner, ServingKeys
 from transfer.ports import UploadRecords
-from transfer.tokens import UploadTokens
 from transfer.upload_folder import UploadFolder
-from transfer.uploads import Uploads
-from transfer.urls import UPLOAD_PATH, TransferUrls
+from transfer.uploads import UploadHandler
+from transfer.urls import UPLOAD_PATH, TransferUrls, UploadTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class Transfer:
     """File transfer as the rest of the project sees it."""
 
     routes: tuple[web.RouteDef, ...]  # for the web application
-    urls: TransferUrls  # satisfies the scheduler's Uploads
+    urls: TransferUrls  # satisfies the scheduler's UploadHandler
     signer: CodeSigner  # satisfies the scheduler's CodeSigning
     uploaded: UploadFolder  # where whole outputs are
     downloads: DownloadFolder  # where app files and inputs are registered
@@ -45,7 +43,7 @@ def build(
     now = settings()
     downloads = DownloadFolder(download_dir, max_bytes=now.files.max_input_bytes)
     upload_folder = UploadFolder(upload_dir)
-    uploads = Uploads(
+    uploads = UploadHandler(
         upload_folder,
         tokens,
         records,

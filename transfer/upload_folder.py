@@ -1,34 +1,31 @@
-"""What hosts have brought so far: growing parts, and whole files whose MD5 was right.
+"""What hosts have uploaded: growing parts, and whole files whose MD5 was right; deletes what nothing will complete.
 
-    UPLOAD_DIR/ab/NAME.part   what has arrived of a file, also when that is all of it
-    UPLOAD_DIR/ab/NAME        the whole file, MD5 verified, its bytes synced
-
-Only the database says which files are recorded. A whole file is replaced only after the database allowed it: never
-once its instance was reported.
-
-Each step on a part opens it anew, takes an exclusive lock and looks whether the part still is what the
-step expects, so an upload that was cut and resumed elsewhere, in this process or another one, takes over
-without waiting for the dead connection: the older writer finds the part longer or shorter than it left it
-and stops. Calls block; run them in a thread from async code.
+A file the database knows of stays until it is purged, and so does everything of an instance in progress. A round of the
+deletion looks at one of the 256 sub-folders, chosen by the time, so that restarts leave none out.
 """
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
-from domain.units import Instant
-from transfer.download_folder import Content, content_of
-from transfer.files import make_folder, md5_of, sync, sync_folder
-from transfer.names import stored_path
+import structlog
+
+from domain.clock import Clock
+from domain.settings import StorageSettings
+from domain.units import InstanceId, Instant, Seconds, later
+from transfer.downloads import Content, content_of
+from transfer.files import make_folder, md5_of, parse_output_name, stored_path, sync, sync_folder
+from transfer.ports import UnneededFiles
 
 _OPEN_MODE = 0o644
 _RECORDED_MODE = 0o444  # a hint that saves the leftover cleaner a query; no answer to a client depends on it
@@ -278,3 +275,67 @@ def _write_all(file: FileIO, chunk: bytes) -> None:
     rest = memoryview(chunk)
     while rest:
         rest = rest[file.write(rest) :]
+
+
+SUB_FOLDERS: Final = 256
+LOOK_EVERY_S: Final = Seconds(300.0)  # at another sub-folder: at all of them in 21 hours
+PAGE: Final = 1_000  # files between two questions to the database
+
+
+@dataclass(frozen=True, slots=True)
+class LeftoverReport:
+    """One round: old unfinished files of a sub-folder, and those that were deleted."""
+
+    old: int = 0
+    deleted: int = 0
+    deleted_bytes: int = 0
+
+
+class LeftoverCleaner:
+    """Runs in one process for each upload folder, however many nodes share it; two at once do no harm."""
+
+    def __init__(
+        self, folder: UploadFolder, files: UnneededFiles, clock: Clock, settings: Callable[[], StorageSettings]
+    ) -> None:
+        self._folder = folder
+        self._files = files
+        self._clock = clock
+        self._settings = settings
+        self._log = structlog.get_logger("transfer.upload_folder")
+
+    async def run_once(self) -> LeftoverReport:
+        """Look at the sub-folder whose turn it is."""
+        now = self._clock.now()
+        sub_folder = f"{int(now // LOOK_EVERY_S) % SUB_FOLDERS:02x}"
+        return await self.clean(sub_folder, before=later(now, -self._settings().keep_parts_s))
+
+    async def clean(self, sub_folder: str, *, before: Instant) -> LeftoverReport:
+        """Delete what nobody needs of a sub-folder, and nothing that changed since `before`."""
+        old = [one for one in await asyncio.to_thread(self._folder.unfinished, sub_folder, before) if _instance(one)]
+        deleted: list[Leftover] = []
+        for start in range(0, len(old), PAGE):
+            deleted += await self._delete(old[start : start + PAGE], before)
+        if deleted:
+            self._log.info("unfinished files deleted", files=len(deleted), nbytes=sum(one.nbytes for one in deleted))
+        return LeftoverReport(len(old), len(deleted), sum(one.nbytes for one in deleted))
+
+    async def _delete(self, old: Sequence[Leftover], before: Instant) -> list[Leftover]:
+        """A whole file is made a part first and asked about once more: who brings it now has to bring it anew."""
+        unneeded = await self._unneeded(old)
+        aside = [one for one in unneeded if not one.whole or await asyncio.to_thread(self._folder.set_aside, one.name)]
+        still = await self._unneeded(aside)
+        for one in aside:
+            if one not in still and one.whole:
+                await asyncio.to_thread(self._folder.put_back, one.name)
+        return [one for one in still if await asyncio.to_thread(self._folder.drop_part, one.name, before)]
+
+    async def _unneeded(self, files: Sequence[Leftover]) -> list[Leftover]:
+        if not files:
+            return []
+        names = set(await self._files.unneeded([(one.name, _instance(one) or InstanceId(0)) for one in files]))
+        return [one for one in files if one.name in names]
+
+
+def _instance(file: Leftover) -> InstanceId | None:
+    output = parse_output_name(file.name)
+    return None if output is None else output.instance_id

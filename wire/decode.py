@@ -1,9 +1,9 @@
-"""What a client's scheduler request says. Pure. PROTOCOL 3.
+"""Decodes a client's scheduler request, with the GPUs it reports. Pure. docs/protocol.md.
 
-A request looks like XML but need not be: an app's stderr stands in it raw. So structure is found, not
-parsed. First the reported results are fenced off (wire.reports says how, and how far that can be trusted);
-the rest holds nothing an app wrote, and is read part by part, GPUs after disk usage and the lists of held
-work at the end, as the stock client has them. What the server does not use is skipped.
+A request looks like XML but need not be: an app's stderr stands in it raw. So structure is found, not parsed. First the
+reported results are fenced off (wire/reports.py says how, and how far that can be trusted); the rest holds nothing an
+app wrote, and is read part by part, GPUs after disk usage and the lists of work in progress at the end, as the stock
+client has them. What the server does not use is skipped.
 """
 
 from __future__ import annotations
@@ -11,11 +11,79 @@ from __future__ import annotations
 from domain.apps import ATI, INTEL_GPU, NVIDIA
 from domain.units import DAY_S, Instant, Seconds
 from wire import text
-from wire.coprocs import decode_coprocs
-from wire.messages import HeldResult, HostInfo, InProgress, SchedulerRequest
-from wire.reports import decode_results, fence_results
+from wire.messages import CoprocRequest, HeldResult, HostInfo, InProgress, SchedulerRequest
+from wire.reports import decode_results, decode_trickles, fence_results, find_trickles
 from wire.scan import Element, Kind, Part, Tag, names_in, span_of
-from wire.trickles import decode_trickles, find_trickles
+
+MAX_COPROCS = 32  # of generic types; NVIDIA, ATI and Intel come once each
+
+_COUNT = Element("count", Kind.WHOLE, default=b"0")
+_PEAK = Element("peak_flops", Kind.NUMBER, default=b"0")
+_RAM = Element("available_ram", Kind.NUMBER, default=b"0")
+_OPENCL = Element("have_opencl", Kind.WHOLE, default=b"0")
+_REQUEST = (
+    Element("req_secs", Kind.NUMBER, default=b"0"),
+    Element("req_instances", Kind.NUMBER, default=b"0"),
+    Element("estimated_delay", Kind.NUMBER, default=b"0"),
+)
+_DRIVER = (
+    Element("drvVersion", Kind.WHOLE, default=b"0"),
+    Element("totalGlobalMem", Kind.NUMBER, default=b"0"),
+)
+
+_GENERIC = Part("coproc", Element("type", Kind.NAME, default=None), _COUNT, _PEAK, *_REQUEST)
+
+
+def _vendor(tag: str, own_interface: str) -> Part:
+    """The description of one vendor's GPUs. `own_interface` tells of the one it has beside OpenCL."""
+    have = Element(own_interface, Kind.WHOLE, default=b"0")
+    return Part(tag, _COUNT, Element("name"), _RAM, have, _OPENCL, *_REQUEST, _PEAK, Element("cudaVersion"), *_DRIVER)
+
+
+_VENDORS = (
+    (NVIDIA, _vendor("coproc_cuda", "have_cuda")),
+    (ATI, _vendor("coproc_ati", "have_cal")),
+    (INTEL_GPU, _vendor("coproc_intel_gpu", "have_level_zero")),  # no client writes this yet
+)
+
+
+def decode_coprocs(body: bytes, start: int, end: int) -> tuple[CoprocRequest, ...]:
+    """The GPUs listed between two positions: generic types first, then NVIDIA, ATI and Intel."""
+    found = [_generic(row) for row in _GENERIC.read_all(body, start, end, at_most=MAX_COPROCS)]
+    for gpu_type, part in _VENDORS:
+        inside = span_of(body, part, start, end)
+        if inside is not None:
+            found.append(_of_vendor(gpu_type, part.read(body, *inside)))
+    return tuple(found)
+
+
+def _generic(values: tuple[bytes, ...]) -> CoprocRequest:
+    gpu_type, count, peak, req_s, instances, delay = values
+    return CoprocRequest(
+        type=gpu_type.decode(),
+        count=int(count),
+        peak_flop_per_s=float(peak),
+        req_s=Seconds(float(req_s)),
+        req_instances=float(instances),
+        estimated_delay_s=Seconds(float(delay)),
+    )
+
+
+def _of_vendor(gpu_type: str, values: tuple[bytes, ...]) -> CoprocRequest:
+    """GPUs of one vendor. They are usable when there are some and a driver was found for them."""
+    count, available_ram, have_own, have_opencl, req_s, instances, delay, peak, driver, total_ram = values
+    return CoprocRequest(
+        type=gpu_type,
+        count=int(count),
+        peak_flop_per_s=float(peak),
+        ram_bytes=float(total_ram) or float(available_ram),
+        driver_version=int(driver),
+        usable=int(count) > 0 and (int(have_own) != 0 or int(have_opencl) != 0),
+        req_s=Seconds(float(req_s)),
+        req_instances=float(instances),
+        estimated_delay_s=Seconds(float(delay)),
+    )
+
 
 MAX_OTHER_RESULTS = 20_000
 MAX_IN_PROGRESS = 20_000

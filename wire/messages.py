@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from domain.errors import MusterError
 from domain.quick import quick_dataclass
 from domain.units import Instant, Seconds
+
+
+class ProtocolError(MusterError):
+    """A message that cannot be understood. `status` is the HTTP status to answer with."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        self.status = status
+        super().__init__(message)
+
 
 # States of a reported result, PROTOCOL part 4.
 STATE_COMPUTE_ERROR = 3

@@ -1,4 +1,4 @@
-"""Which results a client reports, and where an app's own words end. Pure. PROTOCOL 4.
+"""Decodes results and trickle messages of a request, and finds where an app's own words end. Pure. docs/protocol.md.
 
 An app's stderr stands in a result without escapes, so it may hold anything that looks like structure. What
 tells real structure apart: the stock client writes `<result>`, `</result>`, `<stderr_out>` and
@@ -14,7 +14,7 @@ comes from an app. So
 Limit: an app that writes, on lines of their own, `</stderr_out>`, `</result>`, `<result>` and a whole
 result of its own making does forge one; no reader can tell. It can only name results of the host it runs
 on, and the scheduler takes reports only of results assigned to that host. Trickle messages, which apps
-write too, follow the results: `wire.trickles` finds them first.
+write too, follow the results and are found first.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import re
 from collections.abc import Iterator
 
 from domain.quick import quick_dataclass
-from domain.units import Seconds
+from domain.units import Instant, Seconds
 from wire import text
-from wire.messages import ReportedFile, ReportedResult
+from wire.messages import ReportedFile, ReportedResult, TrickleUp
 from wire.scan import MAX_TEXT_CHARS, Element, Kind, Part, Tag, span_of, spans
 
 MAX_RESULTS = 1000  # per request; the client reports the others again
@@ -77,7 +77,7 @@ _ERROR = Tag("error_msg")
 
 
 @quick_dataclass(frozen=True, slots=True)
-class Fence:
+class StderrFence:
     """Around the reported results: what stands before `opens_at` and from `closes_at` on comes from no app.
 
     Without results nothing does: `opens_at` is then the end of the request and `closes_at` its start.
@@ -87,20 +87,20 @@ class Fence:
     closes_at: int
 
 
-def fence_results(body: bytes, start: int, end: int) -> Fence:
+def fence_results(body: bytes, start: int, end: int) -> StderrFence:
     """Find the results between two positions. ProtocolError when there is a `<result>` and none is closed."""
     opened = body.rfind(_OPEN, start, end)  # what is absent is found to be so fastest backwards
     if opened < 0:
-        return Fence(end, start)
+        return StderrFence(end, start)
     if body.rfind(_OPEN, start, opened) >= 0:
         opened = body.find(_OPEN, start, opened)
     closed = body.rfind(_CLOSE, opened, end)
     if closed < 0:
         raise text.missing("</result>", "scheduler_request")
-    return Fence(opened, closed)
+    return StderrFence(opened, closed)
 
 
-def decode_results(body: bytes, fence: Fence) -> tuple[ReportedResult, ...]:
+def decode_results(body: bytes, fence: StderrFence) -> tuple[ReportedResult, ...]:
     """The reported results, at most MAX_RESULTS. ProtocolError names a wrong field."""
     if fence.opens_at > fence.closes_at:
         return ()
@@ -191,3 +191,96 @@ def _files(piece: bytes, start: int) -> tuple[ReportedFile, ...]:
 def _error(piece: bytes, start: int, end: int) -> str:
     inside = span_of(piece, _ERROR, start, end)
     return "" if inside is None else text.plain(piece[inside[0] : inside[1]])[:MAX_TEXT_CHARS]
+
+
+# ---- trickle messages
+# The stock client (7.20.5) writes them after the results, each as
+#
+#     <msg_from_host>
+#         <result_name>NAME</result_name>
+#         <time>SECONDS</time>
+#     what the app wrote: <variety>V</variety> and text, without escapes
+#     </msg_from_host>
+#
+# and sends them in every request until a reply has `<message_ack/>`. The text may hold anything that looks like
+# structure. The messages are found by these rules:
+#
+# 1. they begin at the first `<msg_from_host>` if no `<result>` stands before it, else at the first one that follows a
+#    line `</result>` at once;
+# 2. they end with the last `</msg_from_host>` of the request: no app writes anything after it;
+# 3. they are divided where the lines of one's end and the next one's begin follow each other.
+#
+# Limit: an app that writes these very lines forges a message or hides a result, of the host it runs on and no other.
+
+MAX_TRICKLES = 1000  # decoded per request; `more_trickles` counts the others
+
+_TRICKLE_OPEN = b"<msg_from_host>"
+_TRICKLE_CLOSE = b"</msg_from_host>"
+_TRICKLE_BETWEEN = b"\n  </msg_from_host>\n  <msg_from_host>\n"
+_TRICKLE_RESULT = b"<result>"
+_AFTER_RESULT = b"\n</result>\n  <msg_from_host>\n"
+_VARIETY_OPEN = b"<variety>"
+_VARIETY_CLOSE = b"</variety>"
+_MOST_VARIETY_BYTES = 255
+
+_HEAD = Part(
+    "msg_from_host",
+    Element("result_name", Kind.NAME, default=None),
+    Element("time", Kind.NUMBER, default=b"0"),
+)
+_HEAD_CLOSE = b"</time>"
+
+
+@quick_dataclass(frozen=True, slots=True)
+class TrickleSpan:
+    """Where the messages begin and end; both are the end of the request where there are none."""
+
+    starts_at: int
+    ends_at: int
+
+    def __bool__(self) -> bool:
+        return self.starts_at < self.ends_at
+
+
+def find_trickles(body: bytes, start: int, end: int) -> TrickleSpan:
+    """Find the messages between two positions."""
+    if (
+        body.rfind(_TRICKLE_OPEN, start, end) < 0
+    ):  # nearly every request; what is absent is found to be so fastest backwards
+        return TrickleSpan(end, end)
+    first = body.find(_TRICKLE_OPEN, start, end)
+    if body.find(_TRICKLE_RESULT, start, first) >= 0:
+        after = body.find(_AFTER_RESULT, start, end)
+        first = body.find(_TRICKLE_OPEN, after, end) if after >= 0 else -1
+    closed = body.rfind(_TRICKLE_CLOSE, first, end) if first >= 0 else -1
+    if closed < 0:
+        return TrickleSpan(end, end)
+    return TrickleSpan(first, closed + len(_TRICKLE_CLOSE))
+
+
+def decode_trickles(body: bytes, span: TrickleSpan) -> tuple[tuple[TrickleUp, ...], int]:
+    """The messages, at most MAX_TRICKLES, and how many more there are. ProtocolError names a wrong field."""
+    if not span:
+        return (), 0
+    inside = body[span.starts_at + len(_TRICKLE_OPEN) : span.ends_at - len(_TRICKLE_CLOSE)]
+    pieces = inside.split(_TRICKLE_BETWEEN, MAX_TRICKLES)
+    more = 1 + pieces[MAX_TRICKLES].count(_TRICKLE_BETWEEN) if len(pieces) > MAX_TRICKLES else 0
+    return tuple([_trickle(piece) for piece in pieces[:MAX_TRICKLES]]), more
+
+
+def _trickle(piece: bytes) -> TrickleUp:
+    head_end = piece.find(_HEAD_CLOSE)
+    head_end = head_end + len(_HEAD_CLOSE) if head_end >= 0 else len(piece)
+    name, sent_at = _HEAD.read(piece, 0, head_end)
+    content = piece[head_end:].strip()
+    variety = b""
+    if content.startswith(_VARIETY_OPEN):
+        closed = content.find(_VARIETY_CLOSE, 0, len(_VARIETY_OPEN) + _MOST_VARIETY_BYTES + len(_VARIETY_CLOSE))
+        if closed >= 0:
+            variety = content[len(_VARIETY_OPEN) : closed]
+            content = content[closed + len(_VARIETY_CLOSE) :].strip()
+    return TrickleUp(name.decode(), Instant(float(sent_at)), _clean(variety), _clean(content))
+
+
+def _clean(value: bytes) -> str:
+    return value.translate(None, text.CONTROL_BYTES).decode("utf-8", "replace")

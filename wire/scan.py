@@ -18,7 +18,7 @@ from itertools import islice
 from typing import assert_never
 
 from wire import text
-from wire.errors import ProtocolError
+from wire.messages import ProtocolError
 
 MAX_TEXT_CHARS = 4000  # of a describing text (CPU model, OS version); the rest is cut off
 MAX_BLOCK_CHARS = 4000  # of a key

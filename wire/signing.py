@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from domain.errors import InvalidInputError
-from wire.errors import ProtocolError
+from wire.messages import ProtocolError
 
 KEY_BITS = 1024
 KEY_BYTES = KEY_BITS // 8

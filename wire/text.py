@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from wire.errors import ProtocolError
+from wire.messages import ProtocolError
 
 MAX_NAME_CHARS = 255  # of results, files, platforms, plan classes, and of the account key
 MAX_NUMBER_CHARS = 340  # "%f" of the largest double has 316

@@ -10,8 +10,7 @@ import re
 from dataclasses import dataclass
 
 from wire import text
-from wire.errors import ProtocolError
-from wire.messages import SizeQuery, UploadHeader, UploadReply
+from wire.messages import ProtocolError, SizeQuery, UploadHeader, UploadReply
 
 MAX_HEAD_BYTES = 16 * 1024
 MAX_FILE_NAME_BYTES = 255

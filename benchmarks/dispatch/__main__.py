@@ -24,7 +24,7 @@ from benchmarks.dispatch.runs import CONNECTIONS, WARM_UP_S, Runs
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.running import run_and_tell, say
 from domain.clock import Clock
-from runtime.database import database_dsn, open_database, release_database
+from runtime.project import database_dsn, open_database, release_database
 from transfer.keys import load_keys
 from wire.signing import public_key_text
 

@@ -14,7 +14,7 @@ import uvloop
 from aiohttp import web
 from lxml import etree
 
-from runtime.mounting import mounted
+from runtime.compose import mounted
 from runtime.worker import SHUTDOWN_S
 from scheduler.handler import CONTENT_TYPE
 

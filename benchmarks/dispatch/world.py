@@ -19,7 +19,7 @@ from domain.clock import Clock
 from domain.jobs import JobClass, ValidatorKind, instance_name
 from domain.submission import NewBatch
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, Flop, Instant, JobClassId, Seconds, later
-from runtime.install import install
+from runtime.project import install
 from store.postgres import PostgresStore
 
 HOSTS = 20_000

@@ -31,7 +31,7 @@ from benchmarks.nodes.processes import Load, Node
 from benchmarks.running import BenchmarkError, run_and_tell, say
 from domain.clock import Clock
 from domain.units import SHARDS
-from runtime.database import database_dsn, open_database, release_database
+from runtime.project import database_dsn, open_database, release_database
 from store.locks import LOCK_CLASS
 from transfer.keys import load_keys
 from wire.signing import public_key_text

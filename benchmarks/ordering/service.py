@@ -26,7 +26,7 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.units import AppId, Instant, Seconds, later
 from jobs.build import build_orderer
-from runtime.database import database_dsn, release_database
+from runtime.project import database_dsn, release_database
 from store.postgres import PostgresStore, open_store
 
 ACCOUNTS = 12

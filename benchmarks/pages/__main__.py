@@ -31,8 +31,7 @@ from benchmarks.pages.scene import NAME, OWN, PASSWORD, load
 from benchmarks.running import in_folder, say
 from domain.clock import Clock, SystemClock
 from runtime.compose import build_worker
-from runtime.database import database_dsn, release_database
-from runtime.install import install
+from runtime.project import database_dsn, install, release_database
 
 LIMIT_MS = 200.0
 IDLE_S = 10.0  # of rest, to see what is used while nobody asks

@@ -23,9 +23,9 @@ from domain.clock import Clock
 from domain.settings import Settings
 from domain.views import SimulationState
 from runtime.compose import host_statistics
-from runtime.database import database_dsn, open_database
+from runtime.project import database_dsn, open_database
 from store.postgres import PostgresStore
-from transfer.download_folder import DownloadFolder
+from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
 from wire.attach import password_hash
 

@@ -22,7 +22,7 @@ from benchmarks.refill.figures import Figures, medians, named, ratios
 from benchmarks.refill.steps import Steps
 from benchmarks.running import reference_us, run_and_tell, say
 from domain.clock import Clock
-from runtime.database import database_dsn, release_database
+from runtime.project import database_dsn, release_database
 from store.postgres import open_store
 
 BACKLOGS = (10_000, 1_000_000)

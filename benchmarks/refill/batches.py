@@ -22,7 +22,7 @@ from domain.clock import Clock
 from domain.units import AppId
 from feeder.ports import FeederPorts
 from feeder.service import build_feeder
-from runtime.database import database_dsn, release_database
+from runtime.project import database_dsn, release_database
 from store.postgres import PostgresStore, open_store
 
 LIMITS = (64, 500)  # batches asked for; a refill asks for the second

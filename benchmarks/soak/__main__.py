@@ -28,7 +28,7 @@ from benchmarks.running import run_and_tell, say
 from benchmarks.soak.figures import Sample, bloat, bloat_ratio, summary
 from benchmarks.soak.watch import Watch, tables, written_anew
 from domain.clock import Clock
-from runtime.database import database_dsn, open_database, release_database
+from runtime.project import database_dsn, open_database, release_database
 
 WARM_UP_S = 5.0
 FULL_S = 15.0  # for the full rate

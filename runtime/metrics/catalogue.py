@@ -1,23 +1,88 @@
-"""Everything that is measured, by name. docs/metrics.md has the same table."""
+"""Every metric: name, kind, labels, meaning, and how values of a node's processes are combined. docs/metrics.md."""
 
 from __future__ import annotations
 
-from runtime.metrics.kinds import Across, Kind, Metric
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+# One number; of a histogram the count in each bucket (the last one beyond all bounds) and then the sum.
+Value: TypeAlias = tuple[float, ...]
+
+
+class MetricKind(StrEnum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Across(StrEnum):
+    """What several processes' numbers come to."""
+
+    SUM = "sum"
+    MOST = "most"
+    EACH = "each"  # told apart by the label `process`
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. `bounds` are the upper ends of a histogram's buckets, but for the last one, which has none."""
+
+    name: str
+    kind: MetricKind
+    meaning: str
+    labels: tuple[str, ...] = ()
+    across: Across = Across.SUM
+    bounds: tuple[float, ...] = ()
+
+    @property
+    def shown_labels(self) -> tuple[str, ...]:
+        """Its labels as they are told."""
+        return (*self.labels, "process") if self.across is Across.EACH else self.labels
+
+    def of(self, *labels: str, value: float) -> MetricSample:
+        """A sample that is one number.
+
+        >>> Metric("muster_x", MetricKind.GAUGE, "An x.", ("app",)).of("pi", value=2).value
+        (2.0,)
+        """
+        assert len(labels) == len(self.labels), self.name
+        return MetricSample(self, labels, (float(value),))
+
+    def counted(self, *labels: str, buckets: Iterable[float], total: float) -> MetricSample:
+        """A sample of a histogram: how many in each bucket, and the sum of all."""
+        value = (*map(float, buckets), float(total))
+        assert len(value) == len(self.bounds) + 2, self.name
+        return MetricSample(self, labels, value)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSample:
+    """What a metric came to, for one set of labels."""
+
+    metric: Metric
+    labels: tuple[str, ...]
+    value: Value
+
+
+Source: TypeAlias = Callable[[], Iterable[MetricSample]]
+
 
 LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 GROUP_SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # and 64, the most there are
 
 
 def _counter(name: str, meaning: str, *labels: str, across: Across = Across.SUM) -> Metric:
-    return Metric(f"muster_{name}_total", Kind.COUNTER, meaning, labels, across)
+    return Metric(f"muster_{name}_total", MetricKind.COUNTER, meaning, labels, across)
 
 
 def _gauge(name: str, meaning: str, *labels: str, across: Across = Across.SUM) -> Metric:
-    return Metric(f"muster_{name}", Kind.GAUGE, meaning, labels, across)
+    return Metric(f"muster_{name}", MetricKind.GAUGE, meaning, labels, across)
 
 
 def _histogram(name: str, meaning: str, bounds: tuple[float, ...], *labels: str) -> Metric:
-    return Metric(f"muster_{name}", Kind.HISTOGRAM, meaning, labels, bounds=bounds)
+    return Metric(f"muster_{name}", MetricKind.HISTOGRAM, meaning, labels, bounds=bounds)
 
 
 # ------------------------------------------------------------ requests of clients

@@ -13,13 +13,13 @@ import structlog
 from batch_estimator.ports import Forecasts
 from domain.clock import Clock
 from domain.errors import UnavailableError
+from domain.forecasts import Accuracy, ForecastHealth
 from domain.insight import WaitingBatch
 from domain.ranking import HostStatisticsRun
 from domain.units import Instant, Seconds
 from domain.views import ActiveTotal
 from runtime.metrics import catalogue as metric
-from runtime.metrics.forecasts import of_forecasts
-from runtime.metrics.kinds import Sample
+from runtime.metrics.catalogue import MetricSample
 from store.postgres import DatabaseFigures
 
 ASK_EVERY_S = Seconds(15.0)
@@ -30,11 +30,11 @@ RUNS_LOOKED_AT = 50  # of the host statistics: a day's refreshes of the cut poin
 log = structlog.get_logger()
 
 
-class Waiting(Protocol):
+class WaitingFigures(Protocol):
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]: ...
 
 
-class Totals(Protocol):
+class ClusterTotals(Protocol):
     async def totals(self) -> Sequence[ActiveTotal]: ...
 
 
@@ -42,7 +42,7 @@ class Rankings(Protocol):
     async def runs(self, limit: int) -> Sequence[HostStatisticsRun]: ...
 
 
-class Figures(Protocol):
+class ClusterFigures(Protocol):
     async def database(self, now: Instant) -> DatabaseFigures: ...
 
     async def web_sessions(self, now: Instant) -> Mapping[str, int]: ...
@@ -52,9 +52,15 @@ class Cluster:
     """Asks, and keeps the last answers. `database_up` says whether the last round was answered."""
 
     def __init__(
-        self, waiting: Waiting, totals: Totals, rankings: Rankings, forecasts: Forecasts, figures: Figures, clock: Clock
+        self,
+        waiting: WaitingFigures,
+        totals: ClusterTotals,
+        rankings: Rankings,
+        forecasts: Forecasts,
+        figures: ClusterFigures,
+        clock: Clock,
     ) -> None:
-        self._asked: dict[str, Callable[[Instant], Awaitable[Iterable[Sample]]]] = {
+        self._asked: dict[str, Callable[[Instant], Awaitable[Iterable[MetricSample]]]] = {
             "queue": lambda _: _queue(totals),
             "batches": lambda now: _batches(waiting, now),
             "ranking": lambda now: _ranking(rankings, now),
@@ -62,7 +68,7 @@ class Cluster:
             "database": lambda now: _database(figures, now),
         }
         self._clock = clock
-        self._kept: dict[str, tuple[Instant, list[Sample]]] = {}
+        self._kept: dict[str, tuple[Instant, list[MetricSample]]] = {}
         self.database_up = False
 
     async def ask_once(self) -> None:
@@ -86,7 +92,7 @@ class Cluster:
                 log.exception("not measured")
             await self._clock.sleep(ASK_EVERY_S)
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[MetricSample]:
         """The last answers that are not too old."""
         yield metric.DATABASE_UP.of(value=self.database_up)
         now = self._clock.now()
@@ -95,8 +101,8 @@ class Cluster:
                 yield from samples
 
 
-async def _queue(totals: Totals) -> Iterable[Sample]:
-    samples: list[Sample] = []
+async def _queue(totals: ClusterTotals) -> Iterable[MetricSample]:
+    samples: list[MetricSample] = []
     for total in await totals.totals():
         labels = (total.app, total.qos.value)
         samples += [
@@ -108,8 +114,8 @@ async def _queue(totals: Totals) -> Iterable[Sample]:
     return samples
 
 
-async def _batches(waiting: Waiting, now: Instant) -> Iterable[Sample]:
-    samples: list[Sample] = []
+async def _batches(waiting: WaitingFigures, now: Instant) -> Iterable[MetricSample]:
+    samples: list[MetricSample] = []
     for one in await waiting.waiting_batches(MOST_BATCHES):
         label = str(one.batch.batch_id)
         samples += [
@@ -120,7 +126,7 @@ async def _batches(waiting: Waiting, now: Instant) -> Iterable[Sample]:
     return samples
 
 
-async def _ranking(rankings: Rankings, now: Instant) -> Iterable[Sample]:
+async def _ranking(rankings: Rankings, now: Instant) -> Iterable[MetricSample]:
     run = next((run for run in await rankings.runs(RUNS_LOOKED_AT) if run.full), None)
     if run is None:
         return ()
@@ -131,11 +137,11 @@ async def _ranking(rankings: Rankings, now: Instant) -> Iterable[Sample]:
     )
 
 
-async def _forecasts(forecasts: Forecasts, now: Instant) -> Iterable[Sample]:
+async def _forecasts(forecasts: Forecasts, now: Instant) -> Iterable[MetricSample]:
     return of_forecasts(await forecasts.health(), now)
 
 
-async def _database(figures: Figures, now: Instant) -> Iterable[Sample]:
+async def _database(figures: ClusterFigures, now: Instant) -> Iterable[MetricSample]:
     found, signed_in = await figures.database(now), await figures.web_sessions(now)
     return (
         metric.DATABASE_BYTES.of(value=found.size_bytes),
@@ -143,3 +149,28 @@ async def _database(figures: Figures, now: Instant) -> Iterable[Sample]:
         *(metric.DATABASE_SESSIONS.of(state, value=n) for state, n in sorted(found.sessions.items())),
         *(metric.WEB_SESSIONS.of(kind, value=n) for kind, n in sorted(signed_in.items())),
     )
+
+
+def of_forecasts(apps: Sequence[ForecastHealth], now: Instant) -> Iterator[MetricSample]:
+    """What is known of forecasts at `now`. An app of which no batch was scored has no accuracy."""
+    for app in apps:
+        name = app.app_name
+        yield metric.ACTIVE_BATCHES.of(name, value=app.active_batches)
+        yield metric.NEVER_FORECAST.of(name, value=app.never_forecast)
+        for age, at in ((metric.OLDEST_FORECAST, app.oldest_at), (metric.LATEST_FORECAST, app.latest_at)):
+            if at is not None:
+                yield age.of(name, value=max(0.0, now - at))
+        if app.accuracy is not None:
+            yield from _of_accuracy(name, app.accuracy.accuracy, app.accuracy.spread)
+
+
+def _of_accuracy(name: str, found: Accuracy, spread: float) -> Iterator[MetricSample]:
+    yield metric.SCORED_BATCHES.of(name, value=found.batches)
+    yield metric.COVERAGE.of(name, "0.1", value=found.coverage_q10)
+    yield metric.COVERAGE.of(name, "0.5", value=found.coverage_q50)
+    yield metric.COVERAGE.of(name, "0.9", value=found.coverage_q90)
+    yield metric.MEDIAN_ERROR.of(name, value=found.median_error_fraction)
+    yield metric.REMAINING_ERROR.of(name, value=found.median_remaining_error_fraction)
+    yield metric.BIAS.of(name, value=found.bias_fraction)
+    yield metric.PINBALL.of(name, value=found.pinball)
+    yield metric.SPREAD.of(name, value=spread)

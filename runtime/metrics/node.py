@@ -18,12 +18,10 @@ from aiohttp import web
 from domain.clock import Clock
 from domain.errors import MusterError
 from runtime.metrics import catalogue as metric
-from runtime.metrics.board import FolderBoard
-from runtime.metrics.build import muster_version
-from runtime.metrics.kinds import Sample
-from runtime.metrics.pages import StatusPages, node_troubles
-from runtime.metrics.reporter import Reporter
-from runtime.metrics.sources import of_process
+from runtime.metrics.catalogue import MetricSample
+from runtime.metrics.metrics_store import FolderBoard
+from runtime.metrics.pages import StatusPages, muster_version, node_troubles
+from runtime.metrics.sources import Reporter, of_process
 from runtime.supervisor import Child
 
 SUPERVISOR = "supervisor"
@@ -62,7 +60,7 @@ class NodeStatus:
         return node_troubles({child.name: child.runs() for child in self._children}, heard_at, self._clock.now())
 
 
-def of_children(children: Sequence[Child]) -> Iterator[Sample]:
+def of_children(children: Sequence[Child]) -> Iterator[MetricSample]:
     """Which processes run, and how often each was started again."""
     for child in children:
         yield metric.PROCESS_UP.of(child.name, value=child.runs())

@@ -1,26 +1,32 @@
-"""What a monitoring system and a load balancer ask: /metrics, /healthz, /readyz and /duties.
-
-/healthz says that the process answers at all: when it does not, start it anew. /readyz says whether it can do what it
-is for, with the reasons why not: send requests elsewhere meanwhile. /duties says which background duties no node does
-in time: alert an operator. A load balancer must not ask that: duties are the cluster's, and it would drop every node.
-"""
+"""The pages for monitoring and load balancers: /metrics, /healthz, /readyz and /duties; what each process measures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 
 import msgspec
 from aiohttp import web
 
 from administration.access.addresses import Networks, address_of
+from administration.catalogue import CatalogueCache
 from domain.clock import Clock
 from domain.formatting import in_words
 from domain.units import Instant, Seconds
 from feeder.refill import Refill
-from runtime.metrics.board import Board
+from feeder.service import Feeder
+from runtime.counters import RefillCounters, RequestCounters
+from runtime.guards import ClockCheck, NodePauses
+from runtime.logs import PageCounters
+from runtime.metrics import sources
 from runtime.metrics.catalogue import DUTY_OVERDUE
-from runtime.metrics.exposition import exposition
-from runtime.metrics.readings import FRESH_S, Reading, together
+from runtime.metrics.cluster import Cluster
+from runtime.metrics.metrics_store import FRESH_S, MetricReading, MetricsStore, exposition, together
+from runtime.metrics.sources import Reporter
+from runtime.periodic_tasks import DutyWatch, PeriodicTask
+from store.locks import PostgresShards
+from store.postgres import PostgresStore
 
 KEPT_S = Seconds(1.0)  # an answer serves for so long, whoever asks
 ARRAY_STALE_S = Seconds(30.0)
@@ -32,7 +38,9 @@ Refuses = Callable[[web.Request], str | None]  # why somebody may not read metri
 class StatusPages:
     """The pages of one process, about its whole node. Without `refuses` anybody reads metrics."""
 
-    def __init__(self, board: Board, troubles: Troubles, clock: Clock, *, refuses: Refuses | None = None) -> None:
+    def __init__(
+        self, board: MetricsStore, troubles: Troubles, clock: Clock, *, refuses: Refuses | None = None
+    ) -> None:
         self._board = board
         self._troubles = troubles
         self._clock = clock
@@ -120,12 +128,12 @@ def node_troubles(ready: Mapping[str, bool], heard_at: Mapping[str, float], now:
     return troubles
 
 
-def duty_troubles(readings: Sequence[Reading], now: Instant) -> dict[str, str]:
+def duty_troubles(readings: Sequence[MetricReading], now: Instant) -> dict[str, str]:
     """Which duties are overdue, as the workers of this node last read it. Pure.
 
     >>> late_s = [("sweeper", 0.0), ("gates", 70.0)]
     >>> taken = tuple((DUTY_OVERDUE.name, (duty,), (late,)) for duty, late in late_s)
-    >>> duty_troubles([Reading("worker 0", 0.0, taken)], Instant(2.0))
+    >>> duty_troubles([MetricReading("worker 0", 0.0, taken)], Instant(2.0))
     {'gates': 'it should have been done 70 s ago'}
     """
     found = together(readings, now).get(DUTY_OVERDUE)
@@ -137,3 +145,77 @@ def duty_troubles(readings: Sequence[Reading], now: Instant) -> dict[str, str]:
 
 def _json(status: int, value: object) -> web.Response:
     return web.Response(status=status, body=msgspec.json.encode(value), content_type="application/json")
+
+
+@cache
+def muster_version() -> str:
+    """As installed; "unknown" of a copy that is not."""
+    try:
+        return version("muster")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+class WorkerStatus:
+    """What a request worker measures, and the pages that tell it."""
+
+    def __init__(
+        self,
+        name: str,
+        board: MetricsStore,
+        *,
+        store: PostgresStore,
+        shards: PostgresShards,
+        feeder: Feeder,
+        catalogue: CatalogueCache,
+        clock_check: ClockCheck,
+        pauses: NodePauses,
+        requests: RequestCounters,
+        refills: RefillCounters,
+        pages: PageCounters,
+        watch: DutyWatch,
+        clock: Clock,
+    ) -> None:
+        self.watch = watch
+        self.reporter = Reporter(
+            name,
+            board,
+            (
+                sources.of_process(clock.now(), muster_version()),
+                lambda: sources.of_requests(requests),
+                lambda: sources.of_pages(pages),
+                lambda: sources.of_array(feeder, catalogue.catalogue()),
+                lambda: sources.of_refills(feeder, refills, clock.now()),
+                lambda: sources.of_cut_points(catalogue.catalogue(), clock.now()),
+                lambda: sources.of_store(store.figures),
+                lambda: sources.of_overdue(watch),
+                lambda: sources.of_node(pauses, clock_check, shards, clock.now()),
+            ),
+            clock,
+        )
+        self.pages = StatusPages(
+            board,
+            lambda: worker_troubles(pauses.refuse_work_because(clock.now()), feeder.last, clock.now()),
+            clock,
+            refuses=Readers(lambda: catalogue.catalogue().settings.server.metrics_networks).refusal,
+        )
+
+
+class BackgroundStatus:
+    """What the background process measures, of itself and of the whole project."""
+
+    def __init__(
+        self, board: MetricsStore, *, store: PostgresStore, duties: Sequence[PeriodicTask], clock: Clock
+    ) -> None:
+        self.cluster = Cluster(store.insight, store.listings, store.generations, store.forecasts, store.figures, clock)
+        self.reporter = Reporter(
+            "background",
+            board,
+            (
+                sources.of_process(clock.now(), muster_version()),
+                lambda: sources.of_duties(duties),
+                lambda: sources.of_store(store.figures),
+                self.cluster.samples,
+            ),
+            clock,
+        )

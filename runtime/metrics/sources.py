@@ -1,4 +1,4 @@
-"""What a process can say of itself at any moment, without asking anybody."""
+"""Measures a process every two seconds, without a query, and puts the readings into the node's metrics store."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import structlog
+
 from domain.catalogue import Catalogue
-from domain.units import AppId, Instant
+from domain.clock import Clock
+from domain.units import AppId, Instant, Seconds
 from feeder.service import Feeder
 from runtime.counters import RefillCounters, RequestCounters
-from runtime.duty import Duty
+from runtime.guards import ClockCheck, NodePauses
+from runtime.logs import PageCounters
 from runtime.metrics import catalogue as metric
-from runtime.metrics.kinds import Sample
-from runtime.overdue import DutyWatch
-from runtime.pauses import ClockCheck, NodePauses
-from runtime.request_ids import PageCounters
+from runtime.metrics.catalogue import LOOP_LAG, MetricSample, Source
+from runtime.metrics.metrics_store import MetricReading, MetricsStore, counts, reading
+from runtime.periodic_tasks import DutyWatch, PeriodicTask
 from store.locks import PostgresShards
 from store.postgres import PostgresFigures
 
 PAGE_BYTES = resource.getpagesize()
 
 
-def of_requests(counters: RequestCounters) -> Iterator[Sample]:
+def of_requests(counters: RequestCounters) -> Iterator[MetricSample]:
     """Requests of clients since the process began."""
     failed = {name[7:]: n for name, n in counters.totals.items() if name.startswith("status_")}
     answered = counters.totals["requests"] - sum(failed.values())
@@ -41,7 +44,7 @@ def of_requests(counters: RequestCounters) -> Iterator[Sample]:
     yield metric.REQUEST_SECONDS.counted(buckets=counters.latency, total=counters.took_s)
 
 
-def of_pages(counters: PageCounters) -> Iterator[Sample]:
+def of_pages(counters: PageCounters) -> Iterator[MetricSample]:
     """Other requests."""
     for (area, status), n in counters.replies.items():
         yield metric.PAGES.of(area, status, value=n)
@@ -49,7 +52,7 @@ def of_pages(counters: PageCounters) -> Iterator[Sample]:
         yield metric.PAGE_SECONDS.of(area, value=took_s)
 
 
-def of_array(feeder: Feeder, catalogue: Catalogue) -> Iterator[Sample]:
+def of_array(feeder: Feeder, catalogue: Catalogue) -> Iterator[MetricSample]:
     """What the job array holds: an app's slots count for each kind of processor it has a version for."""
     slots: Counter[AppId] = Counter()
     urgent = 0
@@ -64,7 +67,7 @@ def of_array(feeder: Feeder, catalogue: Catalogue) -> Iterator[Sample]:
             yield metric.ARRAY_SLOTS.of(app.name, processor_type, value=slots[app_id])
 
 
-def of_refills(feeder: Feeder, refills: RefillCounters, now: Instant) -> Iterator[Sample]:
+def of_refills(feeder: Feeder, refills: RefillCounters, now: Instant) -> Iterator[MetricSample]:
     """How the array is kept filled."""
     yield metric.REFILLS.of(value=sum(refills.latency))
     yield metric.REFILL_SECONDS.counted(buckets=refills.latency, total=refills.took_s)
@@ -74,7 +77,7 @@ def of_refills(feeder: Feeder, refills: RefillCounters, now: Instant) -> Iterato
         yield metric.REFILL_AGE.of(value=max(0.0, now - feeder.last.started_at))
 
 
-def of_cut_points(catalogue: Catalogue, now: Instant) -> Iterator[Sample]:
+def of_cut_points(catalogue: Catalogue, now: Instant) -> Iterator[MetricSample]:
     """How old is what hosts are ranked by? Of what is left out for its age, too."""
     computed = {key: cuts.computed_at for key, cuts in catalogue.cut_points.items()} | dict(catalogue.stale_since)
     for (app_id, processor_type), at in sorted(computed.items()):
@@ -83,7 +86,7 @@ def of_cut_points(catalogue: Catalogue, now: Instant) -> Iterator[Sample]:
             yield metric.CUT_POINTS_AGE.of(catalogue.apps[app_id].name, processor_type, value=age_s)
 
 
-def of_store(figures: PostgresFigures) -> Iterator[Sample]:
+def of_store(figures: PostgresFigures) -> Iterator[MetricSample]:
     """Connections, and how many requests share a round trip."""
     pool = figures.pool()
     yield metric.POOL.of("idle", value=pool.idle)
@@ -96,7 +99,7 @@ def of_store(figures: PostgresFigures) -> Iterator[Sample]:
         yield metric.LANES.of(kind, value=groups.connections)
 
 
-def of_node(pauses: NodePauses, check: ClockCheck, shards: PostgresShards, now: Instant) -> Iterator[Sample]:
+def of_node(pauses: NodePauses, check: ClockCheck, shards: PostgresShards, now: Instant) -> Iterator[MetricSample]:
     """Whether a worker may hand out work, and what it knows of the database."""
     yield metric.SERVING.of(value=pauses.refuse_work_because(now) is None)
     yield metric.CLOCK_OFFSET.of(value=check.drift_s)
@@ -107,7 +110,7 @@ def of_node(pauses: NodePauses, check: ClockCheck, shards: PostgresShards, now: 
         yield metric.LOCKS_SILENT.of(value=shards.silent_s())
 
 
-def of_duties(duties: Sequence[Duty]) -> Iterator[Sample]:
+def of_duties(duties: Sequence[PeriodicTask]) -> Iterator[MetricSample]:
     """Background duties: when they were last done, and how long that took."""
     for duty in duties:
         yield metric.DUTY_RUNS.of(duty.name, value=duty.runs)
@@ -118,16 +121,16 @@ def of_duties(duties: Sequence[Duty]) -> Iterator[Sample]:
             yield metric.DUTY_SECONDS.of(duty.name, value=duty.took_s)
 
 
-def of_overdue(watch: DutyWatch) -> Iterator[Sample]:
+def of_overdue(watch: DutyWatch) -> Iterator[MetricSample]:
     """Background duties of the whole cluster that no process does in time."""
     for duty, late_s in watch.late_s().items():
         yield metric.DUTY_OVERDUE.of(duty, value=late_s)
 
 
-def of_process(started_at: Instant, version: str) -> Callable[[], Iterable[Sample]]:
+def of_process(started_at: Instant, version: str) -> Callable[[], Iterable[MetricSample]]:
     """Processor time and memory of this process."""
 
-    def measure() -> Iterator[Sample]:
+    def measure() -> Iterator[MetricSample]:
         times = os.times()
         yield metric.BUILD.of(version, value=1)
         yield metric.STARTED.of(value=started_at)
@@ -153,3 +156,52 @@ def _by_size(sizes: Mapping[int, int]) -> list[int]:
 
 def _members(sizes: Mapping[int, int]) -> int:
     return sum(size * n for size, n in sizes.items())
+
+
+REPORT_EVERY_S = Seconds(2.0)
+
+log = structlog.get_logger()
+
+
+class Reporter:
+    """One process's. It counts on where the process of the same name before it ended."""
+
+    def __init__(self, process: str, board: MetricsStore, sources: Sequence[Source], clock: Clock) -> None:
+        self.board = board
+        self._process = process
+        self._sources = sources
+        self._clock = clock
+        self._lag_s = 0.0
+        earlier = board.last(process)
+        self._earlier = counts(earlier) if earlier is not None else {}
+
+    def report_once(self) -> MetricReading:
+        """Measure now."""
+        taken = reading(self._process, self._clock.now(), self._samples(), self._earlier)
+        self.board.put(taken)
+        return taken
+
+    async def run(self) -> None:
+        """Measure for ever, and one last time when the process stops."""
+        try:
+            while True:
+                self.report_once()
+                asleep_at = self._clock.monotonic()
+                await self._clock.sleep(REPORT_EVERY_S)
+                self._lag_s = max(0.0, self._clock.monotonic() - asleep_at - REPORT_EVERY_S)
+        finally:
+            self.report_once()
+
+    def _samples(self) -> Iterable[MetricSample]:
+        yield LOOP_LAG.of(value=self._lag_s)
+        for source in self._sources:
+            yield from _measured(source)
+
+
+def _measured(source: Callable[[], Iterable[MetricSample]]) -> Sequence[MetricSample]:
+    """What a source says; one that breaks is logged, and the others are told all the same."""
+    try:
+        return list(source())
+    except Exception:
+        log.exception("not measured", source=getattr(source, "__qualname__", repr(source)))
+        return ()

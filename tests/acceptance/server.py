@@ -18,9 +18,9 @@ from domain.errors import UnavailableError
 from domain.units import BatchId, JobId
 from domain.views import InstanceRow, JobRow
 from runtime.compose import BackgroundParts, WorkerParts, build_background, build_worker
-from runtime.duty import STAND_BY_S
-from runtime.install import install
-from runtime.metrics.board import OwnBoard
+from runtime.metrics.metrics_store import OwnBoard
+from runtime.periodic_tasks import STAND_BY_S
+from runtime.project import install
 from runtime.worker import runner_of
 from store.postgres import PostgresStore, open_store
 from tests.acceptance.clocks import ForwardClock

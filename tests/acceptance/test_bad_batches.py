@@ -12,7 +12,7 @@ from domain.errors import InvalidInputError
 from domain.settings import Settings
 from tests.acceptance.evidence import evidence
 from tests.acceptance.server import LiveServer, a_batch
-from transfer.download_folder import DownloadFolder
+from transfer.downloads import DownloadFolder
 
 JOB = {"fpops_est": 1e9}
 FIELDS = "account, app, deadline_s, job, jobs, jobs_csv, level, name, qos, queue, submitter, user_priority"

@@ -13,7 +13,7 @@ from tests.acceptance.evidence import evidence, files_below
 from tests.acceptance.host import RIGHT
 from tests.acceptance.server import LiveServer
 from transfer.keys import load_keys
-from transfer.tokens import UploadTokens
+from transfer.urls import UploadTokens
 from wire.messages import STATE_UPLOADED, UploadHeader
 from wire.uploads import encode_upload_header
 

@@ -18,7 +18,7 @@ from administration.accounts import AccountKeys
 from administration.project import Project
 from cli.main import muster
 from domain.clock import SystemClock
-from runtime.install import install
+from runtime.project import install
 from store.postgres import PostgresStore, open_store
 from tests.acceptance.host import LINUX
 from tests.acceptance.server import LiveServer

@@ -16,7 +16,7 @@ import aiohttp
 
 from administration.checking.inspection import Inspection, inspect
 from administration.project import Project
-from runtime.install import install
+from runtime.project import install
 from store.postgres import open_store
 from tests.acceptance.clocks import ForwardClock
 from tests.acceptance.host import Host

@@ -8,11 +8,10 @@ from pathlib import Path
 import click
 
 from administration.project import open_project
-from runtime.background import Background
 from runtime.logs import configure_logs
-from runtime.metrics.board import FolderBoard
-from runtime.process import Place, run_service
-from runtime.worker import Worker
+from runtime.metrics.metrics_store import FolderBoard
+from runtime.process import ProcessPlace, run_service
+from runtime.worker import Background, Worker
 from tests.chaos.clock import SteppedClock
 
 CLOCK_FILE = "MUSTER_TEST_CLOCK_FILE"
@@ -27,7 +26,7 @@ CLOCK_FILE = "MUSTER_TEST_CLOCK_FILE"
 def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Path, log_level: str) -> None:
     """One process of a node."""
     configure_logs(log_level, lasting=True)
-    context.obj = Place(open_project(data_dir, database_url), FolderBoard(run_dir))
+    context.obj = ProcessPlace(open_project(data_dir, database_url), FolderBoard(run_dir))
 
 
 @main.command()
@@ -35,7 +34,7 @@ def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Pat
 @click.option("--port", type=int, required=True)
 @click.option("--number", type=int, required=True)
 @click.pass_obj
-def worker(place: Place, host: str, port: int, number: int) -> None:
+def worker(place: ProcessPlace, host: str, port: int, number: int) -> None:
     """Answer clients."""
     made = Worker(place.project, _clock(), host=host, port=port, number=number, board=place.board)
     run_service(made)
@@ -43,7 +42,7 @@ def worker(place: Place, host: str, port: int, number: int) -> None:
 
 @main.command()
 @click.pass_obj
-def background(place: Place) -> None:
+def background(place: ProcessPlace) -> None:
     """Run the duties."""
     run_service(Background(place.project, _clock(), board=place.board))
 

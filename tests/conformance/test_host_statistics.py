@@ -9,7 +9,7 @@ import pytest
 from domain.apps import CPU, DEFAULT_PLAN_CLASS, NVIDIA, AppVersion, PlanClass
 from domain.ranking import FORGIVEN, HAV_FIELDS, AppFacts, HostStatisticsRun, Percentile, Since
 from domain.units import AppVersionId, BatchId, Flop, Instant, later
-from hoststats.ports import Ports, Table
+from hoststats.ports import HostStatisticsPorts, Table
 from hoststats.service import HostStatistics, Progress
 from scheduler.gates import percentile_of
 from tests.builders import NOW
@@ -33,7 +33,7 @@ SINCE = Since(NOW, Instant(0.0), Instant(0.0))  # hosts that called just now, wh
 
 
 def statistics(store: Store, now: Instant = NOW) -> HostStatistics:
-    return HostStatistics(Ports(store.applications, store.hav_tables, store.generations), HandClock(now))
+    return HostStatistics(HostStatisticsPorts(store.applications, store.hav_tables, store.generations), HandClock(now))
 
 
 async def ranked(store: Store, now: Instant = NOW, *, full: bool = True) -> HostStatisticsRun:

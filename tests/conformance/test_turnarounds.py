@@ -11,7 +11,7 @@ from domain.apps import AppVersion
 from domain.dispatch import Assignment
 from domain.jobs import InstanceState, JobState
 from domain.units import BatchId, Flop, Instant, JobId, Seconds, later
-from hoststats.ports import Ports
+from hoststats.ports import HostStatisticsPorts
 from hoststats.service import HostStatistics
 from jobs.settling import job_settlement
 from jobs.sweeper import time_out_step
@@ -179,7 +179,7 @@ async def test_a_slow_host_that_is_right_about_itself_stands_below_a_fast_one(st
     batch = await a_submitted_batch(store, jobs=100)
     hours = [2.0, *[5.0 + one / 10 for one in range(20)], 20.0]
     hosts = [await a_registered_host(store, last_rpc_at=NOW) for _ in hours]
-    ports = Ports(store.applications, store.hav_tables, store.generations)
+    ports = HostStatisticsPorts(store.applications, store.hav_tables, store.generations)
     service = HostStatistics(ports, HandClock(later(NOW, DAY_S)))
     await results(store, batch.batch_id, version, [6.0] * 20)
     await service.run()

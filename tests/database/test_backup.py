@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from domain.clock import SystemClock
-from runtime.install import install
+from runtime.project import install
 from store.postgres import open_store
 from tests.pg import database, empty_database
 from tests.worlds import a_submitted_batch

@@ -17,7 +17,7 @@ from domain.forecasting import BatchTables
 from domain.forecasts import ForecastAge, ForecastRecord, Method, Trigger
 from domain.settings import EstimatorSettings
 from domain.units import BatchId, Instant, later
-from runtime.duty import Duty
+from runtime.periodic_tasks import PeriodicTask
 from store.locks import BatchClaims, DutyLocks
 from store.postgres import PostgresStore, open_store
 from tests.builders import NOW, a_job_class
@@ -54,7 +54,7 @@ async def test_a_validation_is_in_the_forecast_when_its_debounce_is_over(store: 
     """The duty as `muster up` runs it, each of its rounds; time goes by as the duty asks for it."""
     clock, locks = HandClock(), DutyLocks(store._database.dsn)
     estimator = an_estimator(store, clock)
-    duty = Duty("estimator", estimator.run_once, locks=locks, clock=clock, interval_s=lambda: SETTINGS.look_s)
+    duty = PeriodicTask("estimator", estimator.run_once, locks=locks, clock=clock, interval_s=lambda: SETTINGS.look_s)
     batch = await a_batch(store)
     await clock.sleep(await duty.step())
     first = await the_last(store, batch.batch_id)

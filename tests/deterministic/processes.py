@@ -12,7 +12,7 @@ from typing import Any
 
 import batch_estimator.service
 import feeder.service
-import hoststats.build
+import hoststats.service
 import jobs.build
 from administration.catalogue import CatalogueCache
 from administration.relaxing import GateRelaxer
@@ -22,11 +22,10 @@ from batch_estimator.service import in_line
 from domain.errors import UnavailableError
 from domain.settings import Settings
 from feeder.ports import FeederPorts
-from hoststats.ports import Ports as HostStatisticsPorts
+from hoststats.ports import HostStatisticsPorts
 from jobs.build import JobsPorts
-from runtime.door import LedgerDoor
-from runtime.duty import Duty
-from runtime.pauses import ClockCheck, NodePauses
+from runtime.guards import ClockCheck, LedgerDoor, NodePauses
+from runtime.periodic_tasks import PeriodicTask
 from scheduler.service import SchedulerPorts, build_service
 from simulator.services import NoFiles, OneKey
 from tests.deterministic.clocks import NodeClock
@@ -129,7 +128,7 @@ class Background:
         self._store: Any = FaultyStore(store, link)
         self._clock = clock
         self._locks = DutyLocks(table, process, link)
-        self.duties: tuple[Duty, ...] = ()
+        self.duties: tuple[PeriodicTask, ...] = ()
 
     async def run(self) -> dict[str, Loop]:
         store, clock = self._store, self._clock
@@ -144,7 +143,7 @@ class Background:
         services = jobs.build.build(ports, catalogue.catalogue, clock)
         orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
-        ranking = hoststats.build.build(
+        ranking = hoststats.service.build(
             HostStatisticsPorts(store.applications, store.hav_tables, store.generations),
             lambda: settings().ranking,
             clock,
@@ -165,7 +164,7 @@ class Background:
             ("tail copies", services.copier.run_once, lambda: settings().lifecycle.tail_interval_s),
         )
         self.duties = tuple(
-            Duty(name, run_once, locks=self._locks, clock=clock, interval_s=interval_s)
+            PeriodicTask(name, run_once, locks=self._locks, clock=clock, interval_s=interval_s)
             for name, run_once, interval_s in rounds
         )
         return {"catalogue": partial(keep_fresh, catalogue, clock), **{duty.name: duty.run for duty in self.duties}}

@@ -18,7 +18,7 @@ import pytest
 from administration.project import Project
 from domain.clock import SystemClock
 from domain.units import later
-from runtime.database import open_database
+from runtime.project import open_database
 from tests.e2e.server import Server
 from tests.e2e.stock_client import StockClient, wait_for
 from tests.worlds import (

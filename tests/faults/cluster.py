@@ -13,7 +13,7 @@ import asyncpg
 
 from administration.project import Project, create_project
 from domain.units import SHARDS
-from runtime.install import install
+from runtime.project import install
 from store.locks import LOCK_CLASS
 from store.postgres import open_store
 from tests.acceptance.clocks import ForwardClock

@@ -20,9 +20,8 @@ from structlog.testing import capture_logs
 from administration.project import Project
 from domain.clock import SystemClock
 from domain.errors import UnavailableError
-from runtime.background import Background
-from runtime.install import install
-from runtime.worker import Worker
+from runtime.project import install
+from runtime.worker import Background, Worker
 from store.locks import PostgresShards
 from store.pool import Database
 from tests.faults.proxy import Proxy, proxied

@@ -41,7 +41,7 @@ from tests.fuzz.requests import Requests
 from tests.fuzz.watch import Run
 from tests.unit.administration.access.world import a_world
 from tests.worlds import a_registered_version, a_registered_volunteer, a_submitted_batch
-from transfer.download_folder import DownloadFolder
+from transfer.downloads import DownloadFolder
 from transfer.upload_folder import UploadFolder
 
 ASKS = 300  # a world is asked so many times, then there is a new one

@@ -8,10 +8,10 @@ from dataclasses import replace
 from tests.fuzz.loops import lasting_loop
 from tests.fuzz.watch import Run
 from tests.unit.scheduler.project import Project, a_project, a_request, a_success, listed
-from wire.client_request import encode_request
+from wire.client import encode_request
 from wire.decode import decode_request
 from wire.encode import encode_reply
-from wire.errors import ProtocolError
+from wire.messages import ProtocolError
 
 REQUESTS = 300  # a project answers so many, then there is a new one: what strangers may add stays small
 

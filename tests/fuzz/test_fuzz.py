@@ -15,7 +15,7 @@ from tests.fuzz.short import shortened
 from tests.fuzz.targets import FINDINGS, TARGETS, captured
 from tests.fuzz.watch import Finding, tried
 from wire.decode import decode_request
-from wire.errors import ProtocolError
+from wire.messages import ProtocolError
 
 RUNS = {"decode": 1500, "answer": 300, "upload": 400, "api": 600}
 KEPT = sorted(path for path in FINDINGS.rglob("*") if path.is_file() and path.suffix != ".txt")

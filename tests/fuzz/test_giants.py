@@ -10,7 +10,7 @@ import pytest
 from domain.settings import Settings
 from tests.unit.wire import captured
 from wire.decode import decode_request
-from wire.errors import ProtocolError
+from wire.messages import ProtocolError
 
 MOST = Settings().scheduler.max_request_bytes
 HEAD, _, TAIL = captured.request(10).partition(b"<host_info>")

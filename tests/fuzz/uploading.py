@@ -17,9 +17,9 @@ from tests.fuzz.loops import lasting_loop
 from tests.fuzz.requests import Requests
 from tests.fuzz.watch import Run
 from tests.unit.transfer.clocks import FixedClock
-from transfer.tokens import UploadTokens
 from transfer.upload_folder import UploadFolder
-from transfer.uploads import Uploads
+from transfer.uploads import UploadHandler
+from transfer.urls import UploadTokens
 from wire.messages import SizeQuery, UploadHeader
 from wire.uploads import encode_size_query, encode_upload_header
 
@@ -53,7 +53,9 @@ def upload_target() -> Run:
     loop = lasting_loop()
     root = Path(tempfile.mkdtemp(prefix="muster-fuzz-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    uploads = Uploads(UploadFolder(root / "upload"), TOKENS, OneInstance(), FixedClock(), max_bytes=lambda: MOST_BYTES)
+    uploads = UploadHandler(
+        UploadFolder(root / "upload"), TOKENS, OneInstance(), FixedClock(), max_bytes=lambda: MOST_BYTES
+    )
 
     requests = Requests(loop)
 
@@ -69,7 +71,7 @@ def upload_target() -> Run:
 
 
 def upload_seeds() -> Sequence[bytes]:
-    """Uploads with their right token: whole, resumed, wrong and none; and questions for sizes."""
+    """UploadHandler with their right token: whole, resumed, wrong and none; and questions for sizes."""
     content = bytes(range(256)) * 8
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     seeds = [encode_size_query(SizeQuery(name)) for name in NAMES]

@@ -12,7 +12,7 @@ from domain.views import ProcessReport
 from feeder.array import JobArray
 from runtime.counters import RequestCounters
 from runtime.heartbeats import HeartbeatWriter, WorkerHeartbeat
-from runtime.request_ids import PageCounters
+from runtime.logs import PageCounters
 from simulator.virtual_time import VirtualClock
 from tests.builders import NOW
 

@@ -18,7 +18,7 @@ from domain.settings import Settings
 from store.memory import MemoryStore
 from store.postgres import PostgresStore
 from tests.unit.administration.access.world import a_world
-from transfer.download_folder import DownloadFolder
+from transfer.downloads import DownloadFolder
 from transfer.upload_folder import UploadFolder
 
 

@@ -21,10 +21,10 @@ from benchmarks.running import BenchmarkError
 from console.build import build_console
 from domain.settings import Settings
 from portal.build import build_site
-from runtime.mounting import mounted
+from runtime.compose import mounted
 from store.postgres import PostgresStore
 from tests.unit.administration.access.world import a_world
-from transfer.download_folder import DownloadFolder
+from transfer.downloads import DownloadFolder
 from transfer.upload_folder import UploadFolder
 
 KEYS = AccountKeys(b"secret")

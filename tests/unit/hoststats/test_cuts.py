@@ -14,8 +14,7 @@ from domain.hosts import DecayedSums
 from domain.ranking import AppFacts, CutPoints, percentile
 from domain.settings import DeadlineSettings, RankingSettings, Settings
 from domain.units import AppId, AppVersionId, Flop, Instant, Seconds
-from hoststats.apps import Part, rank_app
-from hoststats.cuts import pooled, quantiles, retry_turnaround_s, slack_factors
+from hoststats.apps import RankedPiece, pooled, quantiles, rank_app, retry_turnaround_s, slack_factors
 from scheduler.runtime import slack_factor
 from tests.builders import NOW
 from tests.unit.hoststats.populations import Line, a_table
@@ -24,7 +23,7 @@ APP = App(AppId(1), "pi")
 VERSION = AppVersion(AppVersionId(1), AppId(1), "linux", 100)
 
 
-def the_part(lines: list[Line], settings: Settings | None = None, facts: AppFacts | None = None) -> Part:
+def the_part(lines: list[Line], settings: Settings | None = None, facts: AppFacts | None = None) -> RankedPiece:
     [part] = rank_app(
         APP, [VERSION], a_table(lines), facts=facts or AppFacts(), now=NOW, settings=settings or Settings()
     )

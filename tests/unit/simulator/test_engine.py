@@ -18,8 +18,7 @@ from domain.units import AppId, AppVersionId, Instant, Seconds
 from feeder.array import JobArray
 from feeder.refill import Refiller
 from feeder.service import Feeder
-from hoststats.service import HostStatistics
-from hoststats.timer import Timer
+from hoststats.service import HostStatistics, Timer
 from jobs.ordering.ordering_pass import Orderer
 from jobs.sweeper import Sweeper
 from jobs.tails import Accelerator, TailCopier

@@ -14,8 +14,7 @@ import pytest
 from domain.settings import StorageSettings
 from domain.units import DAY_S, InstanceId, Instant
 from tests.unit.scheduler.project import HandClock
-from transfer.leftovers import LOOK_EVERY_S, SUB_FOLDERS, LeftoverCleaner, LeftoverReport
-from transfer.upload_folder import Finish, UploadFolder
+from transfer.upload_folder import LOOK_EVERY_S, SUB_FOLDERS, Finish, LeftoverCleaner, LeftoverReport, UploadFolder
 
 NOW = Instant(100 * DAY_S)
 OLD, YOUNG = NOW - 31 * DAY_S, NOW - 29 * DAY_S

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transfer.tokens import UploadTokens
+from transfer.urls import UploadTokens
 
 TOKENS = UploadTokens(b"s" * 32)
 

@@ -1,4 +1,4 @@
-"""Uploads are proved, bounded, resumed, verified and recorded before the client hears "done"."""
+"""UploadHandler are proved, bounded, resumed, verified and recorded before the client hears "done"."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from aiohttp import web
+from aiohttp import StreamReader, web
 from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,9 +24,9 @@ from domain.units import InstanceId, Instant, later
 from tests.faults.waiting import until
 from tests.unit.scheduler.project import HandClock
 from tests.unit.transfer.clocks import FixedClock
-from transfer.tokens import UploadTokens
 from transfer.upload_folder import Finish, UploadFolder
-from transfer.uploads import NOT_ACCEPTED, Uploads
+from transfer.uploads import NOT_ACCEPTED, RequestBody, UploadHandler
+from transfer.urls import UploadTokens
 from wire.messages import SizeQuery, UploadHeader, UploadReply
 from wire.uploads import decode_upload_reply, encode_size_query, encode_upload_header
 
@@ -91,7 +91,7 @@ class ServerAsInProduction(TestServer):
 
 
 class Server:
-    """Uploads over a folder, spoken to as a client does."""
+    """UploadHandler over a folder, spoken to as a client does."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Server:
     ) -> None:
         self.folder = folder
         self.records = Records()
-        uploads = Uploads(
+        uploads = UploadHandler(
             folder,
             TOKENS,
             self.records,
@@ -545,3 +545,46 @@ async def test_a_captured_upload_with_another_projects_token_is_refused(server: 
 
 async def test_a_size_query_for_an_unsafe_name_is_refused(server: Server) -> None:
     assert (await server.post(encode_size_query(SizeQuery("../../etc/passwd")))).status == -1
+
+
+IDLE_S, LEAST_BYTES_PER_S = 300.0, 1000.0
+
+
+class Link:
+    """Brings so many bytes at a time, and takes its time for each piece."""
+
+    def __init__(self, clock: HandClock, *, nbytes: int, every_s: float) -> None:
+        self._clock = clock
+        self._nbytes = nbytes
+        self._every_s = every_s
+
+    async def readany(self) -> bytes:
+        self._clock.at = Instant(self._clock.at + self._every_s)
+        return b"x" * self._nbytes
+
+
+async def brought(nbytes: int, every_s: float, wanted: int) -> tuple[int, str, float]:
+    """Bytes that were taken, why no more were, and the seconds it took."""
+    clock = HandClock()
+    stream = cast(StreamReader, Link(clock, nbytes=nbytes, every_s=every_s))
+    body = RequestBody(stream, clock, idle_timeout_s=IDLE_S, least_bytes_per_s=LEAST_BYTES_PER_S)
+    began_s = clock.monotonic()
+    got = await body.read(wanted)
+    return len(got), body.ended, clock.monotonic() - began_s
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "every_s"),
+    [(1000, 1.0), (60_000, 60.0), (250_000, 240.0)],
+    ids=["steady", "in bursts", "in long pauses"],
+)
+async def test_a_link_of_a_kilobyte_a_second_brings_a_file_of_any_size(nbytes: int, every_s: float) -> None:
+    assert (await brought(nbytes, every_s, 10_000_000))[:2] == (10_000_000, "")
+
+
+async def test_a_byte_now_and_then_is_given_up_after_five_minutes_of_waiting() -> None:
+    nbytes, ended, took_s = await brought(1, 10.0, 10_000_000)
+
+    assert ended == "less than 1000 bytes came a second"
+    assert nbytes == 31
+    assert took_s == pytest.approx(310.0)

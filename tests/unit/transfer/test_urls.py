@@ -7,8 +7,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from domain.errors import InvalidInputError
-from transfer.tokens import UploadTokens
-from transfer.urls import TransferUrls
+from transfer.urls import TransferUrls, UploadTokens
 
 TOKENS = UploadTokens(bytes(32))
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from domain.units import Instant, Seconds
 from tests.unit.wire import captured
 from wire.decode import MAX_IN_PROGRESS, decode_request
-from wire.errors import ProtocolError
-from wire.messages import CoprocRequest, HeldResult, InProgress, SchedulerRequest
+from wire.messages import CoprocRequest, HeldResult, InProgress, ProtocolError, SchedulerRequest
 from wire.reports import MAX_RESULTS
 
 LINUX = "x86_64-pc-linux-gnu"

@@ -11,7 +11,6 @@ from tests.unit.wire import captured
 from tests.unit.wire.test_signing import VECTOR_KEY, VECTOR_SIGNATURE
 from wire import encode
 from wire.client import decode_reply
-from wire.errors import ProtocolError
 from wire.messages import (
     AppElement,
     AppVersionElement,
@@ -19,6 +18,7 @@ from wire.messages import (
     FileRef,
     Message,
     ProjectPreferences,
+    ProtocolError,
     ResultElement,
     SchedulerReply,
     UploadElement,

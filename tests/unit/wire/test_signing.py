@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from domain.errors import InvalidInputError
 from tests.unit.wire.key import TEST_KEY
 from wire import signing
-from wire.errors import ProtocolError
+from wire.messages import ProtocolError
 from wire.signing import PrivateKey, PublicKey
 
 # The test vector of PROTOCOL 6, made with openssl.

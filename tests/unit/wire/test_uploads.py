@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.wire import captured
 from wire import uploads
-from wire.errors import ProtocolError
-from wire.messages import SizeQuery, UploadHeader, UploadReply
+from wire.messages import ProtocolError, SizeQuery, UploadHeader, UploadReply
 from wire.uploads import UploadStart, decode_upload_head
 
 NAMES = st.text(min_size=1, max_size=60).filter(uploads.valid_file_name)

@@ -14,7 +14,7 @@ from administration.checking.folder import shard_of
 from administration.checking.inspection import MISSING, STRAY, inspect
 from domain.checking import KnownFile, StoredOutput, Wrong
 from domain.units import InstanceId, Instant
-from transfer.names import shard
+from transfer.files import shard
 
 NAME = "pi_1_2_77_r0"
 CONTENT = b"3.14159\n"

@@ -10,7 +10,7 @@ import pytest
 from administration.checking.nodes import unshared
 from domain.units import Instant
 from domain.views import ProcessReport
-from transfer.identity import NAME, identity_of, mark_of
+from transfer.files import NAME, identity_of, mark_of
 
 
 def said(nodes: Mapping[str, str], workers: int = 2) -> list[ProcessReport]:

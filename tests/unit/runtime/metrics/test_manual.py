@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime.metrics.catalogue import BY_NAME, METRICS
-from runtime.metrics.kinds import Kind, Metric
+from runtime.metrics.catalogue import BY_NAME, METRICS, Metric, MetricKind
 
 ROOT = Path(__file__).parents[4]
 DASHBOARD = ROOT / "deploy/grafana/muster.json"
@@ -43,7 +42,7 @@ def metric_named(name: str) -> Metric | None:
     if name in BY_NAME:
         return BY_NAME[name]
     whole = BY_NAME.get(re.sub(r"_(bucket|sum|count)$", "", name))
-    return whole if whole is not None and whole.kind is Kind.HISTOGRAM else None
+    return whole if whole is not None and whole.kind is MetricKind.HISTOGRAM else None
 
 
 def test_the_manual_has_every_metric_and_no_other() -> None:

@@ -14,11 +14,10 @@ from structlog.testing import capture_logs
 
 from domain.units import Seconds, later
 from feeder.refill import Refill
-from runtime.metrics.board import OwnBoard
 from runtime.metrics.catalogue import JOBS_SENT, PROCESS_UP, RESTARTS
+from runtime.metrics.metrics_store import OwnBoard, reading
 from runtime.metrics.node import MetricsPortError, NodeStatus, of_children, run_folder, telling
 from runtime.metrics.pages import ARRAY_STALE_S, Readers, Refuses, StatusPages, worker_troubles
-from runtime.metrics.readings import reading
 from runtime.supervisor import Child
 from tests.builders import NOW
 from tests.ports import free_port

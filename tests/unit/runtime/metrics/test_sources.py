@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -17,17 +18,18 @@ from domain.ranking import HostStatisticsRun
 from domain.refusals import RefusalCode
 from domain.units import Instant, Seconds, later
 from runtime.counters import RefillCounters, RequestCounters
-from runtime.duty import Duty
+from runtime.logs import PageCounters
 from runtime.metrics import catalogue as metric
 from runtime.metrics import sources
+from runtime.metrics.catalogue import CLOCK_OFFSET, JOBS_SENT, LOOP_LAG, Metric, MetricSample, Value
 from runtime.metrics.cluster import KEPT_S, Cluster
-from runtime.metrics.kinds import Metric, Value
-from runtime.metrics.readings import reading, together
-from runtime.request_ids import PageCounters
+from runtime.metrics.metrics_store import FolderBoard, OwnBoard, reading, together
+from runtime.metrics.sources import REPORT_EVERY_S, Reporter
+from runtime.periodic_tasks import PeriodicTask
 from store.memory import MemoryStore
 from store.postgres import DatabaseFigures, GroupFigures, PoolFigures
 from tests.builders import NOW
-from tests.unit.administration.clocks import StillClock
+from tests.unit.administration.clocks import HastyClock, StillClock
 from tests.unit.jobs.projects import HandClock
 from tests.unit.runtime.test_counters import a_refill
 from tests.worlds import a_submitted_batch
@@ -89,7 +91,7 @@ async def test_a_duty_tells_when_it_was_done_and_whose_it_is() -> None:
     async def nothing() -> None: ...
 
     duties = [
-        Duty(name, nothing, locks=Locks(), clock=StillClock(), interval_s=lambda: 1.0)
+        PeriodicTask(name, nothing, locks=Locks(), clock=StillClock(), interval_s=lambda: 1.0)
         for name in ("sweeper", "another node's")
     ]
     for duty in duties:
@@ -208,3 +210,84 @@ def test_every_metric_is_measured_by_somebody(name: str) -> None:
         re.search(rf"\b{name}\.(of|counted)\(|[(,] *\(?metric\.{name},", path.read_text())
         for path in folder.glob("*.py")
     )
+
+
+def sending(n: int) -> Iterable[MetricSample]:
+    return [JOBS_SENT.of(value=n)]
+
+
+def broken() -> Iterable[MetricSample]:
+    raise ValueError("no idea")
+
+
+def test_processes_meet_in_a_folder(tmp_path: Path) -> None:
+    for name, sent in (("worker 0", 2), ("worker 1", 3)):
+        Reporter(name, FolderBoard(tmp_path), [lambda n=sent: sending(n)], StillClock()).report_once()  # type: ignore[misc]
+
+    found = FolderBoard(tmp_path).all()
+
+    assert [one.process for one in found] == ["worker 0", "worker 1"]
+    assert together(found, NOW)[JOBS_SENT] == {(): (5.0,)}
+
+
+def test_a_process_started_anew_counts_on_from_its_file(tmp_path: Path) -> None:
+    Reporter("worker 0", FolderBoard(tmp_path), [lambda: sending(7)], StillClock()).report_once()
+
+    again = Reporter("worker 0", FolderBoard(tmp_path), [lambda: sending(1)], StillClock())
+
+    assert together([again.report_once()], NOW)[JOBS_SENT] == {(): (8.0,)}
+
+
+def test_a_file_that_is_no_reading_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "worker-0.json").write_text("half a fi")
+    (tmp_path / "worker-1.new").write_text("[]")
+
+    assert list(FolderBoard(tmp_path).all()) == []
+    assert FolderBoard(tmp_path).last("worker 0") is None
+
+
+def test_a_folder_that_is_gone_is_logged_and_no_reason_to_stop(tmp_path: Path) -> None:
+    with capture_logs() as lines:
+        Reporter("worker 0", FolderBoard(tmp_path / "gone"), [], StillClock()).report_once()
+
+    assert [line["event"] for line in lines] == ["measurements not written"]
+
+
+def test_a_source_that_breaks_is_logged_and_the_others_are_told() -> None:
+    with capture_logs() as lines:
+        taken = Reporter("worker 0", OwnBoard(), [broken, lambda: sending(1)], StillClock()).report_once()
+
+    assert [line["event"] for line in lines] == ["not measured"]
+    assert together([taken], NOW)[JOBS_SENT] == {(): (1.0,)}
+
+
+async def test_it_measures_again_and_again_and_once_more_in_the_end() -> None:
+    clock, board = HastyClock(rounds=3), OwnBoard()
+    offsets = iter([0.25, 0.5, 0.75, 1.0, 2.0])
+    reporter = Reporter("worker 0", board, [lambda: [CLOCK_OFFSET.of(value=next(offsets))]], clock)
+
+    task = asyncio.create_task(reporter.run())
+    await clock.done.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert set(clock.sleeps) == {REPORT_EVERY_S}
+    assert together(board.all(), clock.now())[CLOCK_OFFSET] == {("worker 0",): (2.0,)}
+
+
+class LateClock(HastyClock):
+    """Every sleep lasts half a second too long."""
+
+    async def sleep(self, duration_s: float) -> None:
+        await super().sleep(duration_s)
+        self.time = Instant(self.time + 0.5)
+
+
+async def test_a_process_that_comes_late_says_so() -> None:
+    clock, board = LateClock(rounds=2), OwnBoard()
+    task = asyncio.create_task(Reporter("worker 0", board, [], clock).run())
+    await clock.done.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert together(board.all(), clock.now())[LOOP_LAG] == {("worker 0",): (0.5,)}

@@ -13,8 +13,7 @@ import structlog
 from aiohttp import ClientConnectionError, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from runtime.logs import REQUEST_ID, configure_logs
-from runtime.request_ids import PageCounters, RequestIds, request_id_of
+from runtime.logs import REQUEST_ID, PageCounters, RequestIds, configure_logs, request_id_of
 from tests.unit.administration.clocks import StillClock
 
 

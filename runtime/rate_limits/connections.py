@@ -1,8 +1,4 @@
-"""The port of a worker: holds so many connections, and tells the others politely to come later.
-
-When they become many, each new one has the one that is there longest closed, at once where it says nothing, else after
-its request: who only holds connections keeps nobody out.
-"""
+"""The port of a worker: it holds a limited number of connections, and tells further ones to come later."""
 
 from __future__ import annotations
 
@@ -67,7 +63,7 @@ class BoundedSite(web.BaseSite):
         if self.refused % LOG_EVERY == 0:
             log.warning("too many connections", held=self._held(), refused=self.refused + 1)
         self.refused += 1
-        return Busy()
+        return ConnectionsInUse()
 
     def _held(self) -> int:
         """Those whose connection is only being made count, those that were let go do not: many may come at once."""
@@ -108,7 +104,7 @@ class BoundedSite(web.BaseSite):
             (one.close if one in self._leaving else one.force_close)()
 
 
-class Busy(asyncio.Protocol):
+class ConnectionsInUse(asyncio.Protocol):
     """Says that there is no room, whatever it is asked, and hangs up."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

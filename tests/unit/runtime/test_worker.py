@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.node import up
-from runtime.exposure import exposures
+from runtime.worker import exposures
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 from administration.access.addresses import ASKED_FROM, Networks, address_of
 from domain.errors import InvalidInputError
 from domain.settings import Settings
-from runtime.rate_limits.entrance import Entrance
+from runtime.rate_limits.requests import Entrance
 from tests.unit.administration.access.world import ForwardClock
 from web.rate_limit import Buckets
 

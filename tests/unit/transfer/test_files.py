@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from domain.errors import InvalidInputError
 from domain.units import InstanceId
-from transfer.names import OutputName, parse_output_name, shard, stored_path
+from transfer.files import NAME, OutputName, identity_of, parse_output_name, shard, stored_path
 
 HOSTILE = [
     "",
@@ -75,3 +76,23 @@ def test_an_output_name_tells_its_instance() -> None:
 )
 def test_other_names_are_no_outputs(name: str) -> None:
     assert parse_output_name(name) is None
+
+
+def test_all_who_ask_first_at_once_are_told_the_same(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        told = set(threads.map(lambda _: identity_of(tmp_path / "files"), range(32)))
+
+    assert len(told) == 1
+    assert [path.name for path in (tmp_path / "files").iterdir()] == [NAME]
+
+
+def test_a_folder_that_cannot_be_marked_is_the_nodes_own(tmp_path: Path) -> None:
+    (tmp_path / "files").write_text("no folder")
+
+    assert identity_of(tmp_path / "files").endswith(f":{tmp_path}/files")
+
+
+def test_a_mark_that_is_none_is_not_believed(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(b"\xff\xfe")
+
+    assert identity_of(tmp_path).endswith(f":{tmp_path}")

@@ -1,8 +1,6 @@
-"""The database as a worker's requests see it: it answers soon, or it is said at once that it does not.
+"""Guards of a worker: its database answers soon or the request fails, and it hands out work only while that is safe.
 
-A client that is told to come back later costs nothing; one that is left waiting hangs up after minutes, and
-its connection is missed by others. Reads and writes that are given up may still be done: told to nobody, what
-they sent is found again as held.
+Safe: its clock agrees with the database's, and its locks are held.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from typing import Protocol, TypeVar
 
 import structlog
 
+from domain.clock import Clock
 from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Trickle, WriteOutcome
 from domain.errors import UnavailableError
 from domain.formatting import in_words
@@ -32,13 +31,13 @@ log = structlog.get_logger()
 Answer = TypeVar("Answer")
 
 
-class Locks(Protocol):
+class LockHealth(Protocol):
     def in_doubt(self) -> bool: ...
 
     def silent_s(self) -> float: ...
 
 
-class Newcomers(Protocol):
+class NewcomersOf(Protocol):
     async def admit(self, volunteer_id: VolunteerId) -> None:
         """Raises TooManyHostsError when the volunteer may not bring another computer now."""
         ...
@@ -52,7 +51,7 @@ class LedgerDoor:
     """Satisfies the scheduler's Ledger with another one. Every call may raise UnavailableError."""
 
     def __init__(
-        self, ledger: Ledger, locks: Locks, newcomers: Newcomers | None = None, *, answer_s: float = ANSWER_S
+        self, ledger: Ledger, locks: LockHealth, newcomers: NewcomersOf | None = None, *, answer_s: float = ANSWER_S
     ) -> None:
         self._newcomers = newcomers
         self._ledger = ledger
@@ -111,3 +110,72 @@ class LedgerDoor:
                 return await step
         except TimeoutError:
             raise UnavailableError(f"the database has not answered for {in_words(self._answer_s)}") from None
+
+
+CHECK_S = Seconds(30.0)
+WARN_S = Seconds(1.0)
+REFUSE_S = Seconds(5.0)
+
+
+class ClockOffset(Protocol):
+    async def database_now(self) -> Instant: ...
+
+
+class ShardLocks(Protocol):
+    def in_doubt(self) -> bool: ...
+
+
+class NodePauses:
+    """Satisfies the scheduler's Pauses: the clock must be right and the lock connection must live."""
+
+    def __init__(self, clock_check: ClockCheck, locks: ShardLocks) -> None:
+        self._clock_check = clock_check
+        self._locks = locks
+
+    def refuse_work_because(self, now: Instant) -> str | None:
+        """A sentence when this node may not hand out work."""
+        if self._locks.in_doubt():
+            return "this server has lost sight of its database; no work until it is back"
+        return self._clock_check.refuse_work_because(now)
+
+
+class ClockCheck:
+    """Compares the node's clock with the database's every 30 s; half the round trip is taken off."""
+
+    def __init__(self, database: ClockOffset, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._drift_s = Seconds(0.0)
+        self.round_trip_s = Seconds(0.0)  # of the last check that was answered
+        self.answered = False  # whether the last check was
+
+    @property
+    def drift_s(self) -> Seconds:
+        """This node's clock less the database's, as of the last check."""
+        return self._drift_s
+
+    def refuse_work_because(self, now: Instant) -> str | None:
+        """A sentence when the clocks differ by 5 s or more."""
+        if abs(self._drift_s) < REFUSE_S:
+            return None
+        return f"this server's clock is {self._drift_s:+.1f} s off; no work until it is right"
+
+    async def check_once(self) -> Seconds:
+        """Measure the drift: node minus database, seconds."""
+        before, asked_at = self._clock.now(), self._clock.monotonic()
+        self.answered = False
+        database_now = await self._database.database_now()
+        after = self._clock.now()
+        self.answered, self.round_trip_s = True, Seconds(self._clock.monotonic() - asked_at)
+        self._drift_s = Seconds((before + after) / 2 - database_now)
+        if abs(self._drift_s) >= WARN_S:
+            log.warning("the clock differs from the database's", drift_s=round(self._drift_s, 3))
+        return self._drift_s
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.check_once()
+            except UnavailableError as error:
+                log.warning("clock not checked", why=str(error))
+            await self._clock.sleep(CHECK_S)

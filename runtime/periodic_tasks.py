@@ -1,19 +1,67 @@
-"""A background duty: done once per cluster, or once per folder, again and again, whatever one round runs into."""
+"""Periodic tasks: done once per cluster, or once per folder, again and again, whatever a single round runs into.
+
+A round has a time limit and must report progress; one that is cancelled may leave a call in a thread behind, if that
+waits for a file server that does not answer. Each task's deadline is in the heartbeat of the process that holds its
+lock, so that every worker sees which tasks no process of the cluster does in time.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Protocol
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import structlog
 
 from domain.clock import Clock
 from domain.errors import MusterError, UnavailableError
-from domain.progress import PROGRESS
-from domain.units import HOUR_S, Instant, Seconds, later
-from runtime.rounds import ROUND, Round
+from domain.progress import PROGRESS, note_progress
+from domain.units import DAY_S, HOUR_S, Instant, Seconds, later
+
+GRACE_S = Seconds(30.0)  # a cancelled round that is not over after this hangs
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+@dataclass(eq=False, slots=True)
+class Round:
+    """One round of a duty; `until_s`, on the monotonic clock: by when it is to end, or to report progress."""
+
+    until_s: Seconds
+    over: bool = False
+    calls: set[Future[Any]] = field(default_factory=set)
+
+    def is_left(self) -> bool:
+        """Whether it, or a call of it in a thread, still runs."""
+        return not self.over or bool(self.calls)
+
+    def hangs(self, now_s: Seconds) -> bool:
+        """Whether it still runs 30 s after `until_s`."""
+        return self.is_left() and now_s > self.until_s + GRACE_S
+
+
+ROUND: ContextVar[Round | None] = ContextVar("ROUND", default=None)
+
+
+class RoundThreads(ThreadPoolExecutor):
+    """Threads that note their calls with the round that made them. Each call is progress of the round."""
+
+    def submit(
+        self, call: Callable[Arguments, Result], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Future[Result]:
+        future = super().submit(call, *args, **kwargs)
+        note_progress()
+        made_by = ROUND.get()
+        if made_by is not None:
+            made_by.calls.add(future)
+            future.add_done_callback(made_by.calls.discard)
+        return future
+
 
 STAND_BY_S = Seconds(5.0)
 ROUND_S = Seconds(45.0)  # time limit of a round: with STAND_BY_S, another process takes over within a minute
@@ -29,7 +77,7 @@ class OverrunError(MusterError):
     """A round took longer than its time limit, or reported no progress for too long."""
 
 
-class Locks(Protocol):
+class TaskLocks(Protocol):
     async def mine(self, duty: str) -> bool: ...
 
     async def give_up(self, duty: str) -> None:
@@ -41,7 +89,7 @@ class Locks(Protocol):
         ...
 
 
-class Duty:
+class PeriodicTask:
     """Runs `run_once` every `interval_s()` seconds while this process holds the duty's lock: its name, or `lock`.
 
     A report with `more` set says that work is waiting: the next round follows at once. What a round
@@ -56,7 +104,7 @@ class Duty:
         name: str,
         run_once: Callable[[], Awaitable[object]],
         *,
-        locks: Locks,
+        locks: TaskLocks,
         clock: Clock,
         interval_s: Callable[[], float],
         lock: str = "",
@@ -182,3 +230,38 @@ class Duty:
     def _note_failure(self, error: Exception) -> None:
         self.failures += 1
         self.failed_at, self.failure = self._clock.now(), f"{type(error).__name__}: {error}"[:MOST_TOLD]
+
+
+READ_EVERY_S = Seconds(10.0)
+
+
+class Deadlines(Protocol):
+    async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
+        """The last deadline of each duty, of processes that reported since."""
+        ...
+
+
+class DutyWatch:
+    """Knows by when each duty should have been done; while the database is away, by what was read last."""
+
+    def __init__(self, deadlines: Deadlines, clock: Clock) -> None:
+        self._deadlines = deadlines
+        self._clock = clock
+        self._known: Mapping[str, Instant] = {}
+
+    def late_s(self) -> dict[str, Seconds]:
+        """How long ago each duty should have been done; 0 for a duty that is in time."""
+        now = self._clock.now()
+        return {duty: Seconds(max(0.0, now - at)) for duty, at in sorted(self._known.items())}
+
+    async def read_once(self) -> None:
+        """Raises UnavailableError."""
+        self._known = await self._deadlines.duty_deadlines(later(self._clock.now(), -DAY_S))
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.read_once()
+            except UnavailableError as error:
+                log.warning("deadlines of duties not read", why=str(error))
+            await self._clock.sleep(READ_EVERY_S)

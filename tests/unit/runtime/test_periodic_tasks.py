@@ -12,8 +12,7 @@ import pytest
 
 from domain.errors import MusterError, UnavailableError
 from domain.units import later
-from runtime.duty import GIVEN_UP_S, STAND_BY_S, Duty
-from runtime.rounds import GRACE_S, RoundThreads
+from runtime.periodic_tasks import GIVEN_UP_S, GRACE_S, STAND_BY_S, PeriodicTask, RoundThreads
 from tests.builders import NOW
 from tests.faults.waiting import until
 from tests.unit.administration.clocks import HastyClock, StillClock
@@ -61,8 +60,8 @@ class Round:
         return "report"
 
 
-def a_duty(run_once: Callable[[], Awaitable[object]], locks: OneLock, interval_s: float = 10.0) -> Duty:
-    return Duty("sweep", run_once, locks=locks, clock=StillClock(), interval_s=lambda: interval_s)
+def a_duty(run_once: Callable[[], Awaitable[object]], locks: OneLock, interval_s: float = 10.0) -> PeriodicTask:
+    return PeriodicTask("sweep", run_once, locks=locks, clock=StillClock(), interval_s=lambda: interval_s)
 
 
 async def test_the_holder_of_the_lock_does_the_duty_and_waits_its_interval() -> None:
@@ -120,7 +119,9 @@ async def test_a_round_that_left_work_behind_is_followed_at_once() -> None:
     async def full_round() -> FullRound:
         return FullRound(more=True)
 
-    duty = Duty("settle", full_round, locks=OneLock("settle"), clock=HastyClock(rounds=1), interval_s=lambda: 9.0)
+    duty = PeriodicTask(
+        "settle", full_round, locks=OneLock("settle"), clock=HastyClock(rounds=1), interval_s=lambda: 9.0
+    )
 
     assert await duty.step() == 0.0
 
@@ -142,7 +143,9 @@ async def test_a_duty_of_one_folder_is_done_for_each_folder() -> None:
             ran.append(process)
 
         lock = f"leftovers of {folder}"
-        duty = Duty("leftovers", run_once, locks=Shared(process), clock=StillClock(), interval_s=lambda: 9.0, lock=lock)
+        duty = PeriodicTask(
+            "leftovers", run_once, locks=Shared(process), clock=StillClock(), interval_s=lambda: 9.0, lock=lock
+        )
         await duty.step()
 
     assert ran == [0, 2]
@@ -150,7 +153,7 @@ async def test_a_duty_of_one_folder_is_done_for_each_folder() -> None:
 
 async def test_the_interval_is_read_anew_each_round() -> None:
     clock, intervals = HastyClock(rounds=2), iter((1.0, 2.0, 3.0))
-    duty = Duty("sweep", Round(), locks=OneLock("sweep"), clock=clock, interval_s=lambda: next(intervals))
+    duty = PeriodicTask("sweep", Round(), locks=OneLock("sweep"), clock=clock, interval_s=lambda: next(intervals))
 
     task = asyncio.create_task(duty.run())
     await clock.done.wait()
@@ -172,8 +175,8 @@ class StuckRound:
         return None
 
 
-def a_short_duty(run_once: Callable[[], Awaitable[object]], locks: OneLock, clock: HastyClock) -> Duty:
-    return Duty("sweep", run_once, locks=locks, clock=clock, interval_s=lambda: 10.0, limit_s=0.05)
+def a_short_duty(run_once: Callable[[], Awaitable[object]], locks: OneLock, clock: HastyClock) -> PeriodicTask:
+    return PeriodicTask("sweep", run_once, locks=locks, clock=clock, interval_s=lambda: 10.0, limit_s=0.05)
 
 
 async def test_round_over_its_limit_is_cancelled_and_given_up() -> None:
@@ -189,7 +192,7 @@ async def test_round_over_its_limit_is_cancelled_and_given_up() -> None:
 async def test_lost_duty_ends_work_it_left_running() -> None:
     """Once per loss: of the lock, of the database, and of a round over its limit; not while another process has it."""
     locks, lost = OneLock("sweep"), list[int]()
-    duty = Duty(
+    duty = PeriodicTask(
         "sweep",
         Round(),
         locks=locks,
@@ -212,7 +215,7 @@ async def test_lost_duty_ends_work_it_left_running() -> None:
 
 async def test_round_over_its_limit_ends_work_it_left_running() -> None:
     lost = list[str]()
-    duty = Duty(
+    duty = PeriodicTask(
         "sweep",
         StuckRound(),
         locks=OneLock("sweep"),
@@ -244,7 +247,7 @@ async def test_limit_doubles_until_a_round_succeeds() -> None:
 
 async def test_round_without_progress_is_given_up_before_its_limit() -> None:
     locks = OneLock("sweep")
-    duty = Duty(
+    duty = PeriodicTask(
         "sweep",
         StuckRound(),
         locks=locks,
@@ -274,7 +277,7 @@ async def test_progress_keeps_a_round_until_its_limit(limit_s: float) -> None:
         await clock.sleep(40.0)
         hung.append(duty.hangs())
 
-    duty = Duty(
+    duty = PeriodicTask(
         "sweep",
         run_once,
         locks=OneLock("sweep"),
@@ -300,7 +303,7 @@ async def test_progress_moves_the_instant_of_cancelling() -> None:
             await asyncio.to_thread(waits.wait, 0.01)
         return "report"
 
-    duty = Duty(
+    duty = PeriodicTask(
         "sweep",
         run_once,
         locks=OneLock("sweep"),
@@ -337,7 +340,7 @@ async def test_round_tells_its_deadline() -> None:
         deadlines.append(duty.deadline_at)
         return None
 
-    duty = Duty("sweep", run_once, locks=locks, clock=clock, interval_s=lambda: 10.0, limit_s=30.0)
+    duty = PeriodicTask("sweep", run_once, locks=locks, clock=clock, interval_s=lambda: 10.0, limit_s=30.0)
     await duty.step()
     deadlines.append(duty.deadline_at)
     await clock.sleep(100.0)

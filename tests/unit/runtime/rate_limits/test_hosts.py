@@ -8,11 +8,11 @@ from dataclasses import replace
 from administration.access.addresses import ASKED_FROM
 from domain.settings import Settings
 from domain.units import DAY_S
-from runtime.door import LedgerDoor
-from runtime.rate_limits.newcomers import Newcomers
+from runtime.guards import LedgerDoor
+from runtime.rate_limits.hosts import NewcomerLimit
 from store.memory import MemoryStore
 from tests.builders import NOW
-from tests.unit.runtime.test_door import Locks
+from tests.unit.runtime.test_guards import Locks
 from tests.unit.scheduler.project import Project, a_project, a_request
 from tests.worlds import a_registered_volunteer
 
@@ -34,7 +34,7 @@ async def a_bounded_project(**settings: int) -> tuple[Project, CountedArrivals]:
     made = await a_project()
     server = Settings.from_mapping({f"server.{name}": value for name, value in settings.items()}).server
     arrivals = CountedArrivals(made.store)
-    newcomers = Newcomers(arrivals, lambda: server, made.clock)
+    newcomers = NewcomerLimit(arrivals, lambda: server, made.clock)
     made.ledger.inner = LedgerDoor(made.store.ledger, Locks(), newcomers)
     return made, arrivals
 

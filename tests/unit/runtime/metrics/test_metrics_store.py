@@ -15,16 +15,15 @@ from runtime.metrics.catalogue import (
     REFILL_AGE,
     REQUEST_SECONDS,
     REQUESTS,
+    MetricSample,
 )
-from runtime.metrics.exposition import exposition
-from runtime.metrics.kinds import Sample
-from runtime.metrics.readings import FRESH_S, Reading, counts, reading, together
+from runtime.metrics.metrics_store import FRESH_S, MetricReading, counts, exposition, reading, together
 from tests.builders import NOW
 
 BUCKETS = [0, 0, 3, *[0] * 10, 1]
 
 
-def taken(process: str, *samples: Sample, at: float = NOW) -> Reading:
+def taken(process: str, *samples: MetricSample, at: float = NOW) -> MetricReading:
     return reading(process, later(NOW, at - NOW), samples, {})
 
 
@@ -68,14 +67,14 @@ def test_a_process_that_was_started_anew_counts_on() -> None:
 
 
 def test_metrics_of_another_version_are_passed_over() -> None:
-    strange = Reading("worker 0", NOW, (("muster_unheard_of", (), (1.0,)),))
+    strange = MetricReading("worker 0", NOW, (("muster_unheard_of", (), (1.0,)),))
 
     assert together([strange], NOW) == {}
 
 
 def test_other_buckets_are_not_added_to_these() -> None:
     known = taken("worker 0", REQUEST_SECONDS.counted(buckets=BUCKETS, total=11.0))
-    other = Reading("worker 1", NOW, ((REQUEST_SECONDS.name, (), (1.0, 2.0)),))
+    other = MetricReading("worker 1", NOW, ((REQUEST_SECONDS.name, (), (1.0, 2.0)),))
 
     assert together([known, other], NOW)[REQUEST_SECONDS] == {(): (*map(float, BUCKETS), 11.0)}
 
@@ -83,7 +82,7 @@ def test_other_buckets_are_not_added_to_these() -> None:
 def test_a_reading_is_the_same_behind_its_file() -> None:
     one = taken("worker 0", ARRAY_SLOTS.of("pi", "cpu", value=900), REQUEST_SECONDS.counted(buckets=BUCKETS, total=1.5))
 
-    assert msgspec.json.decode(msgspec.json.encode(one), type=Reading) == one
+    assert msgspec.json.decode(msgspec.json.encode(one), type=MetricReading) == one
 
 
 def test_a_monitoring_system_can_read_every_metric() -> None:

@@ -7,9 +7,8 @@ import pytest
 from domain.catalogue import Catalogue
 from domain.settings import RankingSettings
 from domain.units import Instant, Seconds, later
-from hoststats.build import build
-from hoststats.ports import Ports
-from hoststats.timer import TRY_AGAIN_S, DueRun, Timer, TimerReport, due_run
+from hoststats.ports import HostStatisticsPorts
+from hoststats.service import TRY_AGAIN_S, DueRun, Timer, TimerReport, build, due_run
 from store.memory import MemoryStore
 from tests.builders import NOW
 from tests.unit.jobs.projects import HandClock
@@ -44,7 +43,9 @@ def test_an_interval_of_nothing_switches_its_run_off() -> None:
 
 
 def a_timer(store: MemoryStore, clock: HandClock) -> Timer:
-    return build(Ports(store.applications, store.hav_tables, store.generations), lambda: SETTINGS, clock).timer
+    return build(
+        HostStatisticsPorts(store.applications, store.hav_tables, store.generations), lambda: SETTINGS, clock
+    ).timer
 
 
 async def test_a_day_has_one_full_ranking_and_an_hourly_refresh() -> None:
@@ -62,7 +63,7 @@ async def test_a_day_has_one_full_ranking_and_an_hourly_refresh() -> None:
 
 async def test_a_run_by_cron_counts() -> None:
     store, clock = MemoryStore(), HandClock()
-    ports = Ports(store.applications, store.hav_tables, store.generations)
+    ports = HostStatisticsPorts(store.applications, store.hav_tables, store.generations)
     await build(ports, lambda: SETTINGS, clock).statistics.run()
 
     assert await a_timer(store, clock).run_once() == TimerReport()
@@ -89,7 +90,7 @@ class BrokenCatalogues:
 
 async def test_after_a_run_that_broke_the_timer_waits_before_it_tries_again() -> None:
     store, clock, broken = MemoryStore(), HandClock(), BrokenCatalogues()
-    timer = build(Ports(broken, store.hav_tables, store.generations), lambda: SETTINGS, clock).timer
+    timer = build(HostStatisticsPorts(broken, store.hav_tables, store.generations), lambda: SETTINGS, clock).timer
     with pytest.raises(RuntimeError):
         await timer.run_once()
 

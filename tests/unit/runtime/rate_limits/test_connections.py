@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from runtime.rate_limits.site import BoundedSite
+from runtime.rate_limits.connections import BoundedSite
 from tests.ports import free_port
 
 ASKED = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"

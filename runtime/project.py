@@ -1,18 +1,43 @@
-"""Makes a project: folders, keys, a database with the schema, and its first settings."""
+"""Makes a project (folders, keys, a database with the schema, first settings) and opens its database for a command."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from administration.project import Project, create_project
 from domain.clock import Clock
 from domain.settings import Settings
-from runtime.database import database_dsn, release_database
+from store import embedded
 from store.migrate import migrate
-from store.postgres import open_store
+from store.postgres import PostgresStore, open_store
 from transfer.keys import create_keys
+
+
+async def database_dsn(project: Project) -> str:
+    """The project's database; the embedded one is started when it is not running."""
+    if project.database_url is not None:
+        return project.database_url
+    return await asyncio.to_thread(embedded.ensure_running, project.postgres_dir)
+
+
+def release_database(project: Project) -> None:
+    """Stop the embedded database when this process was its last user."""
+    if project.database_url is None:
+        embedded.release(project.postgres_dir)
+
+
+@asynccontextmanager
+async def open_database(project: Project, clock: Clock) -> AsyncIterator[PostgresStore]:
+    """The project's store, for one command."""
+    store = await open_store(await database_dsn(project), clock=clock)
+    try:
+        yield store
+    finally:
+        await store.close()
+        release_database(project)
 
 
 async def install(

@@ -1,22 +1,26 @@
-"""The first that a request meets: where it comes from, whether that address asks too often, and what body it may have.
+"""The first limits a request meets: its address, how often that address calls, the size of the body; malformed HTTP.
 
-What clients are told is a 503: to them any other status may mean that a file is gone for good (PROTOCOL 1).
+A malformed request gets status 400 from the HTTP library, which says what is wrong. One log line stands for many.
 """
 
 from __future__ import annotations
 
 import asyncio
 import codecs
+import logging
 import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import structlog
 from aiohttp import hdrs, web
+from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 
 from administration.access.addresses import ADDRESS, ASKED_FROM, Networks, address_of, network_of
+from domain.clock import Clock
 from domain.formatting import in_words
 from domain.settings import ServerSettings
 from domain.units import Seconds
@@ -146,3 +150,43 @@ def _cut_off(request: web.Request, timeout_s: float | None) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+AREA: Final = "malformed"  # of muster_pages_total
+LINE_EVERY_S: Final = Seconds(10.0)
+MOST_CHARS: Final = 200  # of what a line says
+
+
+class MalformedRequests(logging.Handler):
+    """Takes what the HTTP library logs through `logger`. `count` is called for each malformed request.
+
+    At most one line in LINE_EVERY_S, with how many requests were malformed since the line before. Errors of our own
+    handlers are logged with where they happened.
+    """
+
+    def __init__(self, count: Callable[[], None], clock: Clock) -> None:
+        super().__init__(logging.DEBUG)
+        self._count = count
+        self._clock = clock
+        self._since_line = 0
+        self._next_line_s: float | None = None
+        self.logger = logging.Logger("muster.http", logging.DEBUG)
+        self.logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            self._malformed(record, error)
+        elif record.levelno >= logging.WARNING:
+            log.error("request failed", why=record.getMessage(), exc_info=error)
+
+    def _malformed(self, record: logging.LogRecord, error: HttpProcessingError) -> None:
+        self._count()
+        self._since_line += 1
+        now_s = self._clock.monotonic()
+        if self._next_line_s is not None and now_s < self._next_line_s:
+            return
+        address = record.args[0] if isinstance(record.args, tuple) and record.args else None
+        why = " ".join(error.message.split())[:MOST_CHARS]
+        log.info("malformed HTTP", address=address, why=why, requests=self._since_line)
+        self._since_line, self._next_line_s = 0, now_s + LINE_EVERY_S

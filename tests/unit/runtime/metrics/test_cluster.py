@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from domain.forecasts import Accuracy, AppAccuracy, ForecastHealth
 from domain.units import AppId, later
-from runtime.metrics.exposition import exposition
-from runtime.metrics.forecasts import of_forecasts
-from runtime.metrics.readings import reading
+from runtime.metrics.cluster import of_forecasts
+from runtime.metrics.metrics_store import exposition, reading
 from tests.builders import NOW
 
 FOUND = Accuracy(40, 0.1, 0.5, 0.875, 0.125, 0.25, -0.0625, 0.375)
