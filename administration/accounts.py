@@ -24,7 +24,7 @@ NAME = re.compile(r"[^\x00-\x1f\x7f]{0,254}")
 
 
 @dataclass(frozen=True, slots=True)
-class NewAccount:
+class CreatedAccount:
     """A volunteer that was just added, with the only sight of the account key."""
 
     volunteer_id: VolunteerId
@@ -100,7 +100,7 @@ def checked_email(email: str) -> str:
 
 async def add_volunteer(
     volunteers: Volunteers, keys: AccountKeys, email: str, *, name: str, password_hash: str | None, now: Instant
-) -> NewAccount:
+) -> CreatedAccount:
     """Register a volunteer. Raises InvalidInputError, AlreadyExistsError."""
     email = checked_email(email)
     if not NAME.fullmatch(name):
@@ -116,7 +116,7 @@ async def add_volunteer(
         beta=False,
         now=now,
     )
-    return NewAccount(volunteer_id, keys.authenticator(credentials.authenticator_nonce))
+    return CreatedAccount(volunteer_id, keys.authenticator(credentials.authenticator_nonce))
 
 
 def _stretched(password_hash: str, salt: bytes) -> bytes:

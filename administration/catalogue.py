@@ -18,11 +18,11 @@ REFRESH_S = Seconds(2.0)
 log = structlog.get_logger()
 
 
-class CatalogueLoader(Protocol):
+class CatalogueReader(Protocol):
     async def load_catalogue(self) -> Catalogue: ...
 
 
-async def fresh_catalogue(loader: CatalogueLoader, clock: Clock) -> Catalogue:
+async def fresh_catalogue(loader: CatalogueReader, clock: Clock) -> Catalogue:
     """The catalogue of the moment as every decision sees it: without cut points too old to judge by."""
     return without_stale(await loader.load_catalogue(), clock.now())
 
@@ -49,7 +49,7 @@ def warn_of_stale(catalogue: Catalogue, keys: AbstractSet[tuple[AppId, Processor
 class CatalogueCache:
     """Holds one catalogue and replaces it as a whole."""
 
-    def __init__(self, loader: CatalogueLoader, clock: Clock, catalogue: Catalogue) -> None:
+    def __init__(self, loader: CatalogueReader, clock: Clock, catalogue: Catalogue) -> None:
         self._loader = loader
         self._clock = clock
         self._catalogue = without_stale(catalogue, clock.now())

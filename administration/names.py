@@ -1,9 +1,10 @@
-"""Names people give to things, checked at the edge. Pure."""
+"""Checks names people give to things, and shares of accounts and submitters."""
 
 from __future__ import annotations
 
 import re
 
+from domain.bounds import in_bounds
 from domain.errors import InvalidInputError
 from jobs.fields import is_clean
 
@@ -55,3 +56,12 @@ def checked_text(text: str, field: str) -> str:
     if len(text) > MOST_CHARS or not is_clean(text):
         raise InvalidInputError(field, f"text of at most {MOST_CHARS} characters without control characters", text)
     return text
+
+
+def checked_shares(shares: float) -> float:
+    """A share as it may be stored. Raises InvalidInputError.
+
+    >>> checked_shares(2.5)
+    2.5
+    """
+    return in_bounds("shares", shares)

@@ -17,8 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from administration.checking.files import PAGE
-from administration.checking.folder import FoundFile, files_in, md5_of
+from administration.checking.files import PAGE, FoundFile, files_in, md5_of
 from domain.checking import KnownFile, NewIds
 from domain.clock import Clock
 from domain.formatting import size_in_words

@@ -1,19 +1,29 @@
-"""Which files are a job's result? Those its canonical instance brought, by the job's own names for them."""
+"""The files of a job's result: those its canonical instance brought, by the job's own names; a batch's as one tar.
+
+The tar is made piece by piece (JOB/OUTPUT): in memory is a page of jobs and a piece of a file, however large the batch.
+Its last member, `missing.jsonl`, has a line of JSON for every file that should be there and is not (`job_id`, `name`,
+`because`) and for every job without a result (`job_id`, `state`, `because`): if it is there, the archive is whole.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import tarfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from tempfile import SpooledTemporaryFile
+from typing import IO, Protocol
+
+import msgspec
 
 from administration.access.who import Person
 from domain.access import Role
 from domain.dispatch import Upload
-from domain.errors import NotFoundError
+from domain.errors import MusterError, NotFoundError
 from domain.jobs import InstanceState, JobClass, JobState, Output
 from domain.units import BatchId, InstanceId, JobClassId, JobId, SubmitterId
 from domain.views import JobRow
@@ -27,7 +37,7 @@ class OutputState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class OutputFile:
+class ResultFile:
     """An output of a result. `upload` is what was recorded of its file, None where it was not brought."""
 
     name: str
@@ -41,7 +51,7 @@ class Result:
 
     job: JobRow
     because: str | None
-    outputs: tuple[OutputFile, ...] = ()
+    outputs: tuple[ResultFile, ...] = ()
 
 
 class Classes(Protocol):
@@ -101,7 +111,7 @@ class Results:
 
     def _found(self, job: JobRow, uploads: Sequence[Upload], outputs: Sequence[Output]) -> Result:
         brought = named_uploads(uploads, outputs)
-        return Result(job, None, tuple(OutputFile(name, one, self._state(one)) for name, one in brought.items()))
+        return Result(job, None, tuple(ResultFile(name, one, self._state(one)) for name, one in brought.items()))
 
     def path(self, result: Result, name: str) -> Path:
         """Where the file of an output is. NotFoundError says what is missing: a result, an output, or its file."""
@@ -118,7 +128,7 @@ class Results:
             raise NotFoundError("file", why_gone(output.upload))
         return self.stored(output)
 
-    def stored(self, output: OutputFile) -> Path:
+    def stored(self, output: ResultFile) -> Path:
         """Where the file of an output that was brought is, or was."""
         assert output.upload is not None
         return self._folder.path(output.upload.name)
@@ -185,7 +195,7 @@ def result_as_json(result: Result) -> dict[str, object]:
     }
 
 
-def _output_as_json(output: OutputFile) -> dict[str, object]:
+def _output_as_json(output: ResultFile) -> dict[str, object]:
     upload = output.upload
     return {
         "name": output.name,
@@ -199,3 +209,87 @@ def _output_as_json(output: OutputFile) -> dict[str, object]:
 def sees_results(person: Person, submitter_id: SubmitterId) -> bool:
     """Whether somebody may fetch a submitter's results: of those who submit, the submitter alone. Pure."""
     return person.role is not Role.SUBMITTER or person.submitter_id == submitter_id
+
+
+PAGE = 1000  # jobs read at once
+PIECE_BYTES = 1 << 18
+MISSING = "missing.jsonl"
+MISSING_IN_MEMORY = 1 << 20
+
+
+class Pages(Protocol):
+    """Results of a batch's jobs, page by page. `administration.results.Results` satisfies it."""
+
+    async def of_batch(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[Result]: ...
+
+    def stored(self, output: ResultFile) -> Path: ...
+
+
+class CutFileError(MusterError):
+    """A file became shorter while it was sent."""
+
+
+async def tar_of(
+    results: Pages, batch_id: BatchId, *, after: JobId | None = None, limit: int | None = None
+) -> AsyncGenerator[bytes, None]:
+    """The tar of the first `limit` jobs behind `after`. Raises CutFileError, OSError."""
+    left = limit
+    with SpooledTemporaryFile(max_size=MISSING_IN_MEMORY) as missing:
+        while left is None or left > 0:
+            wanted = PAGE if left is None else min(PAGE, left)
+            page = await results.of_batch(batch_id, limit=wanted, after=after)
+            for result in page:
+                async for piece in _of_job(results, result, missing):
+                    yield piece
+            if len(page) < wanted:
+                break
+            after, left = page[-1].job.job_id, None if left is None else left - wanted
+        nbytes = missing.tell()
+        missing.seek(0)
+        async for piece in _member(MISSING, missing, nbytes, at=0.0):
+            yield piece
+    yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+async def _of_job(results: Pages, result: Result, missing: IO[bytes]) -> AsyncIterator[bytes]:
+    """The members of one job; what is not here goes to `missing`."""
+    job = result.job
+    if result.because is not None:
+        _note(missing, job_id=job.job_id, state=job.state.value, because=result.because)
+    for output in result.outputs:
+        if output.upload is None:
+            continue
+        file = None if output.state is OutputState.GONE else await asyncio.to_thread(_opened, results.stored(output))
+        if file is None:
+            _note(missing, job_id=job.job_id, name=output.name, because=why_gone(output.upload))
+            continue
+        with file:
+            at = os.fstat(file.fileno()).st_mtime
+            async for piece in _member(f"{job.job_id}/{output.name}", file, output.upload.nbytes, at=at):
+                yield piece
+
+
+async def _member(name: str, file: IO[bytes], nbytes: int, *, at: float) -> AsyncIterator[bytes]:
+    """One file of the archive with its header, filled up to whole blocks."""
+    info = tarfile.TarInfo(name)
+    info.size, info.mtime = nbytes, int(at)
+    yield info.tobuf(tarfile.PAX_FORMAT)
+    left = nbytes
+    while left:
+        piece = await asyncio.to_thread(file.read, min(PIECE_BYTES, left))
+        if not piece:
+            raise CutFileError(f"{name}: expected {nbytes} bytes, {left} of them are not there any more")
+        left -= len(piece)
+        yield piece
+    yield bytes(-nbytes % tarfile.BLOCKSIZE)
+
+
+def _opened(path: Path) -> IO[bytes] | None:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return None  # deleted since its page was read
+
+
+def _note(missing: IO[bytes], **one: object) -> None:
+    missing.write(msgspec.json.encode(one) + b"\n")

@@ -11,6 +11,8 @@ from domain.batches import Account, Batch, BatchCounts, Submitter
 from domain.catalogue import Catalogue
 from domain.forecasts import ForecastRecord, ForecastState, Method
 from domain.ranking import HostStatisticsRun
+from domain.settings import Settings, meaning_of
+from domain.views import SettingChange
 
 
 def batch_as_json(
@@ -177,4 +179,28 @@ def forecast_as_json(record: ForecastRecord) -> dict[str, object]:
         "flag": record.flag,
         "terms": None if record.terms is None else asdict(record.terms),
         "holds": [asdict(hold) for hold in record.holds],
+    }
+
+
+DEFAULTS = Settings().as_mapping()
+
+
+def setting_as_json(key: str, value: object) -> dict[str, object]:
+    """A setting with what it is.
+
+    >>> setting_as_json("deadline.p_tight", 0.8)["changed"]
+    True
+    """
+    default = DEFAULTS[key]
+    return {"key": key, "value": value, "default": default, "changed": value != default, "meaning": meaning_of(key)}
+
+
+def change_as_json(change: SettingChange) -> dict[str, object]:
+    return {
+        "changed_at": change.changed_at,
+        "key": change.key,
+        "from": change.from_value,
+        "to": change.to_value,
+        "by": change.changed_by,
+        "why": change.why,
     }

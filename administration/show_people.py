@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from administration.access.people import Invited
-from administration.access.ports import People
-from administration.access.tokens import NewToken
+from administration.access.people import Invited, NewToken
+from administration.access.ports import SignInPeople
 from domain.access import Act, PersonRecord, Token
 from domain.apps import App
 from domain.units import PersonId
@@ -16,7 +15,7 @@ MOST = 10_000
 Names = Mapping[PersonId, str]
 
 
-async def names_of(people: People) -> Names:
+async def names_of(people: SignInPeople) -> Names:
     """Who signs in, by id."""
     return {one.person_id: one.name for one in await people.people(limit=MOST)}
 

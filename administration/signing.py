@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from administration.applications import Sign
+from administration.apps import Sign
 from administration.ports import Applications
 from administration.project import Project
 from transfer.keys import load_key_file, load_signing_key, rotate

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from administration.access.door import AccessDoor
-from administration.access.errors import NotAllowedError
+from administration.access.authentication import AccessDoor
+from administration.access.who import NotAllowedError
 from administration.show_people import (
     Names,
     act_as_json,

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 import msgspec
 
 from administration.accounts import AccountKeys, add_volunteer
-from administration.names import checked_name
+from administration.names import checked_name, checked_shares
 from administration.ports import Applications, People, Volunteers
-from administration.shares import checked_shares
 from administration.show import account_as_json, submitter_as_json
 from administration.show_people import volunteer_as_json
 from api import shapes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from administration.nobody import refused_lately
+from administration.unschedulable import refused_lately
 from api import shapes
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, Route

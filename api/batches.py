@@ -6,8 +6,7 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 
-from administration.access.errors import NotAllowedError
-from administration.access.who import Person, admit_owner
+from administration.access.who import NotAllowedError, Person, admit_owner
 from administration.batches import Batches
 from administration.forecasts.service import ForecastViews
 from administration.ordering.priorities import PriorityStore

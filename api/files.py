@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 from aiohttp import web
 
-from administration.applications import NewVersion, add_app_version
+from administration.apps import VersionDraft, add_app_version
 from administration.ports import Applications
 from administration.project import Project
 from api.table import Ask
@@ -78,7 +78,7 @@ class Files:
         if not asked.signature:
             raise InvalidInputError("signature", HOW_TO_SIGN, "none")
         async with self._received(ask.request, asked.file) as path:
-            new = NewVersion(
+            new = VersionDraft(
                 asked.name,
                 asked.platform,
                 asked.version,

@@ -8,9 +8,16 @@ import msgspec
 
 from administration.cursors import cursor_of as place_text
 from administration.cursors import place_of
-from administration.hosts_asked import SILENT_S, choice_of, counted_since
+from administration.hosts import (
+    SILENT_S,
+    choice_of,
+    counted_since,
+    hav_as_json,
+    held_as_json,
+    host_as_json,
+    listed_as_json,
+)
 from administration.ports import HostLists, Views
-from administration.show_hosts import hav_as_json, held_as_json, host_as_json, listed_as_json
 from api import shapes
 from api.paging import Page, cursor_of, key_of, page_of, page_of_all
 from api.table import Ask, Route

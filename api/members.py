@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from administration.ordering.members import Members, MemberStore
+from administration.ordering.sharing import Members, MemberStore
 from administration.ports import Applications, Volunteers
 from administration.volunteers import Wishes, change_volunteer
 from api import shapes

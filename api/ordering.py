@@ -6,9 +6,13 @@ from typing import Annotated, Any
 
 import msgspec
 
-from administration.ordering.knobs import ordering_changes, weights_in_force
-from administration.ordering.priorities import Priorities, PriorityStore
-from administration.ordering.shown import preview_as_json
+from administration.ordering.priorities import (
+    Priorities,
+    PriorityStore,
+    ordering_changes,
+    preview_as_json,
+    weights_in_force,
+)
 from api import shapes
 from api.batches import BatchParams
 from api.settings import ValuesBody, who_of

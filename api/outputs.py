@@ -11,11 +11,9 @@ import msgspec
 import structlog
 from aiohttp import hdrs, web
 
-from administration.access.errors import NotAllowedError
-from administration.access.who import Person
-from administration.archive import tar_of
+from administration.access.who import NotAllowedError, Person
 from administration.ports import Insight, Trickles, Views
-from administration.results import Result, Results, result_as_json, sees_results
+from administration.results import Result, Results, result_as_json, sees_results, tar_of
 from api import shapes
 from api.batches import AfterJob
 from api.paging import Page, key_of, page_of

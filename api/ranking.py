@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from administration.hosts import percentile_as_json
 from administration.ports import Views
 from administration.show import run_as_json
-from administration.show_hosts import percentile_as_json
 from api import shapes
 from api.hosts import HostParams
 from api.table import Ask, NoParams, Route

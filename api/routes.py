@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import web
 
-from administration.access.door import AccessDoor
+from administration.access.authentication import AccessDoor
 from administration.accounts import AccountKeys
 from administration.batches import Batches
 from administration.explain.service import Explain

@@ -10,10 +10,9 @@ import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
-from administration.access.addresses import address_of
-from administration.access.door import AccessDoor
-from administration.access.errors import NotAllowedError, PasswordToChangeError
-from administration.access.who import Person, present
+from administration.access.authentication import AccessDoor
+from administration.access.sign_in import address_of
+from administration.access.who import NotAllowedError, PasswordToChangeError, Person, present
 from api.reading import MAX_BODY_BYTES, read_body, read_params
 from api.replies import reply
 from api.table import Ask, Route

@@ -8,9 +8,9 @@ import msgspec
 
 from administration.access.who import Person
 from administration.names import checked_text
-from administration.ordering.knobs import check_ordering
+from administration.ordering.priorities import check_ordering
 from administration.ports import SettingStore
-from administration.show_settings import change_as_json, setting_as_json
+from administration.show import change_as_json, setting_as_json
 from administration.thresholds.keys import FORESEEN, changes_of
 from administration.thresholds.service import Thresholds, ThresholdStore
 from administration.thresholds.shown import preview_as_json

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 
+from administration.ordering.priorities import grant_as_json, limit_as_json
 from administration.ordering.rules import Rules, RuleStore
 from administration.ordering.sharing import Sharing, SharingStore
-from administration.ordering.shown import grant_as_json, limit_as_json
 from api import shapes
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, Route

@@ -17,7 +17,7 @@ import sys
 import time
 from dataclasses import replace
 
-from administration.simulating import duties
+from administration.simulations.process import duties
 from domain.units import DAY_S
 from simulator.engine import Engine
 from simulator.run import RULE, checked_rule, deadline_rule, warnings_only, what_is_stays

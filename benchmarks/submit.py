@@ -24,7 +24,7 @@ import asyncpg
 import psutil
 
 from administration.accounts import AccountKeys
-from administration.applications import NewVersion, add_app_version
+from administration.apps import VersionDraft, add_app_version
 from administration.batches import Batches
 from administration.project import Project
 from administration.signing import with_project_key
@@ -74,7 +74,7 @@ async def make_app(project: Project, clock: Clock) -> None:
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     async with open_database(project, clock) as store:
         await store.applications.add_app(App(AppId(0), APP))
-        new = NewVersion(APP, PLATFORM, 100, program)
+        new = VersionDraft(APP, PLATFORM, 100, program)
         await add_app_version(store.applications, project, new, clock=clock, sign=with_project_key(project))
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from administration.names import checked_name
-from administration.ordering.members import Members
-from administration.shares import checked_shares
+from administration.names import checked_name, checked_shares
+from administration.ordering.sharing import Members
 from administration.show import account_as_json, submitter_as_json
 from cli.context import Run, as_text, command
 from domain.errors import InvalidInputError

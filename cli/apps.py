@@ -7,8 +7,15 @@ from typing import Any
 
 import click
 
-from administration.applications import NewVersion, Sign, add_app_version
-from administration.apps import change_app, new_app, plan_class_as_json, plan_class_of
+from administration.apps import (
+    Sign,
+    VersionDraft,
+    add_app_version,
+    change_app,
+    new_app,
+    plan_class_as_json,
+    plan_class_of,
+)
 from administration.show import app_as_json
 from administration.signing import with_key_file, with_project_key
 from cli.context import NotThroughServerError, Run, command, lines_of
@@ -194,7 +201,7 @@ async def add_version(
         raise InvalidInputError("--key", "either it or --signatures", "both")
 
     async def here(store: PostgresStore) -> object:
-        new = NewVersion(name, platform, version_num, main_program, more_files, plan_class, api_version)
+        new = VersionDraft(name, platform, version_num, main_program, more_files, plan_class, api_version)
         project = run.project()
         sign = _signer(signatures, key) or with_project_key(project)
         added = await add_app_version(store.applications, project, new, clock=run.clock, sign=sign)

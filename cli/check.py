@@ -8,8 +8,7 @@ import sys
 import click
 
 from administration.checking.files import DELETED_WITHIN_S
-from administration.checking.inspection import inspect
-from administration.checking.nodes import unshared
+from administration.checking.inspection import inspect, unshared
 from administration.heartbeats import SILENT_S
 from cli.context import Run, local_command
 from domain.settings import Settings

@@ -6,8 +6,8 @@ from collections.abc import Container
 
 import click
 
+from administration.ordering.priorities import grant_as_json, limit_as_json
 from administration.ordering.rules import Rules
-from administration.ordering.shown import grant_as_json, limit_as_json
 from cli.context import Run, as_text, command
 from domain.errors import InvalidInputError
 from domain.limits import Quantity, Scope

@@ -6,9 +6,17 @@ from datetime import UTC, datetime
 
 import click
 
-from administration.hosts_asked import SILENT_S, choice_of, counted_since, first_hosts
-from administration.nobody import refused_lately
-from administration.show_hosts import hav_as_json, held_as_json, host_as_json, listed_as_json
+from administration.hosts import (
+    SILENT_S,
+    choice_of,
+    counted_since,
+    first_hosts,
+    hav_as_json,
+    held_as_json,
+    host_as_json,
+    listed_as_json,
+)
+from administration.unschedulable import refused_lately
 from api.hosts import MOST_HELD, MOST_SILENT_S
 from cli.context import Run, as_text, command, lines_of
 from domain.errors import InvalidInputError

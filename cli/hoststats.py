@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from administration.hosts import percentile_as_json
 from administration.show import run_as_json
-from administration.show_hosts import percentile_as_json
 from cli.context import Run, command, local_command
 from domain.errors import MusterError
 from domain.settings import RankingSettings, Settings

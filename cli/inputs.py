@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from administration.inputs import input_file_name
+from administration.batches import input_file_name
 from domain.errors import InvalidInputError
 from muster_client import Client
 from transfer.downloads import content_of

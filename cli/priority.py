@@ -7,10 +7,14 @@ from typing import Any
 
 import click
 
-from administration.ordering.knobs import Changes, ordering_changes, weights_in_force
-from administration.ordering.priorities import Priorities
-from administration.ordering.records import breakdown_of
-from administration.ordering.shown import preview_as_json
+from administration.ordering.priorities import (
+    Changes,
+    Priorities,
+    breakdown_of,
+    ordering_changes,
+    preview_as_json,
+    weights_in_force,
+)
 from cli.context import Run, as_text, command, user
 from cli.rows import aligned
 from cli.settings import parsed
@@ -138,7 +142,7 @@ def changes_given(values: Sequence[str]) -> Changes:
 
 
 def preview_as_text(found: Mapping[str, Any]) -> str:
-    """A preview (administration/ordering/shown.py) for people."""
+    """A preview (administration/ordering/priorities.py) for people."""
     lines = [
         f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])} (nothing is changed)" for one in found["changes"]
     ]

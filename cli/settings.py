@@ -7,8 +7,8 @@ import json
 import click
 
 from administration.names import checked_text
-from administration.ordering.knobs import check_ordering
-from administration.show_settings import change_as_json, setting_as_json
+from administration.ordering.priorities import check_ordering
+from administration.show import change_as_json, setting_as_json
 from cli.context import Run, as_text, command, lines_of, user
 from domain.bounds import name_of_setting
 from domain.errors import InvalidInputError

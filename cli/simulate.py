@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from administration.simulating import duties
+from administration.simulations.process import duties
 from cli.context import only_here, to_json
 from cli.settings import parsed
 from domain.errors import InvalidInputError

@@ -9,8 +9,7 @@ import click
 from rich.console import Console
 
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
-from administration.thresholds.replay import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, replay
-from administration.thresholds.replayed import Replayed
+from administration.thresholds.replay import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, Replayed, replay
 from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import preview_as_json, preview_as_text, replayed_in_words, thresholds_as_text
 from cli.context import Run, Server, as_text, command, to_json, user

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from administration.access.tokens import PROJECT, TokenDesk
+from administration.access.people import PROJECT, TokenDesk
 from administration.accounts import AccountKeys
 from administration.show_people import names_of, new_token_as_json, token_as_json
 from cli.context import Run, command, local_command

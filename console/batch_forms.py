@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from administration.access.errors import NotAllowedError
-from administration.access.who import Person, admit, admit_owner
+from administration.access.who import NotAllowedError, Person, admit, admit_owner
 from administration.batches import Batches
 from administration.forecasts.words import not_shown
 from administration.ordering.importance import NewDeadline, set_importance

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.cursors import cursor_of, place_of
-from administration.forecasts.shown import risk_of
+from administration.forecasts.service import risk_of
 from administration.forecasts.words import not_shown
 from administration.names import checked_text
 from console.bars import Bar, bar_of

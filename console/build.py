@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from administration.access.door import AccessDoor
+from administration.access.authentication import AccessDoor
 from administration.batches import Batches
-from administration.ordering.knobs import KEYS
+from administration.ordering.priorities import KEYS
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.keys import FORESEEN

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from administration.access.errors import NotSignedInError
-from administration.access.who import person_of
+from administration.access.who import NotSignedInError, person_of
 from domain.errors import MusterError
 from web.desk import Desk
 from web.doorway import Doorway, SignInForm, new_password, status_of

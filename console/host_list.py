@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.cursors import cursor_of, place_of
-from administration.hosts_asked import FAILED_WITHIN_S, SILENT_S, choice_of
+from administration.hosts import FAILED_WITHIN_S, SILENT_S, choice_of
 from administration.names import checked_text
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from administration.heartbeats import SILENT_S
-from administration.nobody import is_cut, refused_of
+from administration.unschedulable import is_cut, refused_of
 from domain.units import later
 from web.desk import Desk
 from web.rendering import Page

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from administration.ordering.knobs import KEYS, SECTION, Changes, ordering_changes
+from administration.ordering.priorities import KEYS, SECTION, Changes, ordering_changes
 from console.settings_pages import without_notes
 from domain.errors import ConflictError, InvalidInputError
 from domain.ordering_settings import OrderingSettings

@@ -9,11 +9,17 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.ordering.knobs import KEYS, Changes, weights_in_force
-from administration.ordering.priorities import Priorities
+from administration.ordering.priorities import (
+    KEYS,
+    Changes,
+    Priorities,
+    grant_as_json,
+    limit_as_json,
+    preview_as_json,
+    weights_in_force,
+)
 from administration.ordering.rules import Rules
 from administration.ordering.sharing import ShareRow, Sharing
-from administration.ordering.shown import grant_as_json, limit_as_json, preview_as_json
 from console.charts import Chart, bars, colour
 from console.ordering_form import asked_of, groups_of, text_of, was_of
 from console.places import because, instant_of, rule_of, term, total, total_name, weightiest

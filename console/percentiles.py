@@ -10,9 +10,9 @@ from aiohttp import web
 
 from administration.access.who import admit
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
+from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import preview_as_json
-from administration.thresholds.waiting import gates_of
 from console.charts import Chart, bars, upright
 from console.settings_pages import without_notes
 from domain.access import Role

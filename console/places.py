@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from administration.ordering.ports import OrderingRules
-from administration.ordering.records import breakdown_of
+from administration.ordering.priorities import breakdown_of
 from domain.ordering import Breakdown, Contribution, PlaceInOrder
 from domain.units import BatchId, Instant
 from web.moments import length, moment, number

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from administration.access.who import admit
 from administration.names import checked_text
-from administration.ordering.knobs import check_ordering
+from administration.ordering.priorities import check_ordering
 from domain.access import Role
 from domain.bounds import name_of_setting, written
 from domain.errors import InvalidInputError

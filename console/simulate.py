@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, Asked, checked, scenarios
+from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, scenarios
 from administration.simulations.runs import SimulationRuns
 from console.simulation_charts import charts_of
 from domain.access import Role
@@ -44,7 +44,7 @@ RULE_WORDS = {
 }
 
 
-def asked_of(fields: Fields, rules: list[str]) -> Asked:
+def asked_of(fields: Fields, rules: list[str]) -> RequestedComparison:
     """What a form asks for; empty fields leave the scenario as it is. Raises InvalidInputError.
 
     >>> asked_of({"scenario": "small", "hosts": "80", "seeds": "2"}, ["muster"]).changes
@@ -57,7 +57,7 @@ def asked_of(fields: Fields, rules: list[str]) -> Asked:
             changes[path] = int(value) if name == "hosts" else value
     if fields.get("computers", "") in FITTED:
         changes["population.computers"] = fields["computers"]
-    return Asked(
+    return RequestedComparison(
         fields.get("scenario", ""), rules, whole_number(fields.get("seeds", ""), "seeds", 1, MOST_SEEDS), changes
     )
 

@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from administration.access.passwords import one_time_password, stretched
+from administration.access.sign_in import one_time_password, stretched
 from administration.accounts import AccountKeys, add_volunteer
-from administration.applications import NewVersion, add_app_version
+from administration.apps import VersionDraft, add_app_version
 from administration.batches import Batches
 from administration.project import Project
 from administration.signing import with_project_key
@@ -161,7 +161,7 @@ async def _operator(demo: Demo) -> str:
 
 async def _application(demo: Demo) -> None:
     await demo.store.applications.add_app(App(AppId(0), plan.APP, user_friendly_name="Prime counting"))
-    new = NewVersion(plan.APP, "x86_64-pc-linux-gnu", 100, PRIMES)
+    new = VersionDraft(plan.APP, "x86_64-pc-linux-gnu", 100, PRIMES)
     sign = with_project_key(demo.project)
     await add_app_version(demo.store.applications, demo.project, new, clock=demo.clock, sign=sign)
 

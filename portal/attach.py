@@ -10,9 +10,8 @@ import asyncio
 import structlog
 from aiohttp import web
 
-from administration.access.addresses import address_of
-from administration.access.errors import TooManyAttemptsError, WrongPasswordError
-from administration.access.sign_in import PASSWORD_HASH, SignIn
+from administration.access.sign_in import PASSWORD_HASH, SignIn, address_of
+from administration.access.who import TooManyAttemptsError, WrongPasswordError
 from administration.accounts import AccountKeys, add_volunteer, checked_email
 from administration.catalogue import CatalogueCache
 from administration.ports import Volunteers

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from administration.access.door import AccessDoor
+from administration.access.authentication import AccessDoor
 from administration.access.who import the_volunteer
 from administration.accounts import AccountKeys
 from administration.explain.service import Explain

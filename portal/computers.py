@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from administration.access.errors import TooManyAttemptsError
-from administration.access.who import the_volunteer
+from administration.access.who import TooManyAttemptsError, the_volunteer
 from domain.catalogue import Catalogue
 from domain.hosts import HostAppVersion
 from domain.ranking import percentile

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from administration.access.who import volunteer_of
 from administration.accounts import AccountKeys
 from administration.ports import Views, Volunteers
-from administration.preferences import offered
+from administration.volunteers import offered
 from domain.apps import App
 from domain.catalogue import Catalogue
 from domain.units import HostId

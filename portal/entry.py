@@ -7,10 +7,8 @@ import asyncio
 from aiohttp import web
 from markupsafe import Markup
 
-from administration.access.addresses import address_of, from_elsewhere, network_of
-from administration.access.errors import ForgedError, TooManyAttemptsError, WrongPasswordError
-from administration.access.passwords import checked_password
-from administration.access.who import the_volunteer, volunteer_of
+from administration.access.sign_in import address_of, checked_password, from_elsewhere, network_of
+from administration.access.who import ForgedError, TooManyAttemptsError, WrongPasswordError, the_volunteer, volunteer_of
 from administration.accounts import add_volunteer, checked_email
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from portal.desk import SiteDesk, apps_offered, title_of

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import the_volunteer
-from administration.preferences import MOST, choice_of, preferring
+from administration.volunteers import MOST, choice_of, preferring
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.units import AppId, Instant
 from domain.volunteers import Volunteer

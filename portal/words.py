@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any
 
-from administration.access.errors import WrongPasswordError
+from administration.access.who import WrongPasswordError
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from domain.hosts import Host, HostAppVersion
 from domain.ranking import Percentile

@@ -17,12 +17,12 @@ import feeder.service
 import hoststats.service
 import jobs.build
 import transfer.build
-from administration.access.door import AccessDoor
+from administration.access.authentication import AccessDoor
 from administration.accounts import AccountKeys
 from administration.batches import Batches
 from administration.catalogue import CatalogueCache
+from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
 from administration.project import Project
-from administration.relaxing import RELAX_EVERY_S, GateRelaxer
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from api.files import Files

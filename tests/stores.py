@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from administration.access.ports import AccessStore
+from administration.gate_relaxation import GateNotes
 from administration.ordering.ports import OrderingRules
 from administration.ports import (
     Applications,
@@ -18,7 +19,6 @@ from administration.ports import (
     Views,
     Volunteers,
 )
-from administration.relaxing import GateNotes
 from administration.simulations.ports import Simulations
 from batch_estimator.ports import Forecasts, ForecastTables
 from feeder.ports import WaitingWork

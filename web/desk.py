@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from administration.access.door import AccessDoor
+from administration.access.authentication import AccessDoor
 from administration.names import checked_text
 from domain.catalogue import Catalogue, CatalogueSource
 from domain.clock import Clock

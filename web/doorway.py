@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from administration.access.errors import ForgedError, NotSignedInError, TooManyAttemptsError, WrongPasswordError
-from administration.access.who import FORGED
+from administration.access.who import FORGED, ForgedError, NotSignedInError, TooManyAttemptsError, WrongPasswordError
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from web.desk import PageDesk, fields_of
 from web.rendering import THEME_COOKIE, THEMES, Page

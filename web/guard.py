@@ -8,14 +8,14 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from administration.access.errors import (
+from administration.access.who import (
     ForgedError,
     NotAllowedError,
     NotSignedInError,
     PasswordToChangeError,
     TooManyAttemptsError,
+    admit,
 )
-from administration.access.who import admit
 from domain.access import Role
 from domain.errors import (
     AlreadyExistsError,

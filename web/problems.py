@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from administration.access.errors import NotAllowedError, NotSignedInError, TooManyAttemptsError, WrongPasswordError
+from administration.access.who import NotAllowedError, NotSignedInError, TooManyAttemptsError, WrongPasswordError
 from domain.errors import (
     AlreadyExistsError,
     ConflictError,

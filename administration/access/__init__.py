@@ -1,6 +1,6 @@
 """Who asks, and may they? Signing in, sessions, tokens of the API, and what people did."""
 
-from administration.access.door import AccessDoor
+from administration.access.authentication import AccessDoor
 from administration.access.who import (
     Person,
     admit,

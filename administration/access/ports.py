@@ -9,7 +9,7 @@ from domain.access import Act, Guess, PersonRecord, Right, Role, Session, Signed
 from domain.units import Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId
 
 
-class People(Protocol):
+class SignInPeople(Protocol):
     """Those who sign in. Names are unique: AlreadyExistsError, NotFoundError."""
 
     async def add_person(
@@ -95,7 +95,7 @@ class Tokens(Protocol):
         ...
 
 
-class AccessStore(People, Sessions, Tokens, Protocol):
+class AccessStore(SignInPeople, Sessions, Tokens, Protocol):
     async def begin_attempt(self, guess: Guess, *, now: Instant) -> Seconds:
         """How long to wait before trying a password, 0 = now: then a failure is counted for every limit at once,
         so that many who try together are counted too; it is taken back by `end_attempt`."""

@@ -1,36 +1,215 @@
-"""Checks passwords, and makes sessions. Guessing is slowed down per name and per address, whoever asks and for what."""
+"""Signs people in: stored passwords, sessions, and the address a request comes from.
+
+Passwords are stretched with scrypt, each with a salt and the costs it was made with. Guessing is slowed down per name
+and per address. Behind a trusted reverse proxy the address is in a header.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import hmac
+import ipaddress
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import structlog
+from aiohttp import web
 
-from administration.access.addresses import network_of
-from administration.access.errors import TooManyAttemptsError, WrongPasswordError
-from administration.access.passwords import COST, Cost, checked_password, is_of, matches, stretched
 from administration.access.ports import AccessStore
+from administration.access.who import TooManyAttemptsError, WrongPasswordError
 from administration.accounts import is_account_key, password_kept, password_matches
 from domain.access import AccessSettings, Act, Guess, PersonRecord, Session, Stretched
 from domain.clock import Clock
-from domain.errors import NotFoundError
+from domain.errors import InvalidInputError, NotFoundError
 from domain.units import PersonId, VolunteerId
 from domain.volunteers import VolunteerRecord
 from wire.attach import password_hash
+
+MOST_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a guess costs: 128·n·r bytes, and time in proportion to n·r·p."""
+
+    n: int = 2**15
+    r: int = 8
+    p: int = 2
+
+    @property
+    def nbytes(self) -> int:
+        return 128 * self.n * self.r + 128 * self.r * self.p
+
+
+COST = Cost()
+
+
+def stretched(password: str, cost: Cost = COST) -> Stretched:
+    """`password` with a new salt."""
+    salt = secrets.token_bytes(16)
+    return Stretched(_scrypt(password, salt, cost), salt, cost.n, cost.r, cost.p)
+
+
+def matches(kept: Stretched, password: str) -> bool:
+    """Whether it is that password; as long in coming whichever it is."""
+    return hmac.compare_digest(kept.hash, _scrypt(password, kept.salt, Cost(kept.n, kept.r, kept.p)))
+
+
+def is_of(kept: Stretched, cost: Cost) -> bool:
+    """Whether it was made with these costs; else it is made anew when the password is next given."""
+    return (kept.n, kept.r, kept.p) == (cost.n, cost.r, cost.p)
+
+
+def one_time_password() -> str:
+    """A password for somebody else to begin with: 80 bits, in letters and digits nobody mistakes for others."""
+    letters = "abcdefghjkmnpqrstuvwxyz23456789"
+    return "-".join("".join(secrets.choice(letters) for _ in range(4)) for _ in range(4))
+
+
+def checked_password(password: str, *, least: int, name: str) -> str:
+    """A password somebody chose. Raises InvalidInputError, which does not repeat it.
+
+    >>> checked_password("correct horse", least=10, name="ada")
+    'correct horse'
+    """
+    if not least <= len(password) <= MOST_CHARS:
+        raise InvalidInputError("password", f"{least} to {MOST_CHARS} characters", f"{len(password)} of them")
+    if password.casefold() == name.casefold() or len(set(password)) < 3:
+        raise InvalidInputError("password", "something that is harder to guess", "that")
+    return password
+
+
+def _scrypt(password: str, salt: bytes, cost: Cost) -> bytes:
+    return hashlib.scrypt(
+        password.encode("utf-8", "surrogatepass"),
+        salt=salt,
+        n=cost.n,
+        r=cost.r,
+        p=cost.p,
+        dklen=32,
+        maxmem=2 * cost.nbytes,
+    )
+
+
+MOST_ADDRESS_CHARS = 100
+REMEMBERED = 10_000  # addresses that are not read anew with every request
+FORWARDED = "X-Forwarded-For"
+LOOPBACK = "127.0.0.0/8, ::1"
+ADDRESS = web.RequestKey("address", str)
+ASKED_FROM: ContextVar[str] = ContextVar("ASKED_FROM", default="")  # the same, where there is no request at hand
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+log = structlog.get_logger()
+
+
+class Networks:
+    """The networks that a setting lists: that of proxies whose X-Forwarded-For is believed, unless told."""
+
+    def __init__(self, listed: str = LOOPBACK, *, setting: str = "server.trusted_proxies") -> None:
+        self._setting = setting
+        self._listed = ""
+        self._has: Callable[[str], bool] = partial(_within, ())
+        self.follow(listed)
+
+    def follow(self, listed: str) -> None:
+        """Have these from now on. What is no network is logged and left out."""
+        if listed != self._listed:
+            self._listed = listed
+            self._has = lru_cache(REMEMBERED)(partial(_within, tuple(_networks(listed, self._setting))))
+
+    def has(self, address: str) -> bool:
+        """Whether the address lies in one of them.
+
+        >>> Networks("10.0.0.0/8").has("10.1.2.3"), Networks("10.0.0.0/8").has("192.0.2.7")
+        (True, False)
+        """
+        return self._has(address)
+
+
+def address_of(request: web.Request, proxies: Networks | None = None) -> str:
+    """The caller's address: who is connected, or where that is a proxy that is believed, for whom it says it asks.
+
+    X-Forwarded-For grows at its end, so it is read from there; what stands before the first address that is no proxy
+    anybody may have written. What the entrance has found is not looked for again.
+    """
+    if ADDRESS in request:
+        return request[ADDRESS]
+    proxies = proxies or _FROM_HERE
+    address = request.remote or ""
+    if FORWARDED not in request.headers:
+        return address[:MOST_ADDRESS_CHARS]
+    forwarded = [one.strip() for one in ",".join(request.headers.getall(FORWARDED)).split(",")]
+    while forwarded and (not address or proxies.has(address)):
+        before = forwarded.pop()
+        if not before:
+            break
+        address = before
+    return address[:MOST_ADDRESS_CHARS]
+
+
+def _networks(listed: str, setting: str) -> Iterator[Network]:
+    for text in filter(None, (one.strip() for one in listed.split(","))):
+        try:
+            yield ipaddress.ip_network(text, strict=False)
+        except ValueError:
+            log.warning("no network, so left out", setting=setting, got=text)
+
+
+def _within(networks: tuple[Network, ...], address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return any(found in network for network in networks)
+
+
+@lru_cache(REMEMBERED)
+def network_of(address: str) -> str:
+    """What one caller has of addresses: one of IPv4, a /64 of IPv6.
+
+    >>> network_of("192.0.2.7"), network_of("2001:db8:1:2:3::4"), network_of("?")
+    ('192.0.2.7', '2001:db8:1:2::/64', '?')
+    """
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found)
+
+
+def from_elsewhere(request: web.Request, master_url: str) -> bool:
+    """Whether another site's page made the browser send this. Requests of programs say nothing of pages.
+
+    Browsers say it themselves (Sec-Fetch-Site) on https and on this machine, and name the page's site (Origin) with
+    every POST.
+    """
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("Origin")
+    if origin is None:
+        return False
+    return urlsplit(origin).netloc not in (request.host, urlsplit(master_url).netloc)
+
+
+_FROM_HERE = Networks()
+
 
 AT_ONCE = 2  # passwords take tenths of a second and 32 MiB each: a flood of them waits in line
 MOST_NAME_CHARS = 254
 MOST_PASSWORD_CHARS = 200
 AGENT_CHARS = 200
 PASSWORD_HASH = re.compile(r"[0-9a-f]{32}")
-
-log = structlog.get_logger()
 
 
 class KnownVolunteers(Protocol):

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.arrays import array_of, private_feeder
+from administration.explain.dry_run import array_of, private_feeder
 from administration.explain.ports import ExplainStore
-from administration.explain.sample import SAMPLE_HOSTS, Sample, sample_as_json, sample_of
+from administration.explain.sample import SAMPLE_HOSTS, HostSample, sample_as_json, sample_of
 from administration.show import instance_as_json
 from domain.batches import Batch
 from domain.catalogue import Catalogue
@@ -23,7 +23,7 @@ MOST_URGENT = 10_000  # of the batch that are looked through for an instance
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingInstance:
     """One unsent instance. `in_array`: a lone worker that is filled now would hold it. `one_per` as in Spread.
 
     `candidate` None: it was sent, or ended, a moment ago.
@@ -32,7 +32,7 @@ class Waiting:
     instance_id: InstanceId
     candidate: Candidate | None
     in_array: bool
-    sample: Sample | None
+    sample: HostSample | None
     one_per: str | None
     stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
 
@@ -43,7 +43,7 @@ class JobExplanation:
     job: JobRow
     batch: Batch
     ahead: WorkAhead
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingInstance, ...]
 
 
 class JobExplainer:
@@ -67,7 +67,7 @@ class JobExplainer:
         )
         stale = stale_as_json(catalogue)
         waiting = tuple(
-            Waiting(
+            WaitingInstance(
                 row.instance_id,
                 candidate,
                 candidate is not None and row.instance_id in held,
@@ -90,7 +90,7 @@ class JobExplainer:
 
     async def _asked(
         self, row: InstanceRow, batch: Batch, catalogue: Catalogue, hosts: int
-    ) -> tuple[Candidate | None, Sample | None, str | None]:
+    ) -> tuple[Candidate | None, HostSample | None, str | None]:
         """The instance as it waits, what hosts say of it, and what gets one at most; None once it does not wait."""
         candidate = await self._candidate(row, batch)
         if candidate is None:
@@ -128,7 +128,7 @@ def job_as_json(explanation: JobExplanation) -> dict[str, object]:
     }
 
 
-def waiting_as_json(one: Waiting) -> dict[str, object]:
+def waiting_as_json(one: WaitingInstance) -> dict[str, object]:
     """One unsent instance: as the feeder reads it, who had its siblings, and what hosts say."""
     ready = one.candidate.ready if one.candidate is not None else None
     return {

@@ -8,10 +8,10 @@ from administration.ports import Applications, Insight, Views
 from domain.dispatch import RequestKey, RequestView
 from feeder.ports import WaitingWork
 
-__all__ = ["Applications", "ExplainStore", "Insight", "Reads", "Views", "WaitingWork"]
+__all__ = ["Applications", "ExplainReads", "ExplainStore", "Insight", "Views", "WaitingWork"]
 
 
-class Reads(Protocol):
+class ExplainReads(Protocol):
     """The reading half of the ledger."""
 
     async def read(self, key: RequestKey) -> RequestView: ...
@@ -21,7 +21,7 @@ class ExplainStore(Protocol):
     """The database as explanations see it."""
 
     @property
-    def ledger(self) -> Reads: ...
+    def ledger(self) -> ExplainReads: ...
     @property
     def waiting(self) -> WaitingWork: ...
     @property

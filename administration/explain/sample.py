@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from administration.explain.arrays import Untouched
-from administration.explain.asking import refusal_of_all, supposed_asking
+from administration.explain.dry_run import Untouched, refusal_of_all, supposed_asking
 from administration.explain.ports import ExplainStore
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -23,7 +22,7 @@ AT_A_TIME = 50  # hosts read together: the store asks for them in one round trip
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
+class ReasonCount:
     """Hosts that would be given nothing, by one reason. A host with several reasons counts in each."""
 
     code: RefusalCode
@@ -34,7 +33,7 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class HostSample:
     """What the hosts that called last would do with some work, each asked alone, and how often they call.
 
     `takers` would be given `jobs` of it in all, if each came first.
@@ -45,7 +44,7 @@ class Sample:
     takers: int = 0
     takers_calls_per_hour: float = 0.0
     jobs: int = 0
-    held_back: tuple[HeldBack, ...] = ()
+    held_back: tuple[ReasonCount, ...] = ()
 
 
 class _Tally:
@@ -60,15 +59,15 @@ class _Tally:
             self.hosts.setdefault(code, []).append(rate)
             self.examples.setdefault(code, (why, caller.host_id))
 
-    def held_back(self) -> tuple[HeldBack, ...]:
+    def held_back(self) -> tuple[ReasonCount, ...]:
         """The reason that most calls meet first."""
-        rows = [HeldBack(code, len(rates), sum(rates), *self.examples[code]) for code, rates in self.hosts.items()]
+        rows = [ReasonCount(code, len(rates), sum(rates), *self.examples[code]) for code, rates in self.hosts.items()]
         return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
 
 
 async def sample_of(
     store: ExplainStore, array: JobArray, catalogue: Catalogue, clock: Clock, *, most: int = SAMPLE_HOSTS
-) -> Sample:
+) -> HostSample:
     """Ask the decision for each of the `most` hosts that called last, as if it called now and this work were all there
     is.
 
@@ -93,7 +92,7 @@ async def sample_of(
                 jobs += given
             else:
                 tally.note(reasons, caller, rate)
-    return Sample(hosts, rates, len(taking), sum(taking), jobs, tally.held_back())
+    return HostSample(hosts, rates, len(taking), sum(taking), jobs, tally.held_back())
 
 
 async def _read(store: ExplainStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
@@ -131,7 +130,7 @@ def _reasons(found: DecisionTrace) -> dict[RefusalCode, str]:
     return reasons
 
 
-def sample_as_json(sample: Sample) -> dict[str, object]:
+def sample_as_json(sample: HostSample) -> dict[str, object]:
     """As one object; the reason that most calls meet first."""
     return {
         "hosts": sample.hosts,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from administration.explain.batch import BatchExplainer, batch_as_json
-from administration.explain.host import HostExplainer
-from administration.explain.host_shown import host_as_json
-from administration.explain.instance import InstanceExplainer
-from administration.explain.instance_shown import instance_explained_as_json
+from administration.explain.host import HostExplainer, host_as_json
+from administration.explain.instance import InstanceExplainer, instance_explained_as_json
 from administration.explain.job import JobExplainer, job_as_json
 from administration.explain.ports import ExplainStore
 from administration.explain.sample import SAMPLE_HOSTS

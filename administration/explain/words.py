@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from administration.explain.reserved import kept_in_words, lease_in_words
+from administration.explain.batch import kept_in_words, lease_in_words
 from administration.thresholds.shown import stale_in_words
 from domain.formatting import in_words
 

@@ -1,14 +1,100 @@
-"""Forecasts as JSON objects, for the command line and the API. Reads alone."""
+"""Forecasts, previews and their accuracy as JSON, for the command line and the API. Only reads."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Protocol
 
-from administration.forecasts.shown import forecasts_as_json, health_as_json
 from administration.ports import Views
+from administration.show import forecast_as_json, quantiles_as_json
 from batch_estimator.ports import Forecasts
+from batch_estimator.preview import BatchPreview
+from domain.batches import Batch
 from domain.clock import Clock
-from domain.units import BatchId
+from domain.forecasting import PlannedBatch
+from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, batch_state
+from domain.insight import Short
+from domain.units import BatchId, Instant
+
+
+def forecasts_as_json(
+    batch: Batch, records: Sequence[ForecastRecord], accuracy: AppAccuracy | None, *, app: str, now: Instant
+) -> dict[str, object]:
+    """One object: how far the batch is, what is published, every forecast in order of time, and the app's accuracy."""
+    counts = batch.counts
+    return {
+        "computed_at": now,
+        "batch_id": batch.batch_id,
+        "name": batch.name,
+        "app": app,
+        "qos": batch.qos.value,
+        "state": batch.state.value,
+        "created_at": batch.created_at,
+        "ended_at": batch.ended_at,
+        "deadline_at": batch.deadline_at,
+        "jobs_total": counts.jobs_total,
+        "jobs_validated": counts.jobs_validated,
+        "jobs_failed": counts.jobs_failed,
+        "completion_at": batch.completion_at,
+        "completion_q50_at": batch.completion_q50_at,
+        "completion_q90_at": batch.completion_q90_at,
+        "forecast_state": batch_state(batch, records[-1] if records else None).value,
+        "at_risk": risk_of(batch, records[-1] if records else None),
+        "forecasts": [forecast_as_json(record) for record in records],
+        "accuracy": None if accuracy is None else accuracy_as_json(accuracy),
+    }
+
+
+def risk_of(batch: Batch, last: ForecastRecord | None, short: Short | None = None) -> str | None:
+    """Why no host can finish a batch under way, or why its deadline will hardly be kept; None where all is well.
+
+    `short`: which limit keeps it from all hosts that called lately. `last`: its last forecast.
+    """
+    if short is not None and batch.ended_at is None:
+        return short.reason
+    return last.at_risk if last is not None and batch.ended_at is None else None
+
+
+def accuracy_as_json(noted: AppAccuracy) -> dict[str, object]:
+    """Shares of ended batches' forecasts, errors as fractions, and the spread of the next forecasts with its reason."""
+    return {
+        "scored_at": noted.scored_at,
+        **asdict(noted.accuracy),
+        "spread": noted.spread,
+        "spread_because": noted.spread_because,
+    }
+
+
+def health_as_json(health: ForecastHealth, *, now: Instant) -> dict[str, object]:
+    """How forecasting goes for an app: the ages of its active batches' last forecasts, and its accuracy."""
+    return {
+        "app": health.app_name,
+        "active_batches": health.active_batches,
+        "never_forecast": health.never_forecast,
+        "oldest_age_s": None if health.oldest_at is None else now - health.oldest_at,
+        "latest_age_s": None if health.latest_at is None else now - health.latest_at,
+        "accuracy": None if health.accuracy is None else accuracy_as_json(health.accuracy),
+    }
+
+
+def preview_as_json(preview: BatchPreview, planned: PlannedBatch) -> dict[str, object]:
+    """What would be published of a batch, with the keys of a forecast."""
+    forecast = preview.forecast
+    return {
+        "computed_at": forecast.now,
+        "jobs_total": planned.jobs_total,
+        "deadline_at": planned.deadline_at,
+        **quantiles_as_json(forecast),
+        "completion_at": preview.completion_at,
+        "forecast_state": preview.state.value,
+        "method": forecast.method.value,
+        "method_because": forecast.because,
+        "because": preview.because,
+        "at_risk": preview.at_risk,
+        "terms": None if forecast.terms is None else asdict(forecast.terms),
+        "holds": [asdict(hold) for hold in forecast.holds],
+    }
 
 
 class ForecastStore(Protocol):

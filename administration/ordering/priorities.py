@@ -1,27 +1,147 @@
-"""Shows why batches stand where they stand, and previews and changes how they are ordered."""
+"""Shows why batches stand where they stand, and previews and changes how they are ordered; as JSON.
+
+The settings that choose and weigh the order must make sense together.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import msgspec
+
 from administration.catalogue import fresh_catalogue
 from administration.names import checked_text
-from administration.ordering.knobs import Changes, with_ordering
 from administration.ordering.ports import OrderingRules
-from administration.ordering.records import breakdown_of
 from administration.ports import Applications, SettingStore, Views
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
-from domain.ordered_work import OrderingView, Reference
-from domain.ordering import Breakdown, PlaceInOrder
+from domain.limits import Limit
+from domain.ordered_work import OrderingView, Reference, StoredGrant
+from domain.ordering import Breakdown, Clamp, Contribution, PlaceInOrder
 from domain.settings import Settings
 from domain.units import DAY_S, BatchId, Instant
+from jobs.ordering.admission import grant_of
 from jobs.ordering.ordering_pass import OrderingPass, look
 from jobs.ports import OrderedWork
+from priority.charging import queues, usage_weights
+from priority.policies import POLICIES, policy_of
+from priority.standings import targets
+
+SECTION = "ordering."
+KEYS = tuple(key for key in Settings().as_mapping() if key.startswith(SECTION))
+
+Changes = Mapping[str, object]  # key -> new value, checked
+
+
+def ordering_changes(values: Iterable[tuple[str, object]]) -> Changes:
+    """New values by full key, each within its range and given once. Raises InvalidInputError.
+
+    >>> ordering_changes([("policy", "fifo"), ("ordering.max_wait_s", 60)])
+    {'ordering.policy': 'fifo', 'ordering.max_wait_s': 60.0}
+    """
+    changes: dict[str, object] = {}
+    for name, value in values:
+        key = name if name.startswith(SECTION) else SECTION + name
+        if key not in KEYS:
+            raise InvalidInputError("ordering setting", "one of " + ", ".join(KEYS), name)
+        if key in changes:
+            raise InvalidInputError(key, "one value", value)
+        changes[key] = Settings().changed(key, value).as_mapping()[key]
+    if not changes:
+        raise InvalidInputError("ordering setting", "at least one KEY=VALUE", "none")
+    return changes
+
+
+def with_ordering(settings: Settings, changes: Changes) -> Settings:
+    """The settings as they would be, read whole as the ordering reads them. Raises InvalidInputError.
+
+    >>> with_ordering(Settings(), {"ordering.queues": "normal=0/1/1 normal=1/1/1"})
+    Traceback (most recent call last):
+    domain.errors.InvalidInputError: ordering.queues: expected each queue once, got 'normal=0/1/1 normal=1/1/1'
+    """
+    for key, value in changes.items():
+        settings = settings.changed(key, value)
+    check_ordering(settings)
+    return settings
+
+
+def check_ordering(settings: Settings) -> None:
+    """Whether the ordering settings can be read whole, those of policies that are not chosen too.
+
+    Raises InvalidInputError naming the setting.
+    """
+    ordering = settings.ordering
+    usage_weights(ordering.usage_weights)
+    targets(ordering.targets)
+    if len(queues(ordering.queues)) != len(ordering.queues.split()):
+        raise InvalidInputError("ordering.queues", "each queue once", ordering.queues)
+    if not ordering.queues.strip():
+        raise InvalidInputError("ordering.queues", "at least one queue", ordering.queues)
+    for name in POLICIES:
+        policy_of(settings.changed("ordering.policy", name).ordering)
+
+
+def weights_in_force(settings: Settings) -> list[dict[str, object]]:
+    """The terms of the chosen policy, per service level, with their weights (a component's included) and caps.
+
+    >>> weights_in_force(Settings())[0]["term"]
+    'logical end time'
+    """
+    policy = policy_of(settings.ordering)
+    return [
+        {
+            "level": level.value,
+            "term": term.name,
+            "component": term.component,
+            "unit": term.unit,
+            "weight": term.weight * scheme.component(term.component).weight,
+            "cap": term.cap,
+        }
+        for level, scheme in policy.schemes.items()
+        for term in (*scheme.own, *scheme.shared)
+        if term.weight * scheme.component(term.component).weight != 0.0
+    ]
+
+
+class _Record(msgspec.Struct):
+    batch: int
+    policy: str
+    computed_at: float
+    tier: int
+    total: float
+    components: tuple[Contribution, ...] = ()
+    clamp: Clamp | None = None
+    limits: tuple[str, ...] = ()
+    usage_snapshot_id: int | None = None
+    queue: str = ""
+    hold: str | None = None
+
+
+def breakdown_of(record: Mapping[str, object]) -> Breakdown:
+    """What a stored record says, with the queue the batch is really in and what holds it among the limits.
+
+    >>> record = {"batch": 7, "policy": "fifo", "computed_at": 1.0, "tier": 0, "total": -5.0, "hold": "held"}
+    >>> breakdown_of(record).limits
+    ('held',)
+    """
+    found = msgspec.convert(record, _Record)
+    said = (*found.limits, *([found.hold] if found.hold and found.hold not in found.limits else []))
+    return Breakdown(
+        BatchId(found.batch),
+        found.policy,
+        Instant(found.computed_at),
+        found.tier,
+        found.total,
+        found.components,
+        said,
+        found.clamp,
+        found.usage_snapshot_id,
+    )
+
 
 ACTIVE_HOST_S = 7 * DAY_S
 REASONS = 30  # of a preview
@@ -169,3 +289,52 @@ def _moves(old: OrderingPass, new: OrderingPass, limit: int) -> list[Move]:
 
 def _reasons(found: OrderingPass) -> list[Breakdown]:
     return [found.order.breakdown(place.batch_id) for place in found.order.places[:REASONS]]
+
+
+def grant_as_json(account: str, stored: StoredGrant, now: Instant) -> dict[str, object]:
+    """A grant in the period of `now`, in service units.
+
+    >>> grant_as_json("lab", StoredGrant(1, 10.0, Instant(0.0), 100.0, used_su=4.0), Instant(50.0))["left_su"]
+    6.0
+    """
+    grant = grant_of(stored).at(now)
+    return {
+        "account": account,
+        "granted_su": grant.granted_su,
+        "used_su": grant.used_su,
+        "reserved_su": grant.reserved_su,
+        "left_su": grant.left_su,
+        "period_start_at": grant.period_start_at,
+        "period_s": grant.period_s,
+    }
+
+
+def limit_as_json(limit: Limit) -> dict[str, object]:
+    """A limit; `name` None is everybody's, `counts` says what the quantity is."""
+    return {
+        "scope": limit.scope.value,
+        "quantity": limit.quantity.name.lower(),
+        "name": limit.name,
+        "soft": limit.soft,
+        "hard": limit.hard,
+        "counts": limit.quantity.value,
+    }
+
+
+def preview_as_json(found: OrderPreview) -> dict[str, object]:
+    """What would be changed, and every batch's place as it is and as it would be, 1 = first."""
+    return {
+        "changes": [{"key": key, "from": old, "to": new} for key, old, new in found.changes],
+        "policy": {"from": found.policy, "to": found.would_be_policy},
+        "batches": found.batches,
+        "places": [
+            {
+                "batch": move.batch_id,
+                "place": move.place,
+                "would_be": move.would_be,
+                "held": move.held,
+                "would_be_held": move.would_be_held,
+            }
+            for move in found.moves
+        ],
+    }

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from administration.names import checked_name
+from administration.names import checked_name, checked_shares
 from administration.ordering.ports import OrderingRules
 from administration.ports import People
-from administration.shares import checked_shares
 from domain.bounds import in_bounds
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError

@@ -1,4 +1,4 @@
-"""A simulation that a worker was asked for, in a process of its own.
+"""A simulation that a worker was asked for, in its own process; the duties a simulation takes from administration.
 
 What is run comes on standard input, pickled by the worker; on standard output there is one JSON line per step.
 
@@ -15,12 +15,22 @@ from typing import IO
 
 import msgspec
 
-from administration.simulating import duties
-from administration.simulations.runs import Work
+from administration.gate_relaxation import GateRelaxer
+from administration.simulations.runs import RequestedRun
+from domain.clock import Clock
 from domain.errors import MusterError
-from domain.units import Instant
+from domain.units import Instant, Seconds
 from simulator.run import Case
+from simulator.services import AnyStore, CatalogueOfTheMoment, Duty
 from simulator.sweep import run_here
+
+RELAX_EVERY_S = Seconds(600.0)  # clients call every few hours: ten times less often than in production is enough
+
+
+def duties(store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock) -> Sequence[Duty]:
+    """Satisfies simulator.services.MoreDuties."""
+    relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
+    return [Duty("gates", relaxer.run_once, lambda: RELAX_EVERY_S, tells=bool)]
 
 
 class Telling:
@@ -49,7 +59,7 @@ def tell(out: IO[str], said: Mapping[str, object]) -> None:
 def main(given: IO[bytes], out: IO[str]) -> None:
     """Run what is asked for."""
     try:
-        work: Work = pickle.loads(given.read())  # noqa: S301  of the worker that started this process
+        work: RequestedRun = pickle.loads(given.read())  # noqa: S301  of the worker that started this process
         tell(out, {"result": work.result(run_here(work.cases, duties, Telling(work.cases, out)))})
     except MusterError as error:
         tell(out, {"failure": str(error)})

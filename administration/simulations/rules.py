@@ -22,7 +22,7 @@ POINTS = 200  # of a curve
 DEFAULT_RULES = (DeadlineRule.MUSTER, DeadlineRule.FIXED)
 
 
-class Asked(msgspec.Struct, forbid_unknown_fields=True):
+class RequestedComparison(msgspec.Struct, forbid_unknown_fields=True):
     """What a page asks for. `changes` are values of the scenario's file by their path."""
 
     scenario: str
@@ -33,7 +33,7 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class RulesCompared:
-    """Satisfies administration.simulations.runs.Work."""
+    """Satisfies administration.simulations.runs.RequestedRun."""
 
     asked: Mapping[str, object]
     cases: Sequence[Case]
@@ -49,7 +49,7 @@ def scenarios() -> list[str]:
     )
 
 
-def checked(asked: Asked) -> RulesCompared:
+def checked(asked: RequestedComparison) -> RulesCompared:
     """What is to be run. Raises InvalidInputError naming the field; files are never read but those that are shipped."""
     if asked.scenario not in scenarios():
         raise InvalidInputError("scenario", "one of " + ", ".join(scenarios()), asked.scenario)

@@ -33,7 +33,7 @@ LINE_BYTES = 2**24  # a result
 log = structlog.get_logger()
 
 
-class Work(Protocol):
+class RequestedRun(Protocol):
     """What is to be run. `asked` is what people are told of it: `scenario`, `rules`, `seeds` and `changes` at least."""
 
     @property
@@ -54,7 +54,7 @@ class Said(msgspec.Struct):
     failure: str | None = None
 
 
-class BusyError(ConflictError):
+class SimulationsBusyError(ConflictError):
     """As many simulations as may be are running: wait for the end of one, or stop it."""
 
 
@@ -67,21 +67,21 @@ class SimulationRuns:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def check_free(self) -> None:
-        """Before long preparations. Raises BusyError."""
+        """Before long preparations. Raises SimulationsBusyError."""
         now = self._clock.now()
         latest = await self._simulations.simulations(LOOKED_AT)
         if sum(one.state is SimulationState.RUNNING and not one.is_lost(now) for one in latest) >= AT_ONCE:
-            raise BusyError
+            raise SimulationsBusyError
 
-    async def start(self, work: Work, *, who: str) -> int:
-        """Its number. Raises BusyError."""
+    async def start(self, work: RequestedRun, *, who: str) -> int:
+        """Its number. Raises SimulationsBusyError."""
         packed = await asyncio.to_thread(pickle.dumps, work)
         now = self._clock.now()
         simulation_id = await self._simulations.add(
             work.asked, who=who, now=now, heard_since=later(now, -SILENT_S), most=AT_ONCE
         )
         if simulation_id is None:
-            raise BusyError
+            raise SimulationsBusyError
         task = asyncio.create_task(self._run(simulation_id, packed), name=f"simulation {simulation_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

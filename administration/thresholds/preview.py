@@ -1,27 +1,152 @@
-"""What would a change of thresholds do? Rows that pass, calls from them, and how long gated jobs would wait. Pure."""
+"""Previews a change of thresholds: rows that pass, their calls, jobs behind each gate, and how long they would wait.
+
+The gate in front of a job depends on the host that asks. Here it is the one that an idle host of the app's median speed
+would meet; what such a host is sent in its turn is behind none (decision 0036). The rule itself is the scheduler's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
-from administration.thresholds.waiting import BehindGate, TypeOf, gates_of
-from domain.apps import ProcessorType
+from domain.apps import AppVersion, ProcessorType
+from domain.catalogue import Catalogue
 from domain.deadline_rules import traits_of
-from domain.insight import Newcomers
-from domain.ranking import BOOTSTRAP_P, CutPoints, Gate
+from domain.insight import Newcomers, WaitingBatch
+from domain.jobs import JobClass
+from domain.ranking import BOOTSTRAP_P, CutPoints, Gate, Percentile
 from domain.settings import DeadlineSettings, Settings
-from domain.units import AppId, HostId, Instant, Seconds
+from domain.units import AppId, AppVersionId, Flop, HostId, Instant, JobClassId, Seconds
 from hoststats.ports import Table
 from hoststats.ranking import Floats
 from hoststats.standing import Passing, opens, passing, percentiles, time_to_send_s
+from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import reachable
+from scheduler.runtime import runtime_behind_s
+
+NEWCOMER, BEST = Percentile(None), Percentile(math.inf)  # one opens no gate, the other every one
+TypeOf = tuple[AppId, ProcessorType]
+
+
+@dataclass(frozen=True, slots=True)
+class BehindGate:
+    """Jobs of one app behind one gate; `thresholds` are what hosts must reach on each processor type, old and new."""
+
+    app_id: AppId
+    gate: Gate
+    thresholds: tuple[tuple[ProcessorType, float, float], ...]
+
+
+def behind_gates(
+    waiting: Iterable[WaitingBatch], catalogue: Catalogue, old: DeadlineSettings, new: DeadlineSettings, *, now: Instant
+) -> dict[BehindGate, int]:
+    """How many unsent instances wait behind each gate; those no gate keeps are left out."""
+    counts: dict[BehindGate, int] = {}
+    for one in waiting:
+        firsts = one.batch.counts.unsent - one.retries_unsent
+        for retry, jobs in ((False, firsts), (True, one.retries_unsent)):
+            place = _place(one, catalogue, old, new, retry=retry, now=now) if jobs > 0 else None
+            if place is not None:
+                counts[place] = counts.get(place, 0) + jobs
+    return counts
+
+
+def _place(
+    one: WaitingBatch,
+    catalogue: Catalogue,
+    old: DeadlineSettings,
+    new: DeadlineSettings,
+    *,
+    retry: bool,
+    now: Instant,
+) -> BehindGate | None:
+    app_id = one.batch.app_id
+    found = []
+    gate = Gate.NONE
+    is_accelerated = catalogue.acceleration is not None and catalogue.acceleration.covers(one.batch.batch_id, app_id)
+    for kind in sorted(catalogue.processor_types(app_id)):
+        cuts = catalogue.cut_points.get((app_id, kind))
+        before, after = (
+            _typical(
+                one,
+                cuts,
+                catalogue.median_safe_runtime_s(app_id),
+                settings,
+                retry=retry,
+                is_accelerated=is_accelerated,
+                now=now,
+            )
+            for settings in (old, new)
+        )
+        if before is None or after is None or before.gate is Gate.NONE:
+            continue
+        gate = Gate.RETRY if retry and before.gate is not Gate.LOW_TURNAROUND else before.gate
+        found.append((kind, before.threshold, after.threshold))
+    return BehindGate(app_id, gate, tuple(found)) if found else None
+
+
+def _typical(
+    one: WaitingBatch,
+    cuts: CutPoints | None,
+    safe_runtime_s: Seconds | None,
+    settings: DeadlineSettings,
+    *,
+    retry: bool,
+    is_accelerated: bool,
+    now: Instant,
+) -> Due | None:
+    """The due date of an idle host of median speed that has the least percentile it is given one with."""
+    safe_s = Seconds(min(safe_runtime_s or 0.0, one.delay_bound_s))
+    held = reachable(settings, cuts)
+    for percentile in (NEWCOMER, Percentile(held.p_retry), BEST):
+        job = due_inputs(
+            one.batch,
+            _job_class(one),
+            cuts,
+            runtime_s=runtime_behind_s(safe_s, cuts, settings),
+            safe_runtime_s=safe_s,
+            retry=retry,
+            low_turnaround=True if is_accelerated else None,
+        )
+        due = rule_of(settings)(Moment(now, Seconds(0.0), Seconds(0.0), percentile), job, held)
+        if isinstance(due, Due):
+            return due
+    return None
+
+
+def _job_class(one: WaitingBatch) -> JobClass:
+    """What a due date depends on of a class: its delay bound."""
+    return JobClass(JobClassId(0), one.batch.batch_id, Flop(1.0), Flop(1.0), 0.0, 0.0, one.delay_bound_s)
+
+
+def gates_of(settings: DeadlineSettings) -> Mapping[Gate, float]:
+    """The threshold of each gate.
+
+    >>> gates_of(DeadlineSettings())[Gate.TIGHT]
+    0.9
+    """
+    return {
+        Gate.AFAP: settings.p_afap,
+        Gate.LATE: settings.p_late,
+        Gate.RETRY: settings.p_retry,
+        Gate.TIGHT: settings.p_tight,
+    }
+
+
+def types_of(catalogue: Catalogue) -> Sequence[TypeOf]:
+    """Every (app, processor type) with a current version, in order."""
+    return [
+        (app_id, kind) for app_id in sorted(catalogue.current) for kind in sorted(catalogue.processor_types(app_id))
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class GateStanding:
     """The hosts of one (app, processor type): rows (STANDING_FIELDS) of those that called lately, and newcomers."""
 
     table: Table
@@ -83,12 +208,12 @@ class WaitPreview:
     new: Wait
 
 
-class Population:
+class HostPopulationView:
     """The hosts as one setting of the thresholds sees them."""
 
     def __init__(
         self,
-        standings: Mapping[TypeOf, Standing],
+        standings: Mapping[TypeOf, GateStanding],
         settings: Settings,
         *,
         now: Instant,
@@ -107,10 +232,12 @@ class Population:
             for of_type, one in standings.items()
         }
 
-    def under(self, settings: Settings) -> Population:
+    def under(self, settings: Settings) -> HostPopulationView:
         """The same hosts as other settings see them; they are ranked anew where those rank otherwise."""
         ranked = self._p if settings.ranking == self.settings.ranking else None
-        return Population(self._standings, settings, now=self._now, low_turnaround=self._low_turnaround, ranked=ranked)
+        return HostPopulationView(
+            self._standings, settings, now=self._now, low_turnaround=self._low_turnaround, ranked=ranked
+        )
 
     def is_small(self, of_type: TypeOf) -> bool:
         """Whether the bootstrap rule holds."""
@@ -148,7 +275,9 @@ class Population:
         return self._standings[of_type].newcomers if self.is_small(of_type) and enough else Newcomers()
 
 
-def types_previewed(standings: Mapping[TypeOf, Standing], old: Population, new: Population) -> tuple[TypePreview, ...]:
+def types_previewed(
+    standings: Mapping[TypeOf, GateStanding], old: HostPopulationView, new: HostPopulationView
+) -> tuple[TypePreview, ...]:
     """Every gate of every (app, processor type), as it is and as it would be."""
     return tuple(
         TypePreview(
@@ -165,7 +294,9 @@ def types_previewed(standings: Mapping[TypeOf, Standing], old: Population, new: 
     )
 
 
-def waits_previewed(behind: Mapping[BehindGate, int], old: Population, new: Population) -> tuple[WaitPreview, ...]:
+def waits_previewed(
+    behind: Mapping[BehindGate, int], old: HostPopulationView, new: HostPopulationView
+) -> tuple[WaitPreview, ...]:
     """How long what waits behind each gate would take to be sent."""
     return tuple(
         WaitPreview(
@@ -179,7 +310,7 @@ def waits_previewed(behind: Mapping[BehindGate, int], old: Population, new: Popu
     )
 
 
-def _wait(population: Population, gate: Gate, jobs: int, thresholds: Mapping[TypeOf, float]) -> Wait:
+def _wait(population: HostPopulationView, gate: Gate, jobs: int, thresholds: Mapping[TypeOf, float]) -> Wait:
     passed = population.low_turnaround(thresholds) if gate is Gate.LOW_TURNAROUND else population.passing(thresholds)
     rate = passed.calls_per_hour
     return Wait(min(thresholds.values()), rate, time_to_send_s(jobs, rate))
@@ -192,3 +323,90 @@ def gates_asked(settings: DeadlineSettings) -> Iterable[Gate]:
     ['p_afap', 'p_late', 'p_retry', 'p_tight']
     """
     return tuple(gate for gate in traits_of(settings).gates if gate in gates_of(settings))
+
+
+KEPT_S = Seconds(60.0)  # whoever moves a threshold tries several values
+MOST_KEPT = 200_000  # rows: 14 MB
+
+
+class ReadsStandings(Protocol):
+    async def standings(
+        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
+    ) -> Sequence[tuple[Table, Newcomers]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HostsRead:
+    """What was read of hosts, by group of versions, and when."""
+
+    read_at: Instant
+    found: Sequence[tuple[Table, Newcomers]]
+
+
+async def standings_of(
+    insight: ReadsStandings, types: Sequence[TypeOf], catalogue: Catalogue, *, now: Instant
+) -> dict[TypeOf, GateStanding]:
+    """Of each of these types the rows of hosts that called lately, the newcomers, and what they are judged by."""
+    if not types:
+        return {}
+    groups, active_since = _asked(types, catalogue, now)
+    return _judged(types, catalogue, await insight.standings(groups, active_since=active_since, now=now))
+
+
+class KeptStandings:
+    """Says for KEPT_S what it read last, of no more than MOST_KEPT rows, and lets go of it then."""
+
+    def __init__(self, insight: ReadsStandings) -> None:
+        self._insight = insight
+        self._kept: tuple[object, HostsRead] | None = None
+        self._until: asyncio.TimerHandle | None = None
+
+    async def of(
+        self, types: Sequence[TypeOf], catalogue: Catalogue, *, now: Instant
+    ) -> tuple[dict[TypeOf, GateStanding], Instant]:
+        """The same as `standings_of`, by hosts as they were at the instant that is told."""
+        if not types:
+            return {}, now
+        hosts = await self.read(*_asked(types, catalogue, now), now=now)
+        return _judged(types, catalogue, hosts.found), hosts.read_at
+
+    async def read(self, groups: Sequence[Sequence[AppVersion]], active_since: Instant, *, now: Instant) -> HostsRead:
+        asked = (_ids(groups), round(now - active_since))
+        if self._kept is not None and self._kept[0] == asked:
+            return self._kept[1]
+        self._let_go()
+        hosts = HostsRead(now, await self._insight.standings(groups, active_since=active_since, now=now))
+        if sum(table.size for table, _ in hosts.found) <= MOST_KEPT:
+            self._let_go()  # of what somebody else has read meanwhile
+            self._kept = asked, hosts
+            self._until = asyncio.get_running_loop().call_later(KEPT_S, self._let_go)
+        return hosts
+
+    def _let_go(self) -> None:
+        self._kept = None
+        if self._until is not None:
+            self._until.cancel()
+            self._until = None
+
+
+def _asked(
+    types: Sequence[TypeOf], catalogue: Catalogue, now: Instant
+) -> tuple[Sequence[Sequence[AppVersion]], Instant]:
+    """The versions of each of these types, and since when a host has to have called."""
+    groups = [
+        [version for version in catalogue.current[app_id] if version.processor_type == kind] for app_id, kind in types
+    ]
+    return groups, Instant(now - catalogue.settings.ranking.active_s)
+
+
+def _judged(
+    types: Sequence[TypeOf], catalogue: Catalogue, found: Sequence[tuple[Table, Newcomers]]
+) -> dict[TypeOf, GateStanding]:
+    return {
+        of_type: GateStanding(table, catalogue.cut_points.get(of_type), newcomers)
+        for of_type, (table, newcomers) in zip(types, found, strict=True)
+    }
+
+
+def _ids(groups: Sequence[Sequence[AppVersion]]) -> list[list[AppVersionId]]:
+    return [[version.app_version_id for version in versions] for versions in groups]

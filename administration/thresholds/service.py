@@ -11,9 +11,16 @@ from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.names import checked_text
 from administration.ports import Applications, Insight, SettingStore
 from administration.thresholds.keys import Changes, thresholds_as_json, with_changes
-from administration.thresholds.preview import Population, TypePreview, WaitPreview, types_previewed, waits_previewed
-from administration.thresholds.standings import KeptStandings
-from administration.thresholds.waiting import behind_gates, types_of
+from administration.thresholds.preview import (
+    HostPopulationView,
+    KeptStandings,
+    TypePreview,
+    WaitPreview,
+    behind_gates,
+    types_of,
+    types_previewed,
+    waits_previewed,
+)
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.settings import Settings
@@ -90,7 +97,7 @@ class Thresholds:
 
         def counted() -> tuple[tuple[TypePreview, ...], tuple[WaitPreview, ...]]:
             behind = behind_gates(waiting, catalogue, settings.deadline, changed.deadline, now=now)
-            old = Population(standings, settings, now=now, low_turnaround=low)
+            old = HostPopulationView(standings, settings, now=now, low_turnaround=low)
             new = old.under(changed)
             return types_previewed(standings, old, new), waits_previewed(behind, old, new)
 

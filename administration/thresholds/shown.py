@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any  # a JSON document's values
 
 from administration.thresholds.preview import Side, TypePreview, Wait
-from administration.thresholds.replayed import Replayed
+from administration.thresholds.replay import Replayed
 from administration.thresholds.service import Preview
 from domain.formatting import in_words
 

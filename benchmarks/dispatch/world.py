@@ -10,7 +10,7 @@ from pathlib import Path
 
 import asyncpg
 
-from administration.applications import NewVersion, add_app_version
+from administration.apps import VersionDraft, add_app_version
 from administration.project import Project
 from administration.signing import with_project_key
 from domain.apps import App
@@ -105,7 +105,7 @@ class World:
         program = project.data_dir / "program.sh"
         program.write_text("#!/bin/sh\ntouch boinc_finish_called\n", encoding="utf-8")
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        new = NewVersion(APP, PLATFORM, 100, program)
+        new = VersionDraft(APP, PLATFORM, 100, program)
         version_id = await add_app_version(
             self._store.applications, project, new, clock=self._clock, sign=with_project_key(project)
         )

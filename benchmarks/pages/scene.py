@@ -7,12 +7,12 @@ import asyncio
 
 import asyncpg
 
-from administration.access.passwords import stretched
+from administration.access.sign_in import stretched
 from administration.accounts import AccountKeys, add_volunteer
 from administration.batches import Batches
 from administration.project import Project
-from administration.simulations.rules import Asked, checked
-from administration.simulations.runs import SimulationRuns, Work
+from administration.simulations.rules import RequestedComparison, checked
+from administration.simulations.runs import RequestedRun, SimulationRuns
 from administration.thresholds.replay import replay
 from benchmarks.pages.addresses import Scene
 from benchmarks.populations import APPS, NEWCOMER_FRACTION, ROWS, versions
@@ -228,12 +228,12 @@ async def _work(
 async def _simulations(store: PostgresStore, clock: Clock) -> tuple[int, int]:
     """One of rules and one of thresholds, both done."""
     runs = SimulationRuns(store.simulations, clock)
-    rules = await asyncio.to_thread(checked, Asked("small", ["muster", "fixed"]))
+    rules = await asyncio.to_thread(checked, RequestedComparison("small", ["muster", "fixed"]))
     tried = await replay(store, clock, {"deadline.p_tight": 0.8}, seeds=[1], most_hosts=100, days=1.0)
     return await _run(store, runs, rules), await _run(store, runs, tried)
 
 
-async def _run(store: PostgresStore, runs: SimulationRuns, work: Work) -> int:
+async def _run(store: PostgresStore, runs: SimulationRuns, work: RequestedRun) -> int:
     number = await runs.start(work, who=NAME)
     await runs.wait()
     found = await store.simulations.simulation(number)

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from administration.simulating import duties
+from administration.simulations.process import duties
 from benchmarks.robustness.kept import KeptRuns, digest_of
 from domain.units import Instant
 from simulator.run import Case, Ran

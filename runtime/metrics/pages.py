@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 import msgspec
 from aiohttp import web
 
-from administration.access.addresses import Networks, address_of
+from administration.access.sign_in import Networks, address_of
 from administration.catalogue import CatalogueCache
 from domain.clock import Clock
 from domain.formatting import in_words

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from administration.access.addresses import ASKED_FROM, Networks, network_of
+from administration.access.sign_in import ASKED_FROM, Networks, network_of
 from domain.clock import Clock
 from domain.errors import TooManyHostsError
 from domain.settings import ServerSettings

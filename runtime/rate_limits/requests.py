@@ -19,7 +19,7 @@ from aiohttp import hdrs, web
 from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 
-from administration.access.addresses import ADDRESS, ASKED_FROM, Networks, address_of, network_of
+from administration.access.sign_in import ADDRESS, ASKED_FROM, Networks, address_of, network_of
 from domain.clock import Clock
 from domain.formatting import in_words
 from domain.settings import ServerSettings

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from administration.access.door import PERSON_COOKIE
-from administration.access.passwords import Cost, stretched
+from administration.access.authentication import PERSON_COOKIE
+from administration.access.sign_in import Cost, stretched
 from administration.access.who import csrf_of_cookie
 from administration.accounts import AccountKeys
 from domain.access import Role

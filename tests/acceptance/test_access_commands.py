@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from administration.access.errors import NotSignedInError, WrongPasswordError
+from administration.access.who import NotSignedInError, WrongPasswordError
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_command_line import CommandLine
 

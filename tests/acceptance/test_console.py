@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from administration.access.passwords import stretched
+from administration.access.sign_in import stretched
 from domain.access import Role
 from domain.views import SimulationState
 from tests.acceptance.server import LiveServer

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from administration.access.passwords import Cost, stretched
-from administration.access.tokens import PROJECT
+from administration.access.people import PROJECT
+from administration.access.sign_in import Cost, stretched
 from administration.accounts import AccountKeys
 from domain.access import Right, Role
 from domain.units import DAY_S

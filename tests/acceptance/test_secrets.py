@@ -10,7 +10,7 @@ from io import StringIO
 import pytest
 import structlog
 
-from administration.access.door import PERSON_COOKIE, VOLUNTEER_COOKIE
+from administration.access.authentication import PERSON_COOKIE, VOLUNTEER_COOKIE
 from administration.accounts import AccountKeys
 from domain.access import Role
 from domain.units import Seconds

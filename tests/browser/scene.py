@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from administration.access.passwords import Cost, stretched
+from administration.access.sign_in import Cost, stretched
 from domain.access import Role
 from domain.settings import RankingSettings
 from domain.units import BatchId

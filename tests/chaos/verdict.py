@@ -10,7 +10,7 @@ from pathlib import Path
 
 import asyncpg
 
-from administration.checking.folder import shard_of
+from administration.checking.files import shard_of
 from domain.jobs import instance_id_of
 from tests.chaos.told import Told
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from administration.explain.arrays import private_feeder
+from administration.explain.dry_run import private_feeder
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
 from domain.acceleration import Acceleration

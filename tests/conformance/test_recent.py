@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from administration.thresholds.recent import LEARN_S, Sample, recent_project
+from administration.thresholds.recent import LEARN_S, RecentSample, recent_project
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
 from domain.units import DAY_S, Seconds, later
@@ -50,7 +50,7 @@ async def test_a_project_becomes_a_scenario(store: Store) -> None:
     recent = await recent_project(store, VirtualClock(later(NOW, DAY_S)), most_hosts=10, days=3.0)
 
     scenario = recent.scenario
-    assert recent.sample == Sample(later(NOW, DAY_S), hosts=2, hosts_active=2, batches=2, jobs=16, jobs_open=16)
+    assert recent.sample == RecentSample(later(NOW, DAY_S), hosts=2, hosts_active=2, batches=2, jobs=16, jobs_open=16)
     assert dict(scenario.settings) == {"deadline.p_tight": 0.8}
     assert scenario.horizon_s == LEARN_S + 3 * DAY_S
     plans = [plan for plan in scenario.batches if plan.name not in scenario.learning]
@@ -76,4 +76,4 @@ async def test_of_many_hosts_some_are_simulated_with_their_share_of_the_jobs(sto
 
     recent = await recent_project(store, VirtualClock(NOW), most_hosts=2, days=3.0)
 
-    assert recent.sample == Sample(NOW, hosts=2, hosts_active=8, batches=1, jobs=25, jobs_open=100)
+    assert recent.sample == RecentSample(NOW, hosts=2, hosts_active=8, batches=1, jobs=25, jobs_open=100)

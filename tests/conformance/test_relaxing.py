@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from administration.relaxing import GateRelaxer, GateReport
+from administration.gate_relaxation import GateRelaxer, GateReport
 from domain.apps import OnePerVolunteer
 from domain.catalogue import Catalogue
 from domain.ranking import Gate, RelaxedGate

@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from administration.checking.folder import shard_of
+from administration.checking.files import shard_of
 from administration.restoring import GREATEST_ID, ID_STEP, Restored, restore
 from domain.clock import SystemClock
 from store.checking import INT_STEP

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from administration.simulating import duties
+from administration.simulations.process import duties
 from domain.dispatch import Assignment
 from domain.units import DAY_S, HOUR_S, Instant
 from simulator.engine import Engine

@@ -15,7 +15,7 @@ import feeder.service
 import hoststats.service
 import jobs.build
 from administration.catalogue import CatalogueCache
-from administration.relaxing import GateRelaxer
+from administration.gate_relaxation import GateRelaxer
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import EstimatorPorts
 from batch_estimator.service import in_line

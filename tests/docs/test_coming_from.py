@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from administration.ordering.knobs import with_ordering
+from administration.ordering.priorities import with_ordering
 from cli.main import muster
 from cli.priority import changes_given
 from domain.settings import Settings

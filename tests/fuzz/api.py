@@ -18,7 +18,7 @@ import msgspec.inspect
 from aiohttp import web
 from yarl import URL
 
-from administration.access.tokens import PROJECT
+from administration.access.people import PROJECT
 from administration.accounts import AccountKeys
 from administration.batches import Batches
 from administration.project import Project

@@ -17,9 +17,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from administration.access.who import Person
-from administration.archive import CutFileError, tar_of
 from administration.collecting import collect
-from administration.results import OutputState, Result, Results, sees_results
+from administration.results import CutFileError, OutputState, Result, Results, sees_results, tar_of
 from api.outputs import file_headers
 from cli.results import ServerResults
 from domain.access import Right, Role

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from administration.applications import NewVersion, add_app_version
+from administration.apps import VersionDraft, add_app_version
 from administration.project import Project, create_project
 from administration.signing import sign_app_files, with_project_key
 from store.memory import MemoryStore
@@ -20,7 +20,7 @@ async def a_project_with_a_version(folder: Path, store: MemoryStore) -> tuple[Pr
     main = folder / "main.sh"
     main.write_bytes(b"#!/bin/sh\ntouch boinc_finish_called\n")
     await store.applications.add_app(an_app())
-    new, sign = NewVersion("pi", LINUX, 100, main), with_project_key(project)
+    new, sign = VersionDraft("pi", LINUX, 100, main), with_project_key(project)
     await add_app_version(store.applications, project, new, clock=StillClock(), sign=sign)
     return project, main.read_bytes()
 

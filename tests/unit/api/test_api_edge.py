@@ -12,8 +12,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.typedefs import Handler
 
-from administration.access.door import AccessDoor
-from administration.access.errors import NotAllowedError, TooManyAttemptsError
+from administration.access.authentication import AccessDoor
+from administration.access.who import NotAllowedError, TooManyAttemptsError
 from api.accounts import NewAccountBody, NewVolunteerBody
 from api.apps import NewAppBody
 from api.errors import problem, problems

@@ -7,7 +7,7 @@ from typing import cast
 from aiohttp.test_utils import make_mocked_request
 
 from administration.access.who import Person
-from administration.hosts_asked import choice_of, counted_since, first_hosts
+from administration.hosts import choice_of, counted_since, first_hosts
 from api.hosts import HostsApi, HostsStore, ListParams
 from api.table import Ask
 from domain.access import Right, Role

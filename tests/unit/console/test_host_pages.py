@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from administration.hosts_asked import choice_of
+from administration.hosts import choice_of
 from console.host_list import asked_of, version_of
 from console.hosts import STATES
 from domain.catalogue import Catalogue

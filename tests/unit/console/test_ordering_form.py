@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from administration.ordering.knobs import KEYS, ordering_changes
+from administration.ordering.priorities import KEYS, ordering_changes
 from console.ordering_form import GROUPS, Field, Group, asked_of, groups_of, was_of
 from domain.errors import ConflictError, InvalidInputError
 from domain.settings import Settings

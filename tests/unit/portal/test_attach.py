@@ -12,8 +12,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from administration.access.passwords import Cost
-from administration.access.sign_in import SignIn
+from administration.access.sign_in import Cost, SignIn
 from administration.accounts import AccountKeys, authenticator_hash
 from administration.catalogue import CatalogueCache
 from administration.ports import Volunteers

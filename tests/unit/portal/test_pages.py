@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from administration.access.door import VOLUNTEER_COOKIE
+from administration.access.authentication import VOLUNTEER_COOKIE
 from administration.access.sign_in import hash_of
 from administration.accounts import AccountKeys, add_volunteer, password_matches
 from administration.catalogue import CatalogueCache

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import simulator
-from administration.simulating import duties
+from administration.simulations.process import duties
 from simulator.engine import Engine
 from simulator.run import warnings_only
 from simulator.services import Services

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from administration.simulating import duties
+from administration.simulations.process import duties
 from domain.errors import InvalidInputError
 from simulator.run import Case, run_case
 from simulator.scenario import FileScenario, read_scenario

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from distributed import LocalCluster
 
-from administration.simulating import duties
+from administration.simulations.process import duties
 from domain.errors import InvalidInputError
 from simulator.frontier import Swept, Tried, frontier
 from simulator.metrics import Figures

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from administration.access.addresses import network_of
-from administration.access.errors import NotAllowedError, NotSignedInError, TooManyAttemptsError, WrongPasswordError
-from administration.access.passwords import Cost, checked_password, is_of, matches, one_time_password, stretched
-from administration.access.tokens import PROJECT
-from administration.access.who import person_with
+from administration.access.people import PROJECT
+from administration.access.sign_in import (
+    Cost,
+    checked_password,
+    is_of,
+    matches,
+    network_of,
+    one_time_password,
+    stretched,
+)
+from administration.access.who import (
+    NotAllowedError,
+    NotSignedInError,
+    TooManyAttemptsError,
+    WrongPasswordError,
+    person_with,
+)
 from administration.accounts import AccountKeys, add_volunteer
 from domain.access import Right, Role
 from domain.errors import InvalidInputError, NotFoundError

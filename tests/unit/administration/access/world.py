@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from administration.access.door import AccessDoor
-from administration.access.passwords import Cost, stretched
-from administration.access.sign_in import SignIn
+from administration.access.authentication import AccessDoor
+from administration.access.sign_in import Cost, SignIn, stretched
 from administration.access.who import csrf_of, person_of, require, volunteer_of
 from api.errors import problems
 from domain.access import PersonRecord, Role

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from administration.checking.files import FileCounts, missing_files, stray_files
-from administration.checking.folder import shard_of
+from administration.checking.files import FileCounts, missing_files, shard_of, stray_files
 from administration.checking.inspection import MISSING, STRAY, inspect
 from domain.checking import KnownFile, StoredOutput, Wrong
 from domain.units import InstanceId, Instant

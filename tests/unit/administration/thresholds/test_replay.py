@@ -15,12 +15,10 @@ from typing import cast
 
 import pytest
 
-from administration.simulating import duties
-from administration.simulations.process import main
+from administration.simulations.process import duties, main
 from administration.thresholds.keys import Changes, changes_of
 from administration.thresholds.recent import RecentStore, recent_project
-from administration.thresholds.replay import Replay, replay
-from administration.thresholds.replayed import Replayed
+from administration.thresholds.replay import Replayed, ThresholdReplay, replay
 from administration.thresholds.shown import replayed_in_words
 from domain.batches import QoS
 from domain.errors import InvalidInputError
@@ -77,7 +75,7 @@ def a_project() -> Engine:
     return engine
 
 
-def prepared(*changes: tuple[str, object], seeds: int = 1, most_hosts: int = 100) -> Replay:
+def prepared(*changes: tuple[str, object], seeds: int = 1, most_hosts: int = 100) -> ThresholdReplay:
     engine = a_project()
     wanted: Changes = changes_of(changes)
     return run_without_threads(
@@ -85,7 +83,7 @@ def prepared(*changes: tuple[str, object], seeds: int = 1, most_hosts: int = 100
     )
 
 
-def replayed(of: Replay) -> Replayed:
+def replayed(of: ThresholdReplay) -> Replayed:
     return of.replayed(run_here(of.cases, duties, Unwatched()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from administration.access.addresses import ASKED_FROM
+from administration.access.sign_in import ASKED_FROM
 from domain.settings import Settings
 from domain.units import DAY_S
 from runtime.guards import LedgerDoor

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
-from administration.access.addresses import ASKED_FROM, Networks, address_of
+from administration.access.sign_in import ASKED_FROM, Networks, address_of
 from domain.errors import InvalidInputError
 from domain.settings import Settings
 from runtime.rate_limits.requests import Entrance

@@ -1,4 +1,4 @@
-"""The door of the API, the console and the volunteers' pages: tells who asks, and lets people in and out."""
+"""Authenticates requests of the API, the console and the volunteers' pages; signs people in and out."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from administration.access.addresses import address_of, from_elsewhere
-from administration.access.errors import ForgedError, NotSignedInError
-from administration.access.people import KnownSubmitters, PeopleDesk
+from administration.access.people import KnownSubmitters, PeopleDesk, TokenDesk
 from administration.access.ports import AccessStore
-from administration.access.sign_in import KnownVolunteers, NewSession, SignIn, hash_of
-from administration.access.tokens import TokenDesk
+from administration.access.sign_in import KnownVolunteers, NewSession, SignIn, address_of, from_elsewhere, hash_of
 from administration.access.who import (
     COOKIE_VALUE,
     FORGED,
     PERSON,
     VOLUNTEER,
+    ForgedError,
+    NotSignedInError,
     csrf_of_cookie,
     person_of,
     person_with,

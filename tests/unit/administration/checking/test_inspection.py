@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from administration.checking.nodes import unshared
+from administration.checking.inspection import unshared
 from domain.units import Instant
 from domain.views import ProcessReport
 from transfer.files import NAME, identity_of, mark_of

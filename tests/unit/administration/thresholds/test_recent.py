@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from administration.thresholds.measured import measured_hosts
+from administration.thresholds.recent import measured_hosts
 from domain.apps import NVIDIA, AppVersion, PlanClass
 from domain.hosts import Coprocessor, DecayedSums
 from domain.insight import RecentHost

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from administration.access.door import PERSON_COOKIE
+from administration.access.authentication import PERSON_COOKIE
 from administration.access.sign_in import hash_of
 from administration.access.who import csrf_of_cookie
 from domain.access import Role

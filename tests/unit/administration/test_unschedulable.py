@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from administration.heartbeats import taken_as_json, unrunnable_as_json
-from administration.nobody import Refused, is_cut, refused_of
+from administration.unschedulable import RefusedByAll, is_cut, refused_of
 from domain.refusals import RefusalCode
 from domain.units import BatchId, HostId, Instant, JobClassId, later
 from domain.views import ProcessReport
@@ -38,7 +38,7 @@ def a_worker(*rows: Unrunnable, taken_at: Instant | None = None) -> ProcessRepor
     return ProcessReport("a worker", "worker", NOW, report)
 
 
-def only(*workers: ProcessReport) -> Refused:
+def only(*workers: ProcessReport) -> RefusedByAll:
     [found] = refused_of(workers, now=NOW)
     return found
 

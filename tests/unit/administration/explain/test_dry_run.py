@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from administration.explain.arrays import Untouched, array_of
+from administration.explain.dry_run import Untouched, array_of, supposed_asking, supposed_request
+from domain.apps import CPU
 from domain.batches import QoS
+from domain.dispatch import RequestView
 from domain.jobs import Candidate
-from domain.units import HostId, InstanceId, JobId, Seconds, VolunteerId
+from domain.units import FlopPerSecond, HostId, InstanceId, JobId, Seconds, VolunteerId
 from feeder.array import JobArray
 from scheduler.context import SchedulingContext
 from scheduler.selection import choose
-from tests.builders import a_batch, a_job_class, a_ready
+from tests.builders import NOW, a_batch, a_job_class, a_ready
 from tests.unit.jobs.projects import HandClock
 from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking
 
@@ -66,3 +71,26 @@ def test_what_was_taken_is_gone_from_that_view_until_it_is_given_back() -> None:
 
 async def test_a_view_knows_of_no_more_work() -> None:
     assert await Untouched(an_array([0], [0])).search([], 9) is False
+
+
+def asked_of(ncpus: int, flop_per_s: float) -> int:
+    """How many of ten jobs a host with so many idle CPUs of such a speed would be given."""
+    one = an_asking()
+    host = replace(one.host, ncpus=ncpus, flop_per_s=FlopPerSecond(flop_per_s))
+    asking = supposed_asking(RequestView(volunteer=one.volunteer, host=host), a_catalogue(), now=NOW)
+    return len(choose(asking, an_array([0] * 10, [0] * 10)).chosen)
+
+
+@pytest.mark.parametrize("flop_per_s", [1e9, 3.6e12, 4e12, 1e15])
+@pytest.mark.parametrize("ncpus", [1, 3])
+def test_an_idle_host_asks_for_a_job_per_processor_even_of_jobs_shorter_than_a_second(
+    ncpus: int, flop_per_s: float
+) -> None:
+    assert asked_of(ncpus, flop_per_s) == ncpus
+
+
+def test_a_host_without_an_idle_processor_still_asks_for_a_job() -> None:
+    request = supposed_request(replace(an_asking().host, ncpus=0), (), a_catalogue())
+
+    assert request.cpu_req_instances == 0.0 and request.cpu_req_s > 0.0
+    assert CPU not in {coproc.type for coproc in request.coprocs}

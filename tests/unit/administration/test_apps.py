@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from administration.applications import NewVersion, add_app_version, app_file_name
+from administration.apps import VersionDraft, add_app_version, app_file_name
+from administration.names import checked_shares
 from administration.project import Project, create_project
-from administration.shares import checked_shares
 from administration.signing import with_project_key
 from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from store.memory import MemoryStore
@@ -20,14 +20,14 @@ from transfer import keys
 from wire.signing import parse_public_key_text, verify
 
 
-def a_version(folder: Path) -> NewVersion:
+def a_version(folder: Path) -> VersionDraft:
     main = folder / "main.sh"
     main.write_text("#!/bin/sh\ntouch boinc_finish_called\n")
-    return NewVersion("pi", LINUX, 100, main)
+    return VersionDraft("pi", LINUX, 100, main)
 
 
 def test_a_name_changes_with_content_platform_version_and_plan_class() -> None:
-    new, path = NewVersion("pi", LINUX, 100, Path("main.py")), Path("main.py")
+    new, path = VersionDraft("pi", LINUX, 100, Path("main.py")), Path("main.py")
     names = {
         app_file_name(new, path, "0" * 32, main=True),
         app_file_name(new, path, "1" * 32, main=True),
@@ -43,7 +43,7 @@ def test_a_name_changes_with_content_platform_version_and_plan_class() -> None:
 
 @pytest.mark.parametrize("name", ["a b.dat", "ключ.dat", "../../etc.dat", "a.very-long-ending", "$(x).s;h"])
 def test_a_name_holds_nothing_a_path_or_a_shell_could_mistake(name: str) -> None:
-    made = app_file_name(NewVersion("pi", LINUX, 100, Path("m")), Path(name), "0" * 32, main=False)
+    made = app_file_name(VersionDraft("pi", LINUX, 100, Path("m")), Path(name), "0" * 32, main=False)
 
     assert set(made) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
     assert "/" not in made

@@ -1,4 +1,4 @@
-"""Which work does every host refuse, and why? What workers met lately, by batch and kind of slot."""
+"""Work that every host refuses, and why: what workers met lately, by batch and kind of slot."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ GroupKey = tuple[int, int, bool]  # batch, class, urgent
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedByAll:
     """A kind of slot of a batch, by all workers together.
 
     `waiting` counts each slot once, though several workers may hold it. `hosts` counts each host once, though it called
@@ -99,9 +99,9 @@ class _Told:
         self.least_waiting = max(self.least_waiting, row["waiting"])
         self.least_hosts = max(self.least_hosts, row["hosts"])
 
-    def refused(self, key: GroupKey, *, since_at: float) -> Refused:
+    def refused(self, key: GroupKey, *, since_at: float) -> RefusedByAll:
         codes = self.least | Counter({code: len(host_ids) for code, host_ids in self.said.items()})
-        return Refused(
+        return RefusedByAll(
             BatchId(key[0]),
             key[1],
             key[2],
@@ -114,7 +114,7 @@ class _Told:
         )
 
 
-def refused_of(workers: Sequence[ProcessReport], *, now: Instant) -> list[Refused]:
+def refused_of(workers: Sequence[ProcessReport], *, now: Instant) -> list[RefusedByAll]:
     """What all hosts refused that called any worker, the longest first.
 
     Slots are counted by shard: what only the shard's own worker holds adds up, what every worker holds (retries, the
@@ -156,7 +156,7 @@ def is_cut(workers: Sequence[ProcessReport]) -> bool:
     return any(one.report.get("taken_cut") for one in workers)
 
 
-def refused_as_json(one: Refused) -> dict[str, object]:
+def refused_as_json(one: RefusedByAll) -> dict[str, object]:
     """What nobody can run, with what to do about it; `codes`: how many hosts, by the latest reason of a worker."""
     return {
         "batch_id": one.batch_id,

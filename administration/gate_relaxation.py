@@ -1,8 +1,8 @@
-"""Lowers gates behind which too few requests come for the jobs that wait, and raises them again (POLICY D9).
+"""Lowers gates behind which too few requests come for the jobs that wait, and raises them again (decision 0012).
 
-1 how many unsent instances wait behind which gate; 2 how many calls an hour come from hosts behind it, at every
-height; 3 the highest gate that sends them in time; 4 what was found is noted, and requests go by it seconds later.
-By the rate of requests, never by how long a job has waited: see docs/decisions/0012.
+1 how many unsent instances wait behind which gate; 2 how many calls an hour come from hosts behind it, at every height;
+3 the highest gate that sends them in time; 4 the result is stored, and requests go by it seconds later. By the rate of
+requests, never by how long a job has waited.
 """
 
 from __future__ import annotations
@@ -14,9 +14,16 @@ from typing import Protocol
 
 import structlog
 
-from administration.thresholds.preview import Population, Standing
-from administration.thresholds.standings import ReadsStandings, standings_of
-from administration.thresholds.waiting import BehindGate, TypeOf, behind_gates, gates_of
+from administration.thresholds.preview import (
+    BehindGate,
+    GateStanding,
+    HostPopulationView,
+    ReadsStandings,
+    TypeOf,
+    behind_gates,
+    gates_of,
+    standings_of,
+)
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
@@ -30,7 +37,7 @@ from scheduler.gates import affordable, least_gate, longest_wait_s
 RELAX_EVERY_S = Seconds(60.0)
 MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
 
-log = structlog.get_logger("administration.relaxing")
+log = structlog.get_logger("administration.gate_relaxation")
 
 
 class Callers(ReadsStandings, Protocol):
@@ -117,7 +124,7 @@ def _closing(place: BehindGate, settings: DeadlineSettings) -> Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenJobs:
     """How many hosts and volunteers a waiting job may not go to, at most, because they have it or had it."""
 
     hosts: int = 0
@@ -128,14 +135,14 @@ class Taken:
         return passed.hosts > self.hosts and passed.volunteers > self.volunteers
 
 
-def most_taken(waiting: Sequence[WaitingBatch], catalogue: Catalogue) -> dict[AppId, Taken]:
+def most_taken(waiting: Sequence[WaitingBatch], catalogue: Catalogue) -> dict[AppId, TakenJobs]:
     """How many hosts and volunteers the waiting jobs of each app may not go to, at most. Pure."""
-    taken: dict[AppId, Taken] = {}
+    taken: dict[AppId, TakenJobs] = {}
     for one in waiting:
         app_id = one.batch.app_id
-        before = taken.get(app_id, Taken())
+        before = taken.get(app_id, TakenJobs())
         per_volunteer = catalogue.apps[app_id].spread(one.most_quorum).per_volunteer
-        taken[app_id] = Taken(
+        taken[app_id] = TakenJobs(
             max(before.hosts, one.most_taken), max(before.volunteers, one.most_taken if per_volunteer else 0)
         )
     return taken
@@ -143,9 +150,9 @@ def most_taken(waiting: Sequence[WaitingBatch], catalogue: Catalogue) -> dict[Ap
 
 def relaxed_gates(
     behind: Mapping[BehindGate, int],
-    standings: Mapping[TypeOf, Standing],
+    standings: Mapping[TypeOf, GateStanding],
     catalogue: Catalogue,
-    taken: Mapping[AppId, Taken],
+    taken: Mapping[AppId, TakenJobs],
     *,
     now: Instant,
 ) -> tuple[RelaxedGate, ...]:
@@ -154,14 +161,14 @@ def relaxed_gates(
     Where all hosts that pass may be ones a job cannot go to (`taken`, by app), their calls count for nothing.
     """
     settings = catalogue.settings
-    population = Population(standings, settings, now=now)
+    population = HostPopulationView(standings, settings, now=now)
     found: dict[tuple[int, str, str], RelaxedGate] = {}
     for place, jobs in sorted(behind.items(), key=lambda one: (one[0].app_id, one[0].gate, one[0].thresholds)):
         types: list[TypeOf] = [(place.app_id, kind) for kind, _, _ in place.thresholds]
 
         def rate(p: float, types: Sequence[TypeOf] = types) -> float:
             found = population.passing(dict.fromkeys(types, p))
-            return found.calls_per_hour if taken.get(types[0][0], Taken()).leaves(found) else 0.0
+            return found.calls_per_hour if taken.get(types[0][0], TakenJobs()).leaves(found) else 0.0
 
         highest = max(threshold for _, threshold, _ in place.thresholds)
         longest_s = max(longest_wait_s(catalogue.cut_points.get(of_type), settings.deadline) for of_type in types)

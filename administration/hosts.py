@@ -1,11 +1,12 @@
-"""Volunteers' computers as JSON: the same keys in the API and on the command line. Pure."""
+"""Volunteers' computers: which ones a list is asked for, and as JSON for the API and the command line. Pure."""
 
 from __future__ import annotations
 
-from domain.host_lists import ListedHost
+from administration.ports import HostLists
+from domain.host_lists import HostChoice, HostKind, HostList, ListedHost
 from domain.hosts import Host, HostAppVersion
 from domain.ranking import StoredPercentile
-from domain.units import Instant
+from domain.units import Instant, Seconds
 from domain.views import ListedInProgress
 
 
@@ -99,3 +100,43 @@ def held_as_json(one: ListedInProgress) -> dict[str, object]:
 def percentile_as_json(one: StoredPercentile) -> dict[str, object]:
     """Where a host stands with one app version: `p` = min(x, y), None for a newcomer."""
     return {"app_version_id": one.app_version_id, "p": one.p, "x": one.x, "y": one.y}
+
+
+PAGE = 1000
+FAILED_WITHIN_S = Seconds(7 * 86400.0)
+SILENT_S = Seconds(7 * 86400.0)  # unless told
+
+
+def choice_of(kind: HostKind, *, now: Instant, silent_s: Seconds = SILENT_S, email: str = "") -> HostChoice:
+    """Failing hosts are those of the last week, silent ones those that did not call for `silent_s`.
+
+    >>> choice_of(HostKind.SILENT, now=Instant(1000.0), silent_s=Seconds(60.0)).since
+    940.0
+    """
+    since = {HostKind.FAILING: now - FAILED_WITHIN_S, HostKind.SILENT: now - silent_s}.get(kind, 0.0)
+    return HostChoice(kind, Instant(since), email)
+
+
+def counted_since(page: HostList, choice: HostChoice) -> Instant | None:
+    """Since when the failures of failing hosts are counted; None of a list that counts none.
+
+    Later than the choice says where there were more than are looked at. Those of batches that ended longer than
+    `storage.keep_ended_s` ago are in the history, and not counted.
+
+    >>> choice = HostChoice(HostKind.FAILING, Instant(100.0))
+    >>> counted_since(HostList([]), choice), counted_since(HostList([], since=Instant(150.0)), choice)
+    (100.0, 150.0)
+    """
+    if choice.kind is not HostKind.FAILING:
+        return None
+    return choice.since if page.since is None else page.since
+
+
+async def first_hosts(lists: HostLists, choice: HostChoice, limit: int) -> HostList:
+    """The first `limit` of a list, read page by page."""
+    page = first = await lists.hosts(choice, after=None, limit=min(limit, PAGE))
+    found = list(page.hosts)
+    while page.after is not None and len(found) < limit:
+        page = await lists.hosts(choice, after=page.after, limit=min(limit - len(found), PAGE))
+        found += page.hosts
+    return HostList(found, page.after, first.since)
