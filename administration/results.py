@@ -54,7 +54,7 @@ class Result:
     outputs: tuple[ResultFile, ...] = ()
 
 
-class Classes(Protocol):
+class ClassesOfBatch(Protocol):
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]: ...
 
 
@@ -71,7 +71,7 @@ class Jobs(Protocol):
 class Results:
     """Results of jobs, from what the database knows and the upload folder has."""
 
-    def __init__(self, jobs: Jobs, classes: Classes, folder: UploadFolder) -> None:
+    def __init__(self, jobs: Jobs, classes: ClassesOfBatch, folder: UploadFolder) -> None:
         self._jobs = jobs
         self._classes = classes
         self._folder = folder

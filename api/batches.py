@@ -14,10 +14,8 @@ from administration.ports import Insight, People
 from administration.show import instance_as_json, job_as_json
 from api import shapes
 from api.paging import Page, cursor_of, key_of, page_of
-from api.reading import MAX_BODY_BYTES
-from api.repeats import submission_key
-from api.replies import reply
-from api.table import Ask, NoParams, Route
+from api.reading import MAX_BODY_BYTES, submission_key
+from api.table import Ask, NoParams, Route, reply
 from domain.access import Right, Role
 from domain.jobs import JobState
 from domain.units import BatchId, InstanceId, JobId

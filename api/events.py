@@ -1,18 +1,158 @@
-"""Server-sent events: how far a batch, or the project, is."""
+"""Server-sent events: how far a batch, or the project, is, sent as it changes.
+
+One look a second serves all listeners, and while there are none nothing is looked at. Work is counted where it is done;
+here the counters are read.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
 
 import msgspec
+import structlog
 from aiohttp import web
 
+from administration.show import counts_as_json
 from api.batches import BatchParams
-from api.progress import Listener, ProgressHub
 from api.table import Ask, NoParams, Route
+from domain.batches import Batch
 from domain.clock import Clock
+from domain.errors import NotFoundError, UnavailableError
 from domain.units import BatchId
+from domain.views import ActiveTotal
+from web.problems import BusyError
+
+EVERY_S = 1.0
+
+Event = Mapping[str, object]
+PROJECT = None  # what is listened to: a batch's id, or this
+
+log = structlog.get_logger()
+
+
+class BatchViews(Protocol):
+    async def batch(self, batch_id: BatchId) -> Batch: ...
+
+    async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]: ...
+
+
+class Totals(Protocol):
+    async def totals(self) -> Sequence[ActiveTotal]: ...
+
+
+class Listener:
+    """One stream. Who reads slowly gets the latest state, not all of them."""
+
+    def __init__(self, topic: BatchId | None) -> None:
+        self.topic = topic
+        self.latest: Event | None = None
+        self.changed = asyncio.Event()
+        self.closed = False
+
+    def tell(self, event: Event) -> None:
+        if event != self.latest:
+            self.latest = event
+            self.changed.set()
+
+    def close(self) -> None:
+        self.closed = True
+        self.changed.set()
+
+
+class ProgressHub:
+    """All streams of a process."""
+
+    def __init__(self, views: BatchViews, listings: Totals, clock: Clock, most: Callable[[], int]) -> None:
+        self._views = views
+        self._listings = listings
+        self._clock = clock
+        self._most = most
+        self._listeners: set[Listener] = set()
+        self._looking: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def listening(self) -> int:
+        return len(self._listeners)
+
+    @asynccontextmanager
+    async def listen(self, topic: BatchId | None) -> AsyncIterator[Listener]:
+        """A listener that has its first event. Raises BusyError when there are too many, NotFoundError."""
+        if self._closed or len(self._listeners) >= self._most():
+            raise BusyError(f"this worker serves {len(self._listeners)} streams already: try again in a few seconds")
+        listener = Listener(topic)
+        self._listeners.add(listener)
+        try:
+            await self._tell([listener])
+            if listener.latest is None:
+                raise NotFoundError("batch", topic)
+            if self._looking is None:
+                self._looking = asyncio.create_task(self._look(), name="progress")
+            yield listener
+        finally:
+            self._listeners.discard(listener)
+            if not self._listeners and self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
+
+    async def close(self) -> None:
+        """End every stream."""
+        self._closed = True
+        for listener in self._listeners:
+            listener.close()
+        if self._looking is not None:
+            self._looking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._looking
+            self._looking = None
+
+    async def _look(self) -> None:
+        while True:
+            await self._clock.sleep(EVERY_S)
+            try:
+                await self._tell(list(self._listeners))
+            except UnavailableError as error:
+                log.warning("progress not read", why=str(error))
+
+    async def _tell(self, listeners: Sequence[Listener]) -> None:
+        ids = sorted({one.topic for one in listeners if one.topic is not None})
+        found: dict[BatchId | None, Event] = {}
+        if ids:
+            found |= {one.batch_id: batch_event(one) for one in await self._views.batches_with(ids)}
+        if len(ids) < len({one.topic for one in listeners}):
+            found[PROJECT] = project_event(await self._listings.totals())
+        for listener in listeners:
+            if (event := found.get(listener.topic)) is not None:
+                listener.tell(event)
+
+
+def batch_event(batch: Batch) -> Event:
+    """How far a batch is. Pure."""
+    return {
+        "batch_id": batch.batch_id,
+        "state": batch.state.value,
+        **counts_as_json(batch.counts),
+        "completion_at": batch.completion_at,
+        "completion_q50_at": batch.completion_q50_at,
+        "completion_q90_at": batch.completion_q90_at,
+        "ended_at": batch.ended_at,
+    }
+
+
+def project_event(totals: Sequence[ActiveTotal]) -> Event:
+    """What there is to do in the whole project, by app and quality of service. Pure."""
+    names = ("jobs_total", "jobs_validated", "jobs_failed", "unsent", "in_progress", "sent", "deadlines_missed")
+    rows = [
+        {"app": one.app, "qos": one.qos.value, "batches": one.batches, **{name: getattr(one, name) for name in names}}
+        for one in totals
+    ]
+    summed = {name: sum(getattr(one, name) for one in totals) for name in names}
+    return {"active_batches": sum(one.batches for one in totals), **summed, "parts": rows}
+
 
 TAG = "progress"
 HEARTBEAT_S = 15.0  # a proxy or a client that hears nothing for a minute hangs up

@@ -1,4 +1,4 @@
-"""The decision run dry, over the API."""
+"""Explanations over the API: decisions run dry, the workers' job arrays, and work that no host can run."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Annotated, Any
 import msgspec
 
 from administration.explain.service import Explain
+from administration.unschedulable import refused_lately
 from api import shapes
-from api.table import Ask, Route
-from domain.units import BatchId, HostId, InstanceId, JobId
+from api.paging import Page, page_of_all
+from api.table import Ask, NoParams, Route
+from domain.clock import Clock
+from domain.units import BatchId, HostId, InstanceId, JobId, later
+from web.ports import ProcessReports
 
 TAG = "explanations"
 
@@ -59,3 +63,54 @@ class ExplainingApi:
 
     async def instance(self, ask: Ask[Any, None]) -> object:
         return await self._explain.instance(InstanceId(ask.params.id))
+
+
+SILENT_S = 60.0  # a process that said nothing for so long is gone
+
+
+class ArrayApi:
+    def __init__(self, reports: ProcessReports, clock: Clock) -> None:
+        self._reports = reports
+        self._clock = clock
+
+    def routes(self) -> list[Route[Any, Any]]:
+        return [
+            Route(
+                "GET",
+                "/processes",
+                "processes",
+                "What each process said of itself in the last minute: of a worker its job array by partition.",
+                self.processes,
+                "operation",
+                shapes.ProcessPage,
+                Page,
+            ),
+            Route(
+                "GET",
+                "/nobody",
+                "nobody",
+                "Work that every host refuses, and why: what workers met lately.",
+                self.nobody,
+                "operation",
+                shapes.NobodyShown,
+                NoParams,
+            ),
+        ]
+
+    async def processes(self, ask: Ask[Page, None]) -> object:
+        found = await self._reports.since(later(self._clock.now(), -SILENT_S))
+        return page_of_all(
+            found,
+            ask.params,
+            "processes",
+            lambda one: one.name,
+            lambda one: {
+                "name": one.name,
+                "kind": one.kind,
+                "reported_at": one.reported_at,
+                "report": dict(one.report),
+            },
+        )
+
+    async def nobody(self, ask: Ask[NoParams, None]) -> object:
+        return {"refused": await refused_lately(self._reports, self._clock)}

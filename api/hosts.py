@@ -1,4 +1,4 @@
-"""Volunteers' computers over the API."""
+"""Volunteers' computers and the last ranking of hosts over the API."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from administration.hosts import (
     held_as_json,
     host_as_json,
     listed_as_json,
+    percentile_as_json,
 )
 from administration.ports import HostLists, Views
+from administration.show import run_as_json
 from api import shapes
 from api.paging import Page, cursor_of, key_of, page_of, page_of_all
-from api.table import Ask, Route
+from api.table import Ask, NoParams, Route
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, HostPlace
 from domain.units import HostId, Seconds
+from hoststats.ports import Generations
 from web.ports import Listings
 
 TAG = "hosts"
@@ -139,3 +142,54 @@ class HostsApi:
         await self._store.views.host(host_id)
         rows = await self._store.listings.held_by(host_id, limit=MOST_HELD)
         return page_of_all(rows, ask.params, "instances", lambda one: one.instance_id, held_as_json)
+
+
+RANKING_TAG = "hosts"
+
+
+class RankingStore(Protocol):
+    @property
+    def generations(self) -> Generations: ...
+    @property
+    def views(self) -> Views: ...
+
+
+class RankingApi:
+    def __init__(self, store: RankingStore) -> None:
+        self._store = store
+
+    def routes(self) -> list[Route[Any, Any]]:
+        return [
+            Route(
+                "GET",
+                "/ranking",
+                "ranking",
+                "What the last ranking of hosts found; `run` is null before the first.",
+                self.last,
+                RANKING_TAG,
+                shapes.RankingShown,
+                NoParams,
+            ),
+            Route(
+                "GET",
+                "/hosts/{host_id}/percentiles",
+                "host_percentiles",
+                "Where a host stands with each app version; nothing of a newcomer.",
+                self.of_host,
+                RANKING_TAG,
+                shapes.PercentilesShown,
+                HostParams,
+                errors=(404,),
+            ),
+        ]
+
+    async def last(self, ask: Ask[NoParams, None]) -> object:
+        last = next(iter(await self._store.generations.runs(1)), None)
+        return {"run": None if last is None else run_as_json(last)}
+
+    async def of_host(self, ask: Ask[HostParams, None]) -> object:
+        host_id = HostId(ask.params.host_id)
+        rows = await self._store.generations.percentiles_of(host_id)
+        if not rows:
+            await self._store.views.host(host_id)
+        return {"percentiles": [percentile_as_json(one) for one in rows]}

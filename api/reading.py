@@ -1,7 +1,11 @@
-"""How a request's address and body become values. What does not fit is refused with its field."""
+"""Reads a request's address and body into values; what does not fit is refused with its field. Idempotency keys.
+
+A submission that is sent again because the answer was lost is known by its Idempotency-Key.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -11,8 +15,10 @@ import msgspec
 import msgspec.inspect
 from aiohttp import web
 
+from administration.access.who import Person
 from api.table import File, Route
 from domain.errors import InvalidInputError
+from domain.submission import SubmissionKey
 
 MAX_BODY_BYTES = 256 * 1024 * 1024  # a batch of a million unlike jobs
 
@@ -157,3 +163,21 @@ def _nul_in(value: object, where: str) -> tuple[str, str] | None:
         if found := _nul_in(one, name):
             return found
     return None
+
+
+MOST_CHARS = 200
+
+
+def submission_key(request: web.Request, person: Person, values: Mapping[str, object]) -> SubmissionKey | None:
+    """The key of a submission, None without one. Raises InvalidInputError.
+
+    Keys of different people are different. Bodies are the same when they say the same, however they are written.
+    """
+    key = request.headers.get("Idempotency-Key")
+    if key is None:
+        return None
+    if not 1 <= len(key) <= MOST_CHARS or not key.isprintable():
+        raise InvalidInputError("Idempotency-Key", f"1 to {MOST_CHARS} printable characters", key)
+    check_text(key, "Idempotency-Key")
+    said = hashlib.sha256(msgspec.json.encode(values, order="sorted")).digest()
+    return SubmissionKey(person.name, key, said)

@@ -19,29 +19,22 @@ from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.service import Thresholds
 from api.access import AccessApi
-from api.accounts import AccountsApi
-from api.apps import AppsApi
-from api.array import ArrayApi
+from api.accounts import AccountsApi, MembersApi
+from api.apps import AppsApi, PlanClassesApi
 from api.batches import BatchesApi
-from api.document import openapi
+from api.document import TryPage, openapi
 from api.errors import problems
-from api.events import EventsApi
-from api.explaining import ExplainingApi
+from api.events import EventsApi, ProgressHub
+from api.explaining import ArrayApi, ExplainingApi
 from api.files import Files
-from api.hosts import HostsApi
-from api.members import MembersApi
+from api.hosts import HostsApi, RankingApi
 from api.ordering import OrderingApi
 from api.outputs import OutputsApi
-from api.page import TryPage
-from api.plan_classes import PlanClassesApi
-from api.progress import ProgressHub
-from api.ranking import RankingApi
 from api.reading import MAX_BODY_BYTES
-from api.serving import Table
+from api.serving import Strangers, Table
 from api.settings import SettingsApi
 from api.sharing import SharingApi
 from api.simulations import SimulationsApi
-from api.strangers import Strangers
 from domain.clock import Clock
 from domain.settings import Settings
 from feeder.array import JobArray

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
 import structlog
 from aiohttp import hdrs, web
-from aiohttp.typedefs import Handler
+from aiohttp.typedefs import Handler, Middleware
 
 from administration.access.authentication import AccessDoor
 from administration.access.sign_in import address_of
 from administration.access.who import NotAllowedError, PasswordToChangeError, Person, present
 from api.reading import MAX_BODY_BYTES, read_body, read_params
-from api.replies import reply
-from api.table import Ask, Route
+from api.table import Ask, Route, reply
 from domain.access import Act, Right
 from domain.clock import Clock
 from domain.errors import UnavailableError
@@ -104,3 +103,22 @@ def _detail(body: object) -> dict[str, object]:
 
 
 __all__ = ["MAX_BODY_BYTES", "Table", "allowed"]
+
+
+class Strangers:
+    """Lets nobody but people in, except to the `open_paths` of the sub-application."""
+
+    def __init__(self, open_paths: Collection[str]) -> None:
+        self._open = frozenset(open_paths)
+
+    @property
+    def middleware(self) -> Middleware:
+        @web.middleware
+        async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+            resource = request.match_info.route.resource
+            path = "" if resource is None else resource.canonical
+            if not any(path.endswith(f"/api/v1{one}") for one in self._open):
+                present(request)
+            return await handler(request)
+
+        return check

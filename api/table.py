@@ -77,3 +77,8 @@ class Route(Generic[Params, Body]):
         ('job_id',)
         """
         return tuple(re.findall(r"\{(\w+)\}", self.path))
+
+
+def reply(value: object, *, status: int = 200) -> web.Response:
+    """`value` as JSON."""
+    return web.Response(status=status, body=msgspec.json.encode(value), content_type="application/json")

@@ -17,7 +17,7 @@ from batch_estimator.loss import Silence, bound_of
 from batch_estimator.outstanding import InstanceClasses, Open, Outstanding, answered_by, merged, open_slots, prospects
 from batch_estimator.publish import CompletionLaw, Forecast, stretched_s
 from batch_estimator.sending import SendingRate, sending_of
-from batch_estimator.snapshot import Bools, Floats, Ints, Snapshot, Tail
+from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, Ints, Tail
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
 from domain.errors import MusterError
 from domain.forecasts import ForecastHold, HoldKind, Method, Terms
@@ -114,7 +114,7 @@ class OpenWork:
     classes: InstanceClasses
 
 
-def open_work_of(snapshot: Snapshot, fit: Fit, open_: Open, x: Floats) -> OpenWork:
+def open_work_of(snapshot: BatchSnapshot, fit: Fit, open_: Open, x: Floats) -> OpenWork:
     """Merge the slots served by one instance; keep those with a helper, and helped retries, one by one."""
     out = outstanding_of(snapshot, fit, open_.in_progress)
     overdue = np.log(out.age_s) > out.mu + OVERDUE_SD * out.sd
@@ -176,7 +176,7 @@ class NoForecastError(MusterError):
     """The model gave no finite answer for a batch; `fallback` stands in, and this is logged."""
 
 
-def estimate(snapshot: Snapshot, *, spread: float = 1.0) -> Forecast:
+def estimate(snapshot: BatchSnapshot, *, spread: float = 1.0) -> Forecast:
     """q10, q50 and q90 of the completion, and what holds it. Raises NoForecastError.
 
     `spread` stretches the forecast about its median, as the self-check found necessary (1 = as fitted).
@@ -238,7 +238,7 @@ def _method(fit: Fit) -> Method:
 
 
 def _terms(
-    snapshot: Snapshot, fit: Fit, open_: Open, *, sending: SendingRate, work: OpenWork, rules: RetryRules
+    snapshot: BatchSnapshot, fit: Fit, open_: Open, *, sending: SendingRate, work: OpenWork, rules: RetryRules
 ) -> Terms:
     return Terms(
         jobs_open=open_.jobs,
@@ -262,7 +262,7 @@ def _retries_expected(work: OpenWork, rules: RetryRules) -> float:
     return float(np.bincount(work.classes.of) @ (1.0 - prospects(mean, rules).success * in_time))
 
 
-def _holds(snapshot: Snapshot, open_: Open, work: OpenWork, parts: list[LogServed], at: int) -> list[ForecastHold]:
+def _holds(snapshot: BatchSnapshot, open_: Open, work: OpenWork, parts: list[LogServed], at: int) -> list[ForecastHold]:
     """The doubts at the grid's point `at`, at the middle node of the shared uncertainty."""
     middle = parts[1]
     at = min(at, middle.retries.shape[0] - 1)

@@ -11,6 +11,7 @@ import numpy as np
 from batch_estimator.ports import Fill, ForecastTables, Table
 from batch_estimator.snapshot import (
     AppQueue,
+    BatchSnapshot,
     Bools,
     Floats,
     HavRows,
@@ -18,7 +19,6 @@ from batch_estimator.snapshot import (
     Ints,
     JobRows,
     SentRows,
-    Snapshot,
     Tail,
     tail_of,
 )
@@ -41,7 +41,7 @@ class TableSnapshots:
         return None if tables is None else partial(snapshot_of, tables, now, self._settings())
 
 
-def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) -> Snapshot:
+def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) -> BatchSnapshot:
     """The columns of a batch at `now`. Pure. Instances of jobs that are not among its jobs are left out.
 
     An instance to come is given D and the grace that goes with it, as the lifecycle has it.
@@ -49,7 +49,7 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
     terms, sent, bound_s = tables.terms, tables.sent, tables.terms.delay_bound_s
     jobs = tables.jobs[np.argsort(tables.jobs["job_id"])]
     job, known = _positions(jobs["job_id"], tables.instances["job_id"])
-    return Snapshot(
+    return BatchSnapshot(
         now,
         terms.created_at,
         Seconds(bound_s + grace_s(Instant(0.0), Instant(bound_s), settings.lifecycle)),

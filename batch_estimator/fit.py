@@ -9,7 +9,7 @@ import numpy as np
 from batch_estimator.chain import FreshLaw
 from batch_estimator.loss import Failures, Loss, Silence, failures_of, host_loss, loss_fraction, silence_law
 from batch_estimator.outstanding import Outstanding
-from batch_estimator.snapshot import Floats, Ints, Snapshot
+from batch_estimator.snapshot import BatchSnapshot, Floats, Ints
 from batch_estimator.survival import SurvivalData, sampled_of, watched_of
 from batch_estimator.turnaround import (
     Roster,
@@ -43,7 +43,7 @@ class Fit:
     fresh: FreshLaw
 
 
-def fitted(snapshot: Snapshot) -> Fit:
+def fitted(snapshot: BatchSnapshot) -> Fit:
     """ESTIMATOR 5.1 to 5.4 in order.
 
     Loss is judged by levels without this batch's results: its first ones are its quickest.
@@ -62,7 +62,7 @@ def fitted(snapshot: Snapshot) -> Fit:
     return Fit(roster, law, shift, failures_of(snapshot), loss, _silence(snapshot), mu, sd, lost, fresh)
 
 
-def outstanding_of(snapshot: Snapshot, fit: Fit, positions: Ints) -> Outstanding:
+def outstanding_of(snapshot: BatchSnapshot, fit: Fit, positions: Ints) -> Outstanding:
     """The instances at `positions` with their laws."""
     rows, entry = snapshot.instances, fit.roster.of_instance[positions]
     sent_at = rows.sent_at[positions]
@@ -91,7 +91,7 @@ def _loss(watched: SurvivalData, sampled: SurvivalData, shift: Shift, *, mu: Flo
     return loss_fraction(z, len(watched.ln_s) + len(sampled.ln_s))
 
 
-def _silence(snapshot: Snapshot) -> Silence | None:
+def _silence(snapshot: BatchSnapshot) -> Silence | None:
     silences = snapshot.now - snapshot.havs.last_rpc_at
     known = np.isfinite(silences)
     if known.sum() < LEAST_SILENCES:
@@ -100,7 +100,7 @@ def _silence(snapshot: Snapshot) -> Silence | None:
 
 
 def _fresh_law(
-    snapshot: Snapshot,
+    snapshot: BatchSnapshot,
     roster: Roster,
     law: TurnaroundLaw,
     shift: Shift,
@@ -125,7 +125,7 @@ def _fresh_law(
     return FreshLaw(means[0], means[1], means[2], weight[there] / weight.sum())
 
 
-def _requests(snapshot: Snapshot, roster: Roster) -> Floats:
+def _requests(snapshot: BatchSnapshot, roster: Roster) -> Floats:
     """How often each (host, app version) asked for work and got some, a request a week ago counting 1/e.
 
     A host that takes six jobs at a time is one chance for a retry, not six.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.sending import URGENT_AFTER_S
-from batch_estimator.snapshot import Floats, InstanceStanding, Snapshot
+from batch_estimator.snapshot import BatchSnapshot, Floats, InstanceStanding
 from batch_estimator.survival import silent_share
 
 USUAL_LOSS = 0.03
@@ -97,7 +97,7 @@ def error_fraction(n_error: float, n_success: float) -> float:
     return (n_error + ERRORS_WEIGHT * USUAL_ERRORS) / (n_error + n_success + ERRORS_WEIGHT)
 
 
-def failures_of(snapshot: Snapshot) -> Failures:
+def failures_of(snapshot: BatchSnapshot) -> Failures:
     """Over the batch and the app's other work."""
     rows, havs = snapshot.instances, snapshot.havs
     failed = (rows.standing == InstanceStanding.ERROR) | (rows.standing == InstanceStanding.INVALID)
@@ -111,7 +111,7 @@ def failures_of(snapshot: Snapshot) -> Failures:
     return Failures(error_fraction(n_error, n_success), turnaround_s, n_error)
 
 
-def _sampled_errors(snapshot: Snapshot) -> Floats:
+def _sampled_errors(snapshot: BatchSnapshot) -> Floats:
     sent = snapshot.sent
     failed = (sent.standing == InstanceStanding.ERROR) | (sent.standing == InstanceStanding.INVALID)
     took: Floats = (sent.reported_at - sent.sent_at)[failed]
@@ -179,7 +179,7 @@ LEAST_GIVEN = 5
 LATELY = 50  # instances that were sent last
 
 
-def bound_of(snapshot: Snapshot) -> float:
+def bound_of(snapshot: BatchSnapshot) -> float:
     """Seconds from a sending to the time-out: the median of the batch's retries, else of its instances sent last.
 
     Below 5 of either it is what an instance is given at most, D and its grace.

@@ -13,7 +13,7 @@ import numpy as np
 
 from batch_estimator.chain import Chain, RetryRules
 from batch_estimator.sending import URGENT_AFTER_S
-from batch_estimator.snapshot import Bools, Floats, InstanceRows, InstanceStanding, Ints, Snapshot
+from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, InstanceRows, InstanceStanding, Ints
 from batch_estimator.survival import silent_share
 
 
@@ -36,7 +36,7 @@ class Open:
     jobs_with_success: int
 
 
-def open_slots(snapshot: Snapshot) -> Open:
+def open_slots(snapshot: BatchSnapshot) -> Open:
     """Count what is lacking and match it with what is out."""
     rows, jobs = snapshot.instances, snapshot.jobs
     n_jobs = len(jobs.is_open)

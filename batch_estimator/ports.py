@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from batch_estimator.snapshot import Snapshot
+from batch_estimator.snapshot import BatchSnapshot
 from domain.forecasting import AppTables, BatchTables
 from domain.forecasts import (
     AppAccuracy,
@@ -27,7 +27,7 @@ from domain.units import AppId, BatchId, Instant
 Table = NDArray[np.void]  # records of domain.forecasting: JOB_FIELDS and so on
 
 
-Fill = Callable[[], Snapshot]
+Fill = Callable[[], BatchSnapshot]
 
 
 class ForecastTables(Protocol):

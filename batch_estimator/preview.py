@@ -12,7 +12,7 @@ from batch_estimator.estimate import NoForecastError, estimate
 from batch_estimator.filling import snapshot_of
 from batch_estimator.ports import Forecasts, ForecastTables, RunFit, Table
 from batch_estimator.publish import Forecast, at_risk, fallback, publication
-from batch_estimator.snapshot import Snapshot
+from batch_estimator.snapshot import BatchSnapshot
 from domain.batches import QoS
 from domain.clock import Clock
 from domain.errors import NotFoundError
@@ -97,7 +97,7 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
     return BatchPreview(forecast, published.completion_at, published.because, state, risk)
 
 
-def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, settings: Settings) -> Snapshot:
+def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, settings: Settings) -> BatchSnapshot:
     """The batch as it would stand right after its submission: every job open, nothing sent. Pure."""
     sizes = np.repeat(list(planned.jobs_of_flop.keys()), list(planned.jobs_of_flop.values()))
     jobs = np.zeros(len(sizes), [(name, kind) for name, kind in JOB_FIELDS])

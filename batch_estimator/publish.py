@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.selfcheck import checkpoint_passed
-from batch_estimator.snapshot import Floats, Snapshot
+from batch_estimator.snapshot import BatchSnapshot, Floats
 from domain.batches import QoS
 from domain.forecasts import FAR_BOUNDS, Change, ForecastHold, ForecastRecord, ForecastStanding, Method, Terms, Trigger
 from domain.units import DAY_S, Instant, Seconds
@@ -247,7 +247,7 @@ def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *
     )
 
 
-def most_spent_of(snapshot: Snapshot) -> int:
+def most_spent_of(snapshot: BatchSnapshot) -> int:
     """Instances beyond the successes it needs of the open job that has the most; 0 when none is open.
 
     Cancelled ones do not count: they are not in the snapshot.

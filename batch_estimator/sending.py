@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from batch_estimator.snapshot import AppQueue, Floats, InstanceStanding, Snapshot
+from batch_estimator.snapshot import AppQueue, BatchSnapshot, Floats, InstanceStanding
 
 RECENT_S = 14 * 86400.0  # the most in progress at once is looked for within this
 POINTS = 57  # at each of so many instants, every 6 h
@@ -31,12 +31,12 @@ class Capacity:
     log_sd: float
 
 
-def is_waiting(snapshot: Snapshot) -> bool:
+def is_waiting(snapshot: BatchSnapshot) -> bool:
     """Nothing of the batch was ever sent, or nothing is while a limit holds it."""
     return snapshot.queue.held or not bool(np.any(snapshot.instances.standing != InstanceStanding.UNSENT))
 
 
-def usual_rate_per_s(snapshot: Snapshot, turnaround_s: float) -> float:
+def usual_rate_per_s(snapshot: BatchSnapshot, turnaround_s: float) -> float:
     """Half of the available processors, each over a job's computing time; over `turnaround_s` where that is unknown."""
     processors, flop_per_s = snapshot.active_processors, snapshot.median_flop_per_s
     if not np.isfinite(processors):
@@ -47,7 +47,7 @@ def usual_rate_per_s(snapshot: Snapshot, turnaround_s: float) -> float:
     return max(USUAL_BUSY * processors / max(each_s, 1.0), 1.0 / snapshot.delay_bound_s)
 
 
-def capacity_of(snapshot: Snapshot, turnaround_s: float, lasts_s: float, *, queued: float = 0.0) -> Capacity:
+def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *, queued: float = 0.0) -> Capacity:
     """Of the batch's app; `lasts_s` is how long an instance is in progress on average, lost ones included.
 
     Fewer than ten known instances: the usual rate, or what sends the `queued` instances within 4 delay bounds.
@@ -135,7 +135,7 @@ class SendingRate:
         return after
 
 
-def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float, lasts_s: float) -> SendingRate:
+def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, lasts_s: float) -> SendingRate:
     """With `to_send` first instances still unsent, of jobs that take `turnaround_s`.
 
     While nothing was sent the app's capacity says when. Then the batch's own sendings do; with few of these the
@@ -160,7 +160,7 @@ def sending_of(snapshot: Snapshot, to_send: float, turnaround_s: float, lasts_s:
     return SendingRate(max(rate, to_send / (MOST_BOUNDS * snapshot.delay_bound_s)), log_sd, wait_s)
 
 
-def _began_at(snapshot: Snapshot, ages_s: Floats) -> float:
+def _began_at(snapshot: BatchSnapshot, ages_s: Floats) -> float:
     """When sending began: at the submission, unless the batch had to wait for its turn.
 
     A first sending within `LEAST_WINDOW_S` of the submission is no turn that was waited for.

@@ -112,7 +112,7 @@ class Tail:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
+class BatchSnapshot:
     """A batch at `now`. Raises InvalidInputError for columns that do not fit together.
 
     `delay_bound_s` is what a new instance would be given from sending to time-out. `mean_ln_fpops` is of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from batch_estimator.snapshot import Bools, Floats, InstanceStanding, Ints, Snapshot
+from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, InstanceStanding, Ints
 
 SLOPE = 1.702
 LEAST_SHARE = 1e-13  # of what can still happen: keeps a ratio of two tails finite
@@ -57,7 +57,7 @@ class SurvivalData:
     sent_at: Floats
 
 
-def watched_of(snapshot: Snapshot, of_instance: Ints) -> SurvivalData:
+def watched_of(snapshot: BatchSnapshot, of_instance: Ints) -> SurvivalData:
     """The batch's instances that succeeded, are silent, or were silent until they were aborted; errors are left out.
 
     An instance is aborted when another one has finished its job: its turnaround is right-censored at the abort.
@@ -66,7 +66,7 @@ def watched_of(snapshot: Snapshot, of_instance: Ints) -> SurvivalData:
     return _watched(snapshot.now, rows.standing, rows.sent_at, rows.reported_at, of_instance)
 
 
-def sampled_of(snapshot: Snapshot, of_sent: Ints) -> SurvivalData:
+def sampled_of(snapshot: BatchSnapshot, of_sent: Ints) -> SurvivalData:
     """The same of the app's other work."""
     rows = snapshot.sent
     return _watched(snapshot.now, rows.standing, rows.sent_at, rows.reported_at, of_sent)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from batch_estimator.snapshot import Bools, Floats, HavRows, InstanceStanding, Ints, Snapshot
+from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, HavRows, InstanceStanding, Ints
 from batch_estimator.survival import SurvivalData, silent_share, thinned
 
 LEAST_SUCCESSES = 30  # for a law from host sums,
@@ -53,7 +53,7 @@ class TurnaroundLaw:
         return mu, np.sqrt(self.within_var + 1.0 / precision)
 
 
-def turnaround_law(snapshot: Snapshot) -> TurnaroundLaw:
+def turnaround_law(snapshot: BatchSnapshot) -> TurnaroundLaw:
     """From the app's host sums, else from this batch alone, else from what a job asks for."""
     havs = snapshot.havs
     with_results = havs.n_success > 0
@@ -62,7 +62,7 @@ def turnaround_law(snapshot: Snapshot) -> TurnaroundLaw:
     return _cold(snapshot)
 
 
-def apriori_ln(snapshot: Snapshot) -> float:
+def apriori_ln(snapshot: BatchSnapshot) -> float:
     """ln of the turnaround expected of a job nobody has done: min(D / 2, 2 flop / speed + 4 h)."""
     fpops = float(np.mean(snapshot.jobs.fpops_flop)) if len(snapshot.jobs.fpops_flop) else np.nan
     speed = snapshot.median_flop_per_s
@@ -86,7 +86,7 @@ def _warm(havs: HavRows) -> TurnaroundLaw:
     return TurnaroundLaw(mean, within, between, float(np.sum(n)), warm=True)
 
 
-def _cold(snapshot: Snapshot) -> TurnaroundLaw:
+def _cold(snapshot: BatchSnapshot) -> TurnaroundLaw:
     expected = apriori_ln(snapshot)
     rows = snapshot.instances
     success = rows.standing == InstanceStanding.SUCCESS
@@ -146,7 +146,7 @@ class Roster:
     of_sent: Ints
 
 
-def roster_of(snapshot: Snapshot) -> Roster:
+def roster_of(snapshot: BatchSnapshot) -> Roster:
     """Join the sums, the batch's instances and the sample by (host, app version)."""
     instances, havs, sent = snapshot.instances, snapshot.havs, snapshot.sent
     was_sent = np.flatnonzero(instances.standing != InstanceStanding.UNSENT)
@@ -222,7 +222,7 @@ class Shift:
     sd: float
 
 
-def batch_shift(snapshot: Snapshot, law: TurnaroundLaw, mu: Floats, sd: Floats, watched: SurvivalData) -> Shift:
+def batch_shift(snapshot: BatchSnapshot, law: TurnaroundLaw, mu: Floats, sd: Floats, watched: SurvivalData) -> Shift:
     """The posterior of the shift, from the jobs' size and the batch's instances so far.
 
     The prior is normal(0.6 ln(size / earlier size), 0.5^2). A cold law was fitted to this batch itself:

@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from batch_estimator.estimate import estimate
-from batch_estimator.snapshot import Snapshot
+from batch_estimator.snapshot import BatchSnapshot
 from benchmarks.estimator_adapter import converted
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +70,7 @@ def measure_cost(bench: Path) -> dict[str, float]:
     return answers
 
 
-def _snapshots(simulator: ModuleType, family: str, seed: int, jobs: int, quorum: int) -> list[Snapshot]:
+def _snapshots(simulator: ModuleType, family: str, seed: int, jobs: int, quorum: int) -> list[BatchSnapshot]:
     scenario = simulator.draw_scenario(family, seed, jobs)
     scenario.quorum, scenario.cold = quorum, False
     world = simulator.play(scenario, "cost")
@@ -79,7 +79,7 @@ def _snapshots(simulator: ModuleType, family: str, seed: int, jobs: int, quorum:
     return [converted(simulator.snapshot_at(world, at)) for _, at in simulator.checkpoint_times(world)]
 
 
-def _cpu_ms(snapshot: Snapshot) -> float:
+def _cpu_ms(snapshot: BatchSnapshot) -> float:
     times = []
     for _ in range(REPEATS):
         began = time.process_time_ns()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from batch_estimator.estimate import estimate as estimate_batch
-from batch_estimator.snapshot import HavRows, InstanceRows, JobRows, SentRows, Snapshot
+from batch_estimator.snapshot import BatchSnapshot, HavRows, InstanceRows, JobRows, SentRows
 from domain.units import Instant, Seconds
 
 
@@ -19,9 +19,9 @@ def estimate(snapshot: Any, quantiles: Sequence[float]) -> list[float]:
     return [at[share] for share in quantiles]
 
 
-def converted(s: Any) -> Snapshot:
+def converted(s: Any) -> BatchSnapshot:
     """Column by column; the benchmark's states have the numbers of `Standing`."""
-    return Snapshot(
+    return BatchSnapshot(
         Instant(s.now),
         Instant(s.submit_time),
         Seconds(s.delay_bound),

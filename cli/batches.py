@@ -1,4 +1,4 @@
-"""`muster batch` and `muster job`: submit, look at, end."""
+"""`muster batch` and `muster job`: submit with the files a batch file names, look at, end."""
 
 from __future__ import annotations
 
@@ -9,20 +9,69 @@ from typing import Any
 
 import click
 
-from administration.batches import Batches, read_batch_file
+from administration.batches import Batches, input_file_name, read_batch_file
 from administration.forecasts.words import preview_in_words
 from administration.show import job_as_json
-from cli.context import Run, command, field_as_text, lines_of, user
-from cli.inputs import brought
-from cli.progress import bar_of
+from cli.context import Run, bar_of, command, field_as_text, lines_of, user
 from cli.results import results
 from domain.access import Act
+from domain.errors import InvalidInputError
 from domain.settings import Settings
 from domain.units import BatchId, JobId, later
 from muster_client import Client
 from runtime.logs import configure_logs
 from store.postgres import PostgresStore
-from transfer.downloads import DownloadFolder
+from transfer.downloads import DownloadFolder, content_of
+
+
+async def brought(client: Client, values: Mapping[str, object], folder: Path) -> dict[str, object]:
+    """The batch with every input by the name under which it was put on the server.
+
+    Paths start in `folder`. Raises InvalidInputError for a file that cannot be read.
+    """
+    bringing = _Bringing(client, folder)
+    made = await bringing.named(values)
+    csv = values.get("jobs_csv")
+    return {**made, "jobs_csv": await bringing.put(csv, "jobs_csv")} if isinstance(csv, str) and csv else made
+
+
+class _Bringing:
+    def __init__(self, client: Client, folder: Path) -> None:
+        self._client = client
+        self._folder = folder
+        self._names: dict[str, str] = {}  # by path
+
+    async def named(self, table: Mapping[str, Any]) -> dict[str, object]:  # Any: what people write in a file
+        made = dict(table)
+        for key, value in table.items():
+            if key == "inputs" and isinstance(value, list):
+                made[key] = [await self._input(one) if isinstance(one, dict) else one for one in value]
+            elif isinstance(value, dict):
+                made[key] = await self.named(value)
+            elif isinstance(value, list):
+                made[key] = [await self.named(one) if isinstance(one, dict) else one for one in value]
+        return made
+
+    async def _input(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
+        path = one.get("path")
+        if not isinstance(path, str) or not path:
+            return one  # named already, or wrong: the server says so
+        return {
+            **{key: value for key, value in one.items() if key != "path"},
+            "name": await self.put(path, "inputs.path"),
+        }
+
+    async def put(self, path: str, field: str) -> str:
+        """The name that a file has on the server; it is brought once. Raises InvalidInputError."""
+        if path not in self._names:
+            source = self._folder / path
+            if not await asyncio.to_thread(source.is_file):
+                raise InvalidInputError(field, "a readable file", str(source))
+            name = input_file_name(source, (await asyncio.to_thread(content_of, source)).md5)
+            await self._client.put_file(source, name=name)
+            self._names[path] = name
+        return self._names[path]
+
 
 COLUMNS = ["batch_id", "name", "app", "qos", "state", "jobs_total", "jobs_validated", "jobs_failed", "in_progress"]
 PROGRESS_FROM_JOBS = 10_000

@@ -1,4 +1,4 @@
-"""What every command shares: which project, on this machine or behind a server, and how it prints."""
+"""What every command shares: the project, here or behind a server; tables, progress bars, completion."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import functools
 import getpass
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,17 @@ from typing import Any
 import click
 import msgspec
 from click.core import ParameterSource
+from click.shell_completion import get_completion_class
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bar
 from rich.table import Table
 
 from administration.project import Project, open_project
@@ -242,3 +252,78 @@ def _server_asked(url: str | None, token: str | None) -> Server | None:
     if token is None:
         raise InvalidInputError("--token", "a token for the API (`muster token add`)", "none")
     return Server(url, token)
+
+
+@contextmanager
+def share_bar(what: str) -> Iterator[Callable[[float], None]]:
+    """Which share of something is done, from 0 to 1; no bar off a terminal."""
+    console = Console(stderr=True)
+    columns = TextColumn(what), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda done: bar.update(task, completed=done)
+
+
+@contextmanager
+def bar_of(what: str, *, least: int = 0) -> Iterator[Callable[[int, int], None]]:
+    """How many of how many are done; no bar off a terminal, nor for fewer than `least`."""
+    console = Console(stderr=True)
+    bar = Bar(
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,  # elsewhere it would leave an empty line
+    )
+    task = bar.add_task(what, visible=False)
+
+    def progress(done: int, total: int) -> None:
+        bar.update(task, completed=done, total=max(done, total), visible=total >= least)
+
+    with bar:
+        yield progress
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """The rows as lines: columns of figures to the right, of words to the left. Shorter rows are filled up.
+
+    >>> print(aligned([["user", "usage"], ["ann", "7"], ["bob", "12.5"]]))
+    user  usage
+    ann       7
+    bob    12.5
+    """
+    width = max((len(row) for row in rows), default=0)
+    filled = [[*row, *[""] * (width - len(row))] for row in rows]
+    columns = [list(column) for column in zip(*filled, strict=True)]
+    right = [all(_is_figure(cell) for cell in column[1:]) for column in columns]
+    widths = [max(map(len, column)) for column in columns]
+    cells = (
+        [
+            cell.rjust(size) if to_right else cell.ljust(size)
+            for cell, size, to_right in zip(row, widths, right, strict=True)
+        ]
+        for row in filled
+    )
+    return "\n".join("  ".join(row).rstrip() for row in cells)
+
+
+def _is_figure(cell: str) -> bool:
+    return not cell or cell[-1].isdigit() or cell in ("-", "inf") or cell.endswith("%")
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@only_here("it needs no project and runs where it is called")
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def completion(context: click.Context, shell: str, as_json: bool) -> None:
+    """Print a script that lets a shell complete commands: eval "$(muster completion bash)"."""
+    kind = get_completion_class(shell)
+    assert kind is not None  # one of click's own
+    script = kind(context.find_root().command, {}, "muster", "_MUSTER_COMPLETE").source()
+    click.echo(to_json({"shell": shell, "script": script}) if as_json else script)

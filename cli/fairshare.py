@@ -10,8 +10,7 @@ import click
 import msgspec
 
 from administration.ordering.sharing import ShareRow, Sharing
-from cli.context import Run, command, only_here, to_json
-from cli.rows import aligned
+from cli.context import Run, aligned, command, only_here, to_json
 from domain.errors import InvalidInputError
 from muster_client import Client
 from priority.displays import figure

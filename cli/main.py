@@ -1,23 +1,81 @@
-"""The command line `muster`."""
+"""The command line `muster`: a menu of commands, each loaded when it is called; help and completion load none."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
-from cli.menu import Menu
 from domain.errors import MusterError
+
+Entries = Mapping[str, tuple[str, str]]  # by name: "module:attribute", and the first line of its help
+
+
+class Commands(MutableMapping[str, click.Command]):
+    """Commands by name. Looking at one loads its module; going round their names loads nothing."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = dict(entries)
+        self._loaded: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._loaded:
+            module, _, attribute = self._entries[name][0].partition(":")
+            found = getattr(importlib.import_module(module), attribute)
+            assert isinstance(found, click.Command)
+            self._loaded[name] = found
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._entries[name] = ("", command.get_short_help_str())
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._entries[name]
+        self._loaded.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def summary(self, name: str) -> str:
+        """What the command does, in one line."""
+        return self._entries[name][1]
+
+
+class Menu(click.Group):
+    """A group of commands named by where they are."""
+
+    def __init__(self, *arguments: object, entries: Entries, **settings: object) -> None:
+        super().__init__(*arguments, **settings)  # type: ignore[arg-type]  # click's own
+        self.menu = Commands(entries)
+        self.commands = self.menu
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The summaries, one row each."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.menu.summary(name)) for name in self.list_commands(ctx)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names that begin so, with their summaries."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=self.menu.summary(name)) for name in names]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
 
 ENTRIES = {
     "init": ("cli.node:init", "Create a project: its folder, keys and database."),
     "up": ("cli.node:up", "Run all services until SIGTERM or Ctrl-C."),
-    "demo": ("cli.demonstration:demo", "Run the main job end to end on a fresh database, and end."),
+    "demo": ("cli.node:demo", "Run the main job end to end on a fresh database, and end."),
     "migrate": ("cli.node:migrate", "Bring the database to this version's schema."),
-    "volunteer": ("cli.volunteers:volunteer", "Volunteers' accounts."),
+    "volunteer": ("cli.hosts:volunteer", "Volunteers' accounts."),
     "account": ("cli.accounts:account", "The tree of accounts that shares are divided in."),
     "submitter": ("cli.accounts:submitter", "Submitters of batches."),
     "app": ("cli.apps:app", "Applications."),
@@ -36,11 +94,11 @@ ENTRIES = {
     "priority": ("cli.priority:priority", "Whose batch goes first, and why: look, preview, change."),
     "fairshare": ("cli.fairshare:fairshare", "Fair-share among accounts and submitters."),
     "grant": (
-        "cli.grants:grant",
+        "cli.accounts:grant",
         "Service units of accounts: who has spent them goes on in the last queue, which costs nothing.",
     ),
     "limit": (
-        "cli.grants:limit",
+        "cli.accounts:limit",
         "How much a submitter, account, app or queue may have: over a soft limit last, over a hard one not at all.",
     ),
     "simulate": (
@@ -48,25 +106,25 @@ ENTRIES = {
         "Run a SCENARIO (a TOML file, or a shipped one by its name) under each rule, with the same seeds.",
     ),
     "sign": (
-        "cli.signing:sign",
+        "cli.maintenance:sign",
         "Sign every app file anew, or FILES on a machine that has the key and nothing else.",
     ),
     "operator": ("cli.operators:operator", "Those who sign in: operators, submitters and viewers."),
     "token": ("cli.tokens:token", "Tokens of the JSON API."),
     "purge": (
-        "cli.purge:purge",
+        "cli.maintenance:purge",
         "Forget the jobs of batches that ended before a month, and the output files hosts uploaded for them.",
     ),
     "check": (
-        "cli.check:check",
+        "cli.maintenance:check",
         "Walk database and upload folder: is everything there that was acknowledged, and nothing twice?",
     ),
     "restore": (
-        "cli.restore:restore",
+        "cli.maintenance:restore",
         "After a backup was restored, and before `muster up`: make the database and the upload folder agree.",
     ),
     "completion": (
-        "cli.completion:completion",
+        "cli.context:completion",
         'Print a script that lets a shell complete commands: eval "$(muster completion bash)".',
     ),
 }

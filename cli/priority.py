@@ -15,8 +15,7 @@ from administration.ordering.priorities import (
     preview_as_json,
     weights_in_force,
 )
-from cli.context import Run, as_text, command, user
-from cli.rows import aligned
+from cli.context import Run, aligned, as_text, command, user
 from cli.settings import parsed
 from domain.errors import InvalidInputError
 from domain.ordering import Breakdown

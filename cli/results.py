@@ -14,8 +14,7 @@ import click
 
 from administration.collecting import Document, collect
 from administration.results import Results, result_as_json
-from cli.context import Run, command
-from cli.progress import bar_of
+from cli.context import Run, bar_of, command
 from domain.clock import Clock
 from domain.errors import NotFoundError
 from domain.units import BatchId, JobId

@@ -12,8 +12,7 @@ from administration.thresholds.keys import FORESEEN, THRESHOLDS, Changes, change
 from administration.thresholds.replay import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, Replayed, replay
 from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import preview_as_json, preview_as_text, replayed_in_words, thresholds_as_text
-from cli.context import Run, Server, as_text, command, to_json, user
-from cli.progress import share_bar
+from cli.context import Run, Server, as_text, command, share_bar, to_json, user
 from cli.settings import parsed
 from cli.simulate import run_cases
 from domain.errors import InvalidInputError, MusterError

@@ -17,9 +17,8 @@ from domain.errors import InvalidInputError, MusterError
 from domain.forecasts import ForecastState
 from domain.units import BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from web.bodies import whole_number
-from web.desk import Desk, Fields, fields_of, id_of, number_of
-from web.rendering import Crumb, Page
+from web.handlers import Desk, Fields, fields_of, id_of, number_of, whole_number
+from web.rendering import Crumb, RenderedPage
 
 MOST_JOBS = 1_000_000
 GIGA, MEGA = 1e9, 1e6
@@ -92,7 +91,7 @@ class BatchForms:
             "submitters": sorted(one.name for one in submitters),
         }
         status = 422 if wrong is not None else 200
-        page = Page("batch_new.html", "Submit a batch", "batches", (BATCHES,), values, status=status)
+        page = RenderedPage("batch_new.html", "Submit a batch", "batches", (BATCHES,), values, status=status)
         return self._desk.show(request, page)
 
     # ------------------------------------------------------------------ change
@@ -102,7 +101,7 @@ class BatchForms:
         batch, _ = await self._own(request)
         crumbs = (BATCHES, Crumb(f"batches/{batch.batch_id}", batch.name or f"Batch {batch.batch_id}"))
         return self._desk.show(
-            request, Page("batch_abort.html", "End this batch?", "batches", crumbs, {"batch": batch})
+            request, RenderedPage("batch_abort.html", "End this batch?", "batches", crumbs, {"batch": batch})
         )
 
     async def abort(self, request: web.Request) -> web.Response:

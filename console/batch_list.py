@@ -12,8 +12,8 @@ from administration.cursors import cursor_of, place_of
 from administration.forecasts.service import risk_of
 from administration.forecasts.words import not_shown
 from administration.names import checked_text
-from console.bars import Bar, bar_of
-from console.places import Standing, because, standings
+from console.charts import Bar, bar_of
+from console.places import PlaceShown, because, standings
 from domain.batches import Batch, BatchState, QoS
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
@@ -21,9 +21,8 @@ from domain.forecasts import ForecastRecord, batch_state
 from domain.insight import Short
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
-from web.bodies import whole_number
-from web.desk import Desk
-from web.rendering import Page
+from web.handlers import Desk, whole_number
+from web.rendering import RenderedPage
 
 PER_PAGE = 50
 LIVE_S = 5
@@ -31,14 +30,14 @@ SORTS = {BatchSort.NEWEST: "newest first", BatchSort.QUEUE: "their order", Batch
 
 
 @dataclass(frozen=True, slots=True)
-class BatchRow:
+class BatchLine:
     """A line of the list. `at_risk` says by how much; `not_shown` why it has no forecast; `standing` is its place."""
 
     listed: ListedBatch
     bar: Bar
     at_risk: str | None
     not_shown: str
-    standing: Standing
+    standing: PlaceShown
 
     @property
     def batch(self) -> Batch:
@@ -46,7 +45,7 @@ class BatchRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BatchListChoice:
     """What the address asks for."""
 
     choice: BatchChoice
@@ -55,7 +54,7 @@ class Asked:
     number: int  # of rows before this page
 
 
-def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> Asked:
+def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> BatchListChoice:
     """Reads the address. Raises InvalidInputError."""
     apps = {app.name: app_id for app_id, app in catalogue.apps.items()}
     app = query.get("app", "")
@@ -72,7 +71,7 @@ def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> Asked:
         text=checked_text(query.get("q", "").strip(), "q"),
     )
     after, number = where_on(query.get("after", ""))
-    return Asked(choice, BatchSort(sort), after, number)
+    return BatchListChoice(choice, BatchSort(sort), after, number)
 
 
 def where_on(text: str) -> tuple[BatchPlace | None, int]:
@@ -98,12 +97,12 @@ def behind(batch: Batch, number: int) -> str:
 def rows_of(
     found: Sequence[ListedBatch],
     last: Mapping[BatchId, ForecastRecord],
-    standing: Mapping[BatchId, Standing],
+    standing: Mapping[BatchId, PlaceShown],
     short: Mapping[BatchId, Short],
-) -> list[BatchRow]:
+) -> list[BatchLine]:
     """Lines of the list."""
     return [
-        BatchRow(
+        BatchLine(
             one,
             bar_of(
                 one.batch.counts.jobs_total,
@@ -113,7 +112,7 @@ def rows_of(
             ),
             risk_of(one.batch, last.get(one.batch.batch_id), short.get(one.batch.batch_id)),
             not_shown(batch_state(one.batch, last.get(one.batch.batch_id))),
-            standing.get(one.batch.batch_id, Standing()),
+            standing.get(one.batch.batch_id, PlaceShown()),
         )
         for one in found
     ]
@@ -153,4 +152,6 @@ class BatchListPage:
             else None,
             "number": asked.number,
         }
-        return self._desk.show(request, Page("batches.html", "Batches", "batches", values=values, every_s=LIVE_S))
+        return self._desk.show(
+            request, RenderedPage("batches.html", "Batches", "batches", values=values, every_s=LIVE_S)
+        )

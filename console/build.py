@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from administration.access.authentication import AccessDoor
+from administration.access.who import NotSignedInError, person_of
 from administration.batches import Batches
 from administration.ordering.priorities import KEYS
 from administration.results import Results
@@ -16,27 +17,63 @@ from administration.thresholds.keys import FORESEEN
 from administration.thresholds.service import Thresholds
 from console.batch_forms import BatchForms
 from console.batch_list import BatchListPage
-from console.batch_page import BatchPage
-from console.entry import EntryPages
-from console.host_list import HostListPage
-from console.hosts import HostPages
-from console.instances_page import InstancesPage
-from console.nobody import NobodyPage
+from console.batch_page import BatchPages
+from console.hosts import HostListPage, HostPages
 from console.ordering_page import OrderingPages
 from console.overview import OverviewPage
 from console.percentiles import PercentilePages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
-from console.work_pages import WorkPages
+from console.work_pages import InstancesPage, NobodyPage, WorkPages
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
+from domain.errors import MusterError
 from feeder.array import JobArray
 from store.postgres import PostgresStore
-from web.assets import Assets, sources
-from web.desk import Desk
 from web.guard import MOST_FORM_BYTES, ErrorPages, headers, people
+from web.handlers import Desk
 from web.queries import Questions, asked_as_known
-from web.rendering import SAID, Renderer
+from web.rendering import SAID, Assets, RenderedPage, Renderer, sources
+from web.sign_in import Doorway, SignInForm, new_password, status_of
+
+
+class EntryPages:
+    """The ways in and out."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._doorway = Doorway(desk, SignInForm("sign_in.html", "name", desk.door.sign_in, _told, dict))
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            *self._doorway.routes(),
+            web.get("/password", self.password, name="password"),
+            web.post("/password", self.change, name="password_change"),
+        ]
+
+    async def password(self, request: web.Request) -> web.Response:
+        return self._password(request, None)
+
+    async def change(self, request: web.Request) -> web.Response:
+        wrong = await new_password(request, self._desk.door.change_password)
+        return self._desk.go("", "password") if wrong is None else self._password(request, wrong)
+
+    def _password(self, request: web.Request, wrong: MusterError | None) -> web.Response:
+        person = person_of(request)
+        if person is None:
+            raise NotSignedInError
+        values: dict[str, object] = {
+            "must": person.must_change_password,
+            "least": self._desk.catalogue.settings.access.min_password_length,
+            "wrong": wrong,
+        }
+        page = RenderedPage("password.html", "Your password", "-", values=values, status=status_of(wrong))
+        return self._desk.show(request, page)
+
+
+def _told(wrong: MusterError | None) -> str | None:
+    return None if wrong is None else f"{str(wrong).rstrip('.')}."
+
 
 QUESTIONS: Questions = {
     "batches": ("q", "state", "qos", "app", "sort", "after"),
@@ -74,7 +111,7 @@ def build_console(
         OverviewPage(desk),
         BatchForms(desk, batches),  # before the list's pages: batches/new is no number
         BatchListPage(desk),
-        BatchPage(desk, f"{prefix}/api/v1"),
+        BatchPages(desk, f"{prefix}/api/v1"),
         InstancesPage(desk),
         WorkPages(desk, results, f"{prefix}/api/v1"),
         HostListPage(desk),

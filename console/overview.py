@@ -10,13 +10,12 @@ from aiohttp import web
 
 from administration.failed_requests import failed_lately
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
-from console.bars import Bar, bar_of
-from console.charts import Chart, at_ms, line, time_axis
+from console.charts import Bar, Chart, at_ms, bar_of, line, time_axis
 from domain.units import Instant, later
 from domain.views import ActiveTotal, ProcessReport
-from web.desk import Desk
+from web.handlers import Desk
 from web.moments import rate, stamp
-from web.rendering import Page
+from web.rendering import RenderedPage
 
 Document = Mapping[str, Any]  # Any: a JSON document
 LIVE_S = 5
@@ -209,5 +208,6 @@ class OverviewPage:
             "has_apps": bool(self._desk.catalogue.apps),
         }
         return self._desk.show(
-            request, Page("overview.html", "Overview", "", values=values, charts=chart is not None, every_s=LIVE_S)
+            request,
+            RenderedPage("overview.html", "Overview", "", values=values, charts=chart is not None, every_s=LIVE_S),
         )

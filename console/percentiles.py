@@ -20,9 +20,9 @@ from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints, Gate
 from domain.settings import DeadlineSettings
-from web.desk import Desk, Fields, fields_of, reason_of
+from web.handlers import Desk, Fields, fields_of, reason_of
 from web.moments import number
-from web.rendering import Crumb, Page
+from web.rendering import Crumb, RenderedPage
 
 BINS = 40
 LEAST_SPAN = 0.5  # of the axis, as a difference of logarithms
@@ -187,7 +187,7 @@ class PercentilePages:
             "percentiles": PERCENTILES,
             "small": catalogue.settings.ranking.min_rows,
         }
-        page = Page("percentiles.html", "Percentiles", "percentiles", values=values, charts=bool(charts))
+        page = RenderedPage("percentiles.html", "Percentiles", "percentiles", values=values, charts=bool(charts))
         return self._desk.show(request, page)
 
     async def preview(self, request: web.Request) -> web.Response:
@@ -208,7 +208,9 @@ class PercentilePages:
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
         crumbs = (Crumb("percentiles", "Percentiles"),)
-        page = Page("thresholds_preview.html", "What this would do", "percentiles", crumbs, values, bool(charts))
+        page = RenderedPage(
+            "thresholds_preview.html", "What this would do", "percentiles", crumbs, values, bool(charts)
+        )
         return self._desk.show(request, page)
 
     async def save(self, request: web.Request) -> web.Response:

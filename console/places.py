@@ -23,19 +23,21 @@ MOST_POINTS = "the batch with the most points goes first"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PlaceShown:
     """`at` is None of a batch that is over, `breakdown` before a batch's first ordering."""
 
     at: PlaceInOrder | None = None
     breakdown: Breakdown | None = None
 
 
-async def standings(rules: OrderingRules, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Standing]:
+async def standings(rules: OrderingRules, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceShown]:
     """Where batches stand, and why."""
     if not batch_ids:
         return {}
     places, records = await rules.places(batch_ids), await rules.breakdowns(batch_ids)
-    return {one: Standing(places.get(one), breakdown_of(records[one]) if one in records else None) for one in batch_ids}
+    return {
+        one: PlaceShown(places.get(one), breakdown_of(records[one]) if one in records else None) for one in batch_ids
+    }
 
 
 def rule_of(policy: str) -> str:
@@ -103,7 +105,7 @@ def weightiest(breakdown: Breakdown) -> str:
     return said + (f" and {len(terms) - 2} more" if len(terms) > 2 else "")
 
 
-def sentence(standing: Standing, now: float) -> Markup:
+def sentence(standing: PlaceShown, now: float) -> Markup:
     """Why a batch stands where it stands, whole."""
     found = standing.breakdown
     if found is None:

@@ -17,9 +17,9 @@ from domain.bounds import name_of_setting, written
 from domain.errors import InvalidInputError
 from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
-from web.desk import Desk, fields_of, reason_of, typed
+from web.handlers import Desk, fields_of, reason_of, typed
 from web.moments import length, quantity
-from web.rendering import Crumb, Page
+from web.rendering import Crumb, RenderedPage
 
 CHANGES = 1000  # that are looked through for each setting's last
 TRAIL = 30
@@ -151,7 +151,7 @@ class SettingPages:
             "trail": await self._desk.store.settings.setting_changes(TRAIL),
             "unfit": self._desk.catalogue.unfit_settings,
         }
-        return self._desk.show(request, Page("settings.html", "Settings", "settings", values=values))
+        return self._desk.show(request, RenderedPage("settings.html", "Settings", "settings", values=values))
 
     async def one(self, request: web.Request) -> web.Response:
         key = request.match_info["key"]
@@ -162,7 +162,9 @@ class SettingPages:
             "trail": [change for change in changes if change.key == key],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
-        return self._desk.show(request, Page("setting.html", key, "settings", (Crumb("settings", "Settings"),), values))
+        return self._desk.show(
+            request, RenderedPage("setting.html", key, "settings", (Crumb("settings", "Settings"),), values)
+        )
 
     async def save(self, request: web.Request) -> web.Response:
         """Set it, or take its default back."""

@@ -1,22 +1,26 @@
-"""One job and one instance: what became of it, and why it is not sent."""
+"""The pages of one job, one instance, a batch's instances, and work that every host refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
 from administration.access.who import present
+from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
 from administration.explain.words import instance_in_words
+from administration.heartbeats import SILENT_S
 from administration.results import Results, sees_results
+from administration.unschedulable import is_cut, refused_of
+from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
-from domain.units import InstanceId, JobId
-from domain.views import JobRow
-from web.desk import FEW_HOSTS, Desk, hosts_asked, id_of
-from web.rendering import Crumb, Page
+from domain.units import BatchId, InstanceId, JobId, later
+from domain.views import InstancePlace, JobRow
+from web.handlers import FEW_HOSTS, Desk, hosts_asked, id_of
+from web.rendering import Crumb, RenderedPage
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -45,7 +49,7 @@ class WorkPages:
         job_id = JobId(id_of(request))
         job = await self._desk.store.views.job(job_id)
         waits = any(one.state is InstanceState.UNSENT for one in job.instances)
-        page = Page(
+        page = RenderedPage(
             "job.html",
             f"Job {job_id}",
             "batches",
@@ -60,7 +64,7 @@ class WorkPages:
         shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
         return self._desk.show(
-            request, Page("job_why.html", "Why is it not sent?", "batches", crumbs, {"shown": shown})
+            request, RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, {"shown": shown})
         )
 
     async def instance(self, request: web.Request) -> web.Response:
@@ -76,7 +80,9 @@ class WorkPages:
             "found": await self._found(request, job) if shown["outcome"]["is_canonical"] else None,
             **await self._trickles(request, job, instance_id),
         }
-        return self._desk.show(request, Page("instance.html", f"Instance {instance_id}", "batches", crumbs, values))
+        return self._desk.show(
+            request, RenderedPage("instance.html", f"Instance {instance_id}", "batches", crumbs, values)
+        )
 
     async def _found(self, request: web.Request, job: JobRow) -> Document | None:
         """A job's outputs with the addresses of their files; None of what is another submitter's."""
@@ -102,3 +108,79 @@ class WorkPages:
             Crumb(f"batches/{batch_id}", f"Batch {batch_id}"),
             Crumb(f"batches/{batch_id}/jobs", "Jobs"),
         )
+
+
+LIVE_S = 10
+
+
+class NobodyPage:
+    """The report."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/nobody", self.show, name="nobody")]
+
+    async def show(self, request: web.Request) -> web.Response:
+        now, store = self._desk.clock.now(), self._desk.store
+        processes = await store.process_reports.since(later(now, -SILENT_S))
+        workers = [one for one in processes if one.kind == "worker"]
+        refused = refused_of(workers, now=now)
+        found = await store.views.batches_with(sorted({one.batch_id for one in refused}))
+        values: dict[str, object] = {
+            "refused": refused,
+            "cut": is_cut(workers),
+            "batches": {batch.batch_id: batch for batch in found},
+            "feeder": self._desk.catalogue.settings.feeder,
+            "workers": len(workers),
+            "started_at": [one.report["started_at"] for one in workers],
+        }
+        return self._desk.show(
+            request, RenderedPage("nobody.html", "Nobody can run", "nobody", values=values, every_s=LIVE_S)
+        )
+
+
+PER_PAGE = 50
+ALL = "all"
+STATES = (ALL, *(state.value for state in InstanceState))
+
+
+def states_of(text: str) -> tuple[InstanceState, ...]:
+    """The states that a word in the address stands for. Raises InvalidInputError.
+
+    >>> states_of("timed_out")
+    (<InstanceState.TIMED_OUT: 'timed_out'>,)
+    """
+    if text not in STATES:
+        raise InvalidInputError("state", "one of " + ", ".join(STATES), text)
+    return tuple(InstanceState) if text == ALL else (InstanceState(text),)
+
+
+class InstancesPage:
+    """A batch's instances."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/batches/{id}/instances", self.show, name="batch_instances")]
+
+    async def show(self, request: web.Request) -> web.Response:
+        batch_id = BatchId(id_of(request))
+        state = request.query.get("state", ALL)
+        states, after = states_of(state), place_of(InstancePlace, request.query.get("after", ""))
+        batch = await self._desk.store.views.batch(batch_id)
+        found = await self._desk.store.listings.instances(batch_id, states, after=after, limit=PER_PAGE + 1)
+        page = found[:PER_PAGE]
+        last = InstancePlace(page[-1].retries, page[-1].instance_id) if len(found) > PER_PAGE else None
+        values: dict[str, object] = {
+            "batch": batch,
+            "instances": page,
+            "state": state,
+            "states": STATES,
+            "first": after is None,
+            "next": urlencode({"state": state, "after": cursor_of(last)}) if last else None,
+        }
+        crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", batch.name or f"Batch {batch_id}"))
+        return self._desk.show(request, RenderedPage("instances.html", "Instances", "batches", crumbs, values))

@@ -24,10 +24,10 @@ SETTINGS: dict[str, object] = {
 }
 
 
-def batches(scale: float = 1.0) -> list[dict[str, object]]:
+def planned_batches(scale: float = 1.0) -> list[dict[str, object]]:
     """Batch specifications in the order of submission; `scale` stretches the counts.
 
-    >>> [batch["qos"] for batch in batches()]
+    >>> [batch["qos"] for batch in planned_batches()]
     ['throughput', 'long_deadline', 'afap', 'short_deadline']
     """
     return [

@@ -1,4 +1,4 @@
-"""What the demonstration shows while it runs, and what came of it."""
+"""What the demonstration shows while it runs, what came of it, and how its forecasts did."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -14,20 +14,81 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from administration.project import Project
-from demo import plan
-from demo.crowd.crowd import Crowd
-from demo.forecasts import AgainstFact, against_fact, forecast_table
+from demo.crowd.volunteer import Crowd
+from demo.plan import LENGTH
 from demo.primes import primes_between
 from domain.batches import Batch, BatchState
+from domain.forecasts import ForecastRecord, Method
 from domain.jobs import InstanceState
 from domain.units import BatchId, Instant
 from store.postgres import PostgresStore
+
+SHARES = (0.0, 0.5, 0.9)  # of the jobs: the first forecast with so many over is told
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstFact:
+    """A forecast of the background process, in seconds from the submission; `ended_s` None: the batch did not end."""
+
+    batch: str
+    made_s: float
+    jobs_over: int
+    jobs_total: int
+    about_s: float
+    at_latest_s: float
+    ended_s: float | None
+
+    def as_json(self) -> dict[str, object]:
+        return {key: round(value, 1) if isinstance(value, float) else value for key, value in asdict(self).items()}
+
+
+def against_fact(batch: Batch, records: Sequence[ForecastRecord]) -> list[AgainstFact]:
+    """The first forecast, and those with half and nine tenths of the jobs over; `records` in order of time.
+
+    Those made when the batch had ended, or without a result to rest on, are left out.
+    """
+    told: list[ForecastRecord] = []
+    known = [one for one in records if one.method is not Method.APRIORI]
+    before = [one for one in known if batch.ended_at is None or one.made_at < batch.ended_at]
+    for share in SHARES:
+        reached = [one for one in before if one.jobs_validated + one.jobs_failed >= share * one.jobs_total]
+        if reached and reached[0] not in told:
+            told.append(reached[0])
+    ended_s = None if batch.ended_at is None else batch.ended_at - batch.created_at
+    return [
+        AgainstFact(
+            batch.name,
+            one.made_at - batch.created_at,
+            one.jobs_validated + one.jobs_failed,
+            one.jobs_total,
+            one.q50_at - batch.created_at,
+            one.q90_at - batch.created_at,
+            ended_s,
+        )
+        for one in told
+    ]
+
+
+def forecast_table(found: Sequence[AgainstFact]) -> Table:
+    """For the screen."""
+    table = Table("batch", "forecast after", "jobs over", "about", "at latest", "in fact")
+    for one in found:
+        table.add_row(
+            one.batch,
+            f"{one.made_s:.1f} s",
+            f"{one.jobs_over}/{one.jobs_total}",
+            f"{one.about_s:.0f} s",
+            f"{one.at_latest_s:.0f} s",
+            "not ended" if one.ended_s is None else f"{one.ended_s:.0f} s",
+        )
+    return table
+
 
 LINE_EVERY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BatchOutcome:
     """What a demonstration came to.
 
     `wrong_accepted` counts canonical outputs that are wrong: a quorum of one believes what it is told.
@@ -94,7 +155,7 @@ class Screen:
             self._console.print(f"{elapsed_s:5.0f} s  {done}")
             sys.stdout.flush()
 
-    def final(self, outcome: Outcome) -> None:
+    def final(self, outcome: BatchOutcome) -> None:
         """The closing table."""
         if self._live is not None:
             self._live.stop()
@@ -128,7 +189,7 @@ def _bars(batches: Sequence[Batch], elapsed_s: float) -> Group:
     return Group(table, f"{elapsed_s:.0f} s")
 
 
-def _table(outcome: Outcome) -> Table:
+def _table(outcome: BatchOutcome) -> Table:
     table = Table("batch", "kind", "valid", "sent", "retries", "in time", "done after")
     for batch in outcome.batches:
         counts = batch.counts
@@ -148,7 +209,7 @@ def _table(outcome: Outcome) -> Table:
 
 async def outcome_of(
     store: PostgresStore, project: Project, ids: Sequence[BatchId], crowd: Crowd, *, stock: str, seconds: float
-) -> Outcome:
+) -> BatchOutcome:
     """What the database and the upload folder say came of it."""
     crowd_hosts = {f"crowd-{number}" for number in crowd.tallies}
     hosts = {host.host_id: host.domain_name for host in await store.views.hosts(limit=1000)}
@@ -174,11 +235,11 @@ async def outcome_of(
         for batch in batches
         for one in against_fact(batch, await store.forecasts.series(batch.batch_id, limit=1000))
     ]
-    return Outcome(batches, counted, stock, stock_jobs, wrong, seconds, tuple(forecasts))
+    return BatchOutcome(batches, counted, stock, stock_jobs, wrong, seconds, tuple(forecasts))
 
 
 def _is_right(project: Project, upload: str) -> bool:
     """Whether an uploaded output holds the true count of primes."""
     [path] = project.upload_dir.rglob(upload)
     match = re.fullmatch(r"(\d+) (\d+) (\d+)\n", path.read_text(errors="replace"))
-    return match is not None and primes_between(int(match[1]), plan.LENGTH) == int(match[3])
+    return match is not None and primes_between(int(match[1]), LENGTH) == int(match[3])

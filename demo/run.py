@@ -1,4 +1,7 @@
-"""`muster demo`: a fresh project, an application, four batches, a crowd, and an end."""
+"""Runs `muster demo`: a fresh project, an application, four batches (one of each kind), volunteers, and an end.
+
+Where the stock client is installed, it is one more volunteer.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,10 @@ from administration.apps import VersionDraft, add_app_version
 from administration.batches import Batches
 from administration.project import Project
 from administration.signing import with_project_key
-from demo import plan
-from demo.crowd.crowd import Crowd, Member
-from demo.crowd.profile import draw_profiles
-from demo.report import Outcome, Screen, outcome_of
-from demo.stock import StockVolunteer
+from demo.crowd.jobs import draw_profiles
+from demo.crowd.volunteer import Crowd, CrowdMember
+from demo.plan import APP, SETTINGS, planned_batches
+from demo.report import BatchOutcome, Screen, outcome_of
 from domain.access import Role
 from domain.apps import App
 from domain.clock import Clock, SystemClock
@@ -35,6 +37,67 @@ from runtime.project import install, open_database
 from store.postgres import PostgresStore
 from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
+
+# Quick: a project whose jobs take seconds, not hours.
+
+
+CONFIG = """<cc_config><options><skip_cpu_benchmarks>1</skip_cpu_benchmarks><no_gpus>1</no_gpus><ncpus>1</ncpus>
+<dont_contact_ref_site>1</dont_contact_ref_site><no_info_fetch>1</no_info_fetch>
+<allow_multiple_clients>1</allow_multiple_clients><report_results_immediately>1</report_results_immediately>
+</options></cc_config>
+"""
+PREFERENCES = """<global_preferences><run_on_batteries>1</run_on_batteries><run_if_user_active>1</run_if_user_active>
+<suspend_cpu_usage>0</suspend_cpu_usage><work_buf_min_days>0.0001</work_buf_min_days>
+<work_buf_additional_days>0</work_buf_additional_days><disk_max_used_gb>0</disk_max_used_gb>
+<disk_max_used_pct>100</disk_max_used_pct><disk_min_free_gb>0.1</disk_min_free_gb>
+</global_preferences>
+"""
+STOP_S = 5.0
+
+
+class StockVolunteer:
+    """Runs `boinc` attached to the project; does nothing where it is not installed."""
+
+    def __init__(self, folder: Path, url: str, account_key: str) -> None:
+        self._folder = folder
+        self._url = url
+        self._account_key = account_key
+        self._process: asyncio.subprocess.Process | None = None
+        self._program = shutil.which("boinc")
+
+    def state(self) -> str:
+        """absent (not installed) or joined."""
+        return "absent" if self._program is None else "joined"
+
+    async def start(self) -> None:
+        if self._program is None:
+            return
+        self._folder.mkdir(parents=True)
+        (self._folder / "cc_config.xml").write_text(CONFIG)
+        (self._folder / "global_prefs_override.xml").write_text(PREFERENCES)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        with (self._folder / "log").open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                self._program,
+                *("--dir", str(self._folder), "--gui_rpc_port", str(port)),
+                *("--attach_project", self._url, self._account_key),
+                stdout=log,
+                stderr=log,
+            )
+
+    async def stop(self) -> None:
+        if self._process is None or self._process.returncode is not None:
+            return
+        self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), STOP_S)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
 
 PRIMES = Path(__file__).parent / "primes.py"
 AT_MOST_S = 105.0  # of work; with stop and the closing table the demonstration ends within two minutes
@@ -60,7 +123,7 @@ class Demo:
         return Batches(self.store, folder, self.clock)
 
 
-async def run_demo(*, volunteers: int, seed: int, quiet: bool, database_url: str | None = None) -> Outcome:
+async def run_demo(*, volunteers: int, seed: int, quiet: bool, database_url: str | None = None) -> BatchOutcome:
     """Run it in a temporary folder; what happened. Raises DemoFailedError.
 
     `database_url` names an empty database to use instead of an embedded one.
@@ -77,7 +140,7 @@ async def run_demo(*, volunteers: int, seed: int, quiet: bool, database_url: str
             members, stock_key = await _people(demo, volunteers, seed)
             await _application(demo)
             screen.say(f"console: {url}console/ while it lasts; sign in as demo with {await _operator(demo)}")
-            ids = [await demo.batches().submit(batch, folder=None) for batch in plan.batches()]
+            ids = [await demo.batches().submit(batch, folder=None) for batch in planned_batches()]
             screen.say(f"serving on {url}: four batches submitted, {volunteers} volunteers are coming …")
             crowd = Crowd(members, scheduler_url=f"{url}scheduler", folder=folder / "crowd", clock=clock, seed=seed)
             stock = StockVolunteer(folder / "stock-client", url, stock_key)
@@ -95,7 +158,7 @@ async def _create(data_dir: Path, database_url: str | None, clock: Clock) -> tup
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}/"
-    project = await install(data_dir, database_url, {"project.url": url, **plan.SETTINGS}, who="demo", clock=clock)
+    project = await install(data_dir, database_url, {"project.url": url, **SETTINGS}, who="demo", clock=clock)
     return project, url
 
 
@@ -135,7 +198,7 @@ async def _listening(port: int, process: asyncio.subprocess.Process, log_path: P
     raise DemoFailedError(f"the server did not start:\n{log[-2000:]}")
 
 
-async def _people(demo: Demo, count: int, seed: int) -> tuple[list[Member], str]:
+async def _people(demo: Demo, count: int, seed: int) -> tuple[list[CrowdMember], str]:
     keys = AccountKeys(load_keys(demo.project.keys_dir).account_secret)
 
     async def added(email: str) -> str:
@@ -145,7 +208,7 @@ async def _people(demo: Demo, count: int, seed: int) -> tuple[list[Member], str]
         return account.authenticator
 
     profiles = draw_profiles(count, seed=seed)
-    members = [Member(profile, await added(profile.email)) for profile in profiles]
+    members = [CrowdMember(profile, await added(profile.email)) for profile in profiles]
     return members, await added("stock-client@crowd.invalid")
 
 
@@ -160,8 +223,8 @@ async def _operator(demo: Demo) -> str:
 
 
 async def _application(demo: Demo) -> None:
-    await demo.store.applications.add_app(App(AppId(0), plan.APP, user_friendly_name="Prime counting"))
-    new = VersionDraft(plan.APP, "x86_64-pc-linux-gnu", 100, PRIMES)
+    await demo.store.applications.add_app(App(AppId(0), APP, user_friendly_name="Prime counting"))
+    new = VersionDraft(APP, "x86_64-pc-linux-gnu", 100, PRIMES)
     sign = with_project_key(demo.project)
     await add_app_version(demo.store.applications, demo.project, new, clock=demo.clock, sign=sign)
 

@@ -98,7 +98,7 @@ class SubmittedBefore:
 
 
 @dataclass(frozen=True, slots=True)
-class SubmitterStanding:
+class SubmitterLimits:
     """What the order of a new batch depends on, read under the submitter's row lock."""
 
     submitter_id: SubmitterId

@@ -27,7 +27,7 @@ from domain.settlement import (
     Overdue,
     TailJob,
 )
-from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
+from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
 from domain.units import AccountId, AppId, BatchId, Flop, Instant, JobClassId, JobId, Seconds, SubmitterId
 from jobs.requirements import InputSpec
 
@@ -57,7 +57,7 @@ __all__ = [
 class BatchWriter(Protocol):
     """One batch being written, inside one transaction: all of it or nothing."""
 
-    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
         """The submitter's standing, its row locked until the transaction ends."""
         ...
 

@@ -24,7 +24,7 @@ from domain.ordered_work import Permission, Reference, SubmissionOrder
 from domain.ordering import BatchFacts, QueueClock
 from domain.ordering_settings import OrderingSettings
 from domain.settings import DeadlineSettings, FileSettings
-from domain.submission import JobTemplate, NewBatch, NewJob, SubmissionKey, SubmitterStanding
+from domain.submission import JobTemplate, NewBatch, NewJob, SubmissionKey, SubmitterLimits
 from domain.units import BatchId, Instant, JobClassId, later
 from jobs.ordering.admission import SubmissionPlace, check_rights, permissions_of, place
 from jobs.ordering.ordering_pass import record_of
@@ -253,7 +253,7 @@ async def _inputs(wanted: tuple[InputSpec, ...], files: InputFiles) -> Mapping[I
 def _new_batch(
     batch: CheckedBatch,
     *,
-    standing: SubmitterStanding,
+    standing: SubmitterLimits,
     known: SubmissionOrder,
     ordering: OrderingSettings,
     now: Instant,

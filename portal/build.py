@@ -14,16 +14,14 @@ from administration.explain.service import Explain
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from feeder.array import JobArray
-from portal.computers import ComputerPages
+from portal.computers import ComputerPages, ResultPages
 from portal.desk import LOOK, SiteDesk
 from portal.entry import SiteEntry
 from portal.ports import SiteStore
-from portal.results import ResultPages
-from portal.wishes import PreferencePages
-from web.assets import Assets, sources
+from portal.preferences import PreferencePages
 from web.guard import HEADERS, MOST_FORM_BYTES, ErrorPages, headers
 from web.queries import Questions, asked_as_known
-from web.rendering import Renderer
+from web.rendering import Assets, Renderer, sources
 
 PLACE = "/volunteers"
 QUESTIONS: Questions = {

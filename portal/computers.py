@@ -1,4 +1,4 @@
-"""A volunteer's computers: what each does, how it stands, and why it got no job."""
+"""A volunteer's computers and results: what each does, how it stands, why it got no job, what became of results."""
 
 from __future__ import annotations
 
@@ -11,23 +11,28 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import TooManyAttemptsError, the_volunteer
+from administration.cursors import cursor_of, place_of
 from domain.catalogue import Catalogue
+from domain.errors import InvalidInputError
 from domain.hosts import HostAppVersion
 from domain.ranking import percentile
 from domain.units import HostId, Instant, Seconds
-from portal.desk import SiteDesk, title_of, titles_of
-from portal.words import (
+from domain.volunteers import Outcome, OwnResult, ResultPlace
+from portal.desk import (
+    OUTCOME_WORDS,
+    SiteDesk,
     name_of,
     processors_of,
     reasons_in_words,
     reasons_of_dry_run,
     standing_in_words,
+    title_of,
+    titles_of,
     usual_turnaround_s,
 )
-from web.bodies import whole_number
-from web.desk import id_of
+from web.handlers import id_of, whole_number
 from web.rate_limit import Buckets
-from web.rendering import Crumb, Page
+from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
 HELD = 200
@@ -102,7 +107,7 @@ class ComputerPages:
             "first": before is not None,
             "next": urlencode({"before": found[-1].host.host_id}) if more else None,
         }
-        return self._desk.show(request, Page("computers.html", "My computers", "computers", values=values))
+        return self._desk.show(request, RenderedPage("computers.html", "My computers", "computers", values=values))
 
     async def computer(self, request: web.Request) -> web.Response:
         desk, volunteer_id = self._desk, the_volunteer(request).volunteer.volunteer_id
@@ -121,7 +126,7 @@ class ComputerPages:
             "reasons": reasons_in_words(own.refused),
         }
         crumbs = (Crumb("computers", "My computers"),)
-        return desk.show(request, Page("computer.html", name_of(own.host), "computers", crumbs, values))
+        return desk.show(request, RenderedPage("computer.html", name_of(own.host), "computers", crumbs, values))
 
     async def why(self, request: web.Request) -> web.Response:
         """What it would be given if it called now: the real decision, run dry, for few at a time."""
@@ -139,4 +144,66 @@ class ComputerPages:
             "reasons": reasons_of_dry_run(shown),
         }
         crumbs = (Crumb("computers", "My computers"), Crumb(f"computers/{own.host.host_id}", name_of(own.host)))
-        return desk.show(request, Page("computer_why.html", "If it asked for work now", "computers", crumbs, values))
+        return desk.show(
+            request, RenderedPage("computer_why.html", "If it asked for work now", "computers", crumbs, values)
+        )
+
+
+RESULTS_PER_PAGE = 50
+RESULTS_HELD = 100
+HOSTS = 200  # in the list to choose from
+
+
+class ResultPages:
+    """One page, chosen and continued by its address."""
+
+    def __init__(self, desk: SiteDesk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/results", self.results, name="results")]
+
+    async def results(self, request: web.Request) -> web.Response:
+        desk, volunteer_id = self._desk, the_volunteer(request).volunteer.volunteer_id
+        outcome, host_id, after = _chosen(request)
+        totals, hosts, held, found = await asyncio.gather(
+            desk.belongings.totals(volunteer_id),
+            desk.belongings.hosts(volunteer_id, before=None, limit=HOSTS),
+            desk.belongings.held(volunteer_id, host_id=host_id, limit=RESULTS_HELD),
+            desk.belongings.results(
+                volunteer_id, outcome=outcome, host_id=host_id, after=after, limit=RESULTS_PER_PAGE + 1
+            ),
+        )
+        kept = {name: str(value) for name, value in (("outcome", outcome), ("computer", host_id)) if value is not None}
+        values: dict[str, object] = {
+            "totals": totals,
+            "names": {one.host.host_id: name_of(one.host) for one in hosts},
+            "held": held,
+            "results": found[:RESULTS_PER_PAGE],
+            "titles": titles_of(desk.catalogue),
+            "words": OUTCOME_WORDS,
+            "outcome": outcome,
+            "computer": host_id,
+            "first": after is None,
+            "kept": "?" + urlencode(kept) if kept else "",
+            "next": "?" + urlencode({**kept, "after": _behind(found[RESULTS_PER_PAGE - 1])})
+            if len(found) > RESULTS_PER_PAGE
+            else None,
+        }
+        return desk.show(request, RenderedPage("results.html", "My results", "results", values=values))
+
+
+def _behind(last: OwnResult) -> str:
+    return cursor_of(ResultPlace(last.sent_at, last.instance_id))
+
+
+def _chosen(request: web.Request) -> tuple[Outcome | None, HostId | None, ResultPlace | None]:
+    query = request.query
+    outcome, computer, after = query.get("outcome", ""), query.get("computer", ""), query.get("after", "")
+    if outcome and outcome not in list(Outcome):
+        raise InvalidInputError("outcome", f"one of {', '.join(Outcome)}", outcome)
+    return (
+        Outcome(outcome) if outcome else None,
+        HostId(whole_number(computer, "computer", 1, 2**31)) if computer else None,
+        place_of(ResultPlace, after),
+    )

@@ -11,12 +11,11 @@ from administration.access.sign_in import address_of, checked_password, from_els
 from administration.access.who import ForgedError, TooManyAttemptsError, WrongPasswordError, the_volunteer, volunteer_of
 from administration.accounts import add_volunteer, checked_email
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
-from portal.desk import SiteDesk, apps_offered, title_of
-from portal.words import told
-from web.desk import fields_of
-from web.doorway import Doorway, SignInForm, new_password, status_of
+from portal.desk import SiteDesk, apps_offered, title_of, told
+from web.handlers import fields_of
 from web.rate_limit import Buckets
-from web.rendering import Page
+from web.rendering import RenderedPage
+from web.sign_in import Doorway, SignInForm, new_password, status_of
 from wire.attach import password_hash, scheduler_link
 
 JOINS_PER_S = 1 / 60.0  # tries of one network to join, after
@@ -54,7 +53,7 @@ class SiteEntry:
             "apps": [(title_of(app), app.beta) for app in apps_offered(catalogue)],
             "open": project.account_creation,
         }
-        return self._desk.show(request, Page("front.html", project.name, "-", values=values))
+        return self._desk.show(request, RenderedPage("front.html", project.name, "-", values=values))
 
     async def start(self, request: web.Request) -> web.Response:
         return self._desk.go(self._desk.renderer.look.first[0])
@@ -110,7 +109,7 @@ class SiteEntry:
             "least": project.min_password_length,
             "url": project.url,
         }
-        return self._desk.show(request, Page("join.html", "Join", "-", values=values, status=status_of(wrong)))
+        return self._desk.show(request, RenderedPage("join.html", "Join", "-", values=values, status=status_of(wrong)))
 
     def _open(self) -> dict[str, object]:
         return {"open": self._desk.catalogue.settings.project.account_creation}
@@ -138,5 +137,5 @@ class SiteEntry:
             if isinstance(wrong, WrongPasswordError)
             else told(wrong),
         }
-        page = Page("account.html", "Account", "account", values=values, status=status_of(wrong))
+        page = RenderedPage("account.html", "Account", "account", values=values, status=status_of(wrong))
         return self._desk.show(request, page)

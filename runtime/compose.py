@@ -25,8 +25,8 @@ from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
 from administration.project import Project
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
+from api.events import ProgressHub
 from api.files import Files
-from api.progress import ProgressHub
 from api.reading import MAX_BODY_BYTES
 from api.routes import Api
 from batch_estimator.filling import TableSnapshots

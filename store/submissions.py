@@ -12,7 +12,7 @@ from domain.errors import AlreadyExistsError, NotFoundError
 from domain.jobs import InstanceState, JobClass
 from domain.limits import Quantity, Scope
 from domain.ordered_work import SubmissionOrder
-from domain.submission import JobTemplate, NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
+from domain.submission import JobTemplate, NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
 from domain.units import (
     DAY_S,
     AccountId,
@@ -68,14 +68,14 @@ class PostgresBatchWriter:
         self._changes = CountChanges()
         self._template_ids: dict[JobTemplate, int] = {}
 
-    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
         row = await self._connection.fetchrow(load("lock_submitter"), submitter_id)
         if row is None:
             raise NotFoundError("submitter", submitter_id)
         others = await self._connection.fetchval(load("active_shares"), submitter_id, later(now, -ACTIVE_SUBMITTER_S))
         speed = await self._connection.fetchval(load("pool_speed"), later(now, -ACTIVE_HOST_S))
         shares = max(row["shares"], LEAST_SHARES)
-        return SubmitterStanding(
+        return SubmitterLimits(
             submitter_id,
             row["account_id"],
             row["logical_at"],

@@ -25,7 +25,7 @@ from domain.errors import (
     NotFoundError,
     UnavailableError,
 )
-from web.rendering import Page, Renderer
+from web.rendering import RenderedPage, Renderer
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -97,7 +97,7 @@ class ErrorPages:
         back = request.headers.get("Referer", "")
         own = f"{request.url.origin()}{self._renderer.root}"
         values = {"what": what, "steps": steps, "back": back if back.startswith(own) else None}
-        page = Page("error.html", title, section="-", values=values, status=status)
+        page = RenderedPage("error.html", title, section="-", values=values, status=status)
         return self._renderer.response(request, page)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots
 from administration.explain.ports import ExplainStore
-from administration.explain.sample import SAMPLE_HOSTS, HostSample, sample_as_json, sample_of
+from administration.explain.sample import SAMPLE_HOSTS, CallingHosts, sample_as_json, sample_of
 from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -97,7 +97,7 @@ class BatchExplanation:
     feeding: Standing
     slots: int
     slots_total: int
-    sample: HostSample | None
+    sample: CallingHosts | None
     stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
     kept: Kept | None = None
     lease: Lease | None = None
@@ -147,7 +147,7 @@ class BatchExplainer:
 
     async def _sample(
         self, batch: Batch, classes: Mapping[JobClassId, JobClass], catalogue: Catalogue, hosts: int
-    ) -> HostSample | None:
+    ) -> CallingHosts | None:
         """None where there is nothing to give."""
         if batch.state is not BatchState.ACTIVE or batch.counts.unsent == 0:
             return None

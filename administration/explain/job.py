@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, private_feeder
 from administration.explain.ports import ExplainStore
-from administration.explain.sample import SAMPLE_HOSTS, HostSample, sample_as_json, sample_of
+from administration.explain.sample import SAMPLE_HOSTS, CallingHosts, sample_as_json, sample_of
 from administration.show import instance_as_json
 from domain.batches import Batch
 from domain.catalogue import Catalogue
@@ -32,7 +32,7 @@ class WaitingInstance:
     instance_id: InstanceId
     candidate: Candidate | None
     in_array: bool
-    sample: HostSample | None
+    sample: CallingHosts | None
     one_per: str | None
     stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
 
@@ -90,7 +90,7 @@ class JobExplainer:
 
     async def _asked(
         self, row: InstanceRow, batch: Batch, catalogue: Catalogue, hosts: int
-    ) -> tuple[Candidate | None, HostSample | None, str | None]:
+    ) -> tuple[Candidate | None, CallingHosts | None, str | None]:
         """The instance as it waits, what hosts say of it, and what gets one at most; None once it does not wait."""
         candidate = await self._candidate(row, batch)
         if candidate is None:

@@ -33,7 +33,7 @@ class ReasonCount:
 
 
 @dataclass(frozen=True, slots=True)
-class HostSample:
+class CallingHosts:
     """What the hosts that called last would do with some work, each asked alone, and how often they call.
 
     `takers` would be given `jobs` of it in all, if each came first.
@@ -67,7 +67,7 @@ class _Tally:
 
 async def sample_of(
     store: ExplainStore, array: JobArray, catalogue: Catalogue, clock: Clock, *, most: int = SAMPLE_HOSTS
-) -> HostSample:
+) -> CallingHosts:
     """Ask the decision for each of the `most` hosts that called last, as if it called now and this work were all there
     is.
 
@@ -92,7 +92,7 @@ async def sample_of(
                 jobs += given
             else:
                 tally.note(reasons, caller, rate)
-    return HostSample(hosts, rates, len(taking), sum(taking), jobs, tally.held_back())
+    return CallingHosts(hosts, rates, len(taking), sum(taking), jobs, tally.held_back())
 
 
 async def _read(store: ExplainStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
@@ -130,7 +130,7 @@ def _reasons(found: DecisionTrace) -> dict[RefusalCode, str]:
     return reasons
 
 
-def sample_as_json(sample: HostSample) -> dict[str, object]:
+def sample_as_json(sample: CallingHosts) -> dict[str, object]:
     """As one object; the reason that most calls meet first."""
     return {
         "hosts": sample.hosts,

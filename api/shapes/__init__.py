@@ -41,8 +41,7 @@ from api.shapes.administration import (
     VolunteerShown,
     WhoShown,
 )
-from api.shapes.explained_hosts import HostExplained
-from api.shapes.explaining import BatchExplained, Explained, InstanceExplained, JobExplained
+from api.shapes.explaining import BatchExplained, Explained, HostExplained, InstanceExplained, JobExplained
 from api.shapes.forecasts import (
     AccuracyShown,
     AppForecastsShown,
@@ -62,8 +61,6 @@ from api.shapes.hosts import (
     HostPage,
     HostShown,
     ListedHostShown,
-)
-from api.shapes.operation import (
     NobodyShown,
     PercentileShown,
     PercentilesShown,

@@ -7,8 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cli.manual.pages import PAGES
-from cli.manual.schema import schema_sql
+from cli.manual.pages import PAGES, schema_sql
 from domain.units import Instant
 from store import embedded
 from store.migrate import migrate

@@ -1,8 +1,12 @@
-"""How a crowd volunteer computes a job: in a slot folder, with the real application, as the client does."""
+"""How a simulated volunteer computes a job: fetched files, checked; a slot folder; the real application; its uploads.
+
+Hosts of one crowd share the folder of files, as they share the machine; each file is fetched once.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import random
 import shutil
@@ -10,16 +14,30 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from demo.crowd.profile import Profile
+import aiohttp
+
 from domain.clock import Clock
+from domain.errors import MusterError
 from domain.units import Seconds
-from wire.messages import STATE_COMPUTE_ERROR, STATE_UPLOADED, FileRef, ResultElement, WorkunitElement
+from wire.messages import (
+    STATE_COMPUTE_ERROR,
+    STATE_UPLOADED,
+    DownloadElement,
+    FileRef,
+    ReportedFile,
+    ResultElement,
+    SizeQuery,
+    UploadHeader,
+    WorkunitElement,
+)
+from wire.signing import PublicKey, verify
+from wire.uploads import STATUS_DONE, STATUS_NEVER, decode_upload_reply, encode_size_query, encode_upload_header
 
 STDERR_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class CrowdTask:
     """A job as the server handed it out."""
 
     result: ResultElement
@@ -34,7 +52,7 @@ class Task:
 class Finished:
     """What running a task came to; `outputs` by file name, in the order of the task's file_refs."""
 
-    task: Task
+    task: CrowdTask
     exit_status: int
     state: int
     elapsed_s: Seconds
@@ -51,7 +69,7 @@ class TaskRunner:
         self._slots = slots_folder
         self._turns = asyncio.Semaphore(at_once)
 
-    async def run(self, task: Task, profile: Profile, draw: random.Random) -> Finished:
+    async def run(self, task: CrowdTask, profile: Profile, draw: random.Random) -> Finished:
         """Compute the task; takes at least as long as a host of that speed would."""
         started_s = self._clock.monotonic()
         slot = self._slots / task.result.name
@@ -76,7 +94,7 @@ class TaskRunner:
             outputs,
         )
 
-    async def _execute(self, task: Task, slot: Path, *, faulty: bool) -> tuple[int, str]:
+    async def _execute(self, task: CrowdTask, slot: Path, *, faulty: bool) -> tuple[int, str]:
         for ref in task.workunit.file_refs:
             shutil.copyfile(self._cache / ref.file_name, slot / (ref.open_name or ref.file_name))
         arguments = ["--fail"] if faulty else task.workunit.command_line.split()
@@ -99,10 +117,151 @@ class TaskRunner:
         return process.returncode or 0, stderr[-STDERR_BYTES:].decode(errors="replace")
 
 
-def _collect(task: Task, slot: Path) -> dict[str, bytes]:
+def _collect(task: CrowdTask, slot: Path) -> dict[str, bytes]:
     def content(ref: FileRef) -> bytes | None:
         path = slot / ref.open_name
         return path.read_bytes() if path.is_file() else None
 
     found = ((ref.file_name, content(ref)) for ref in task.result.file_refs)
     return {name: data for name, data in found if data is not None and len(data) <= task.max_bytes[name]}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One volunteer of the crowd.
+
+    `flop_per_s` is what the host claims and, but for `stretch`, delivers: a job takes
+    fpops_est / flop_per_s * stretch seconds. The fractions say how often a job ends with an error,
+    is never heard of again, or comes back with wrong content.
+    """
+
+    number: int
+    email: str
+    ncpus: int
+    flop_per_s: float
+    stretch: float
+    error_fraction: float = 0.0
+    vanish_fraction: float = 0.0
+    garbage_fraction: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """One word for tables."""
+        if self.garbage_fraction > 0:
+            return "cheat"
+        if self.vanish_fraction > 0.5:
+            return "leaver"
+        if self.error_fraction > 0:
+            return "faulty"
+        return "fast" if self.flop_per_s >= 2e9 else "slow" if self.flop_per_s < 1e9 else "ordinary"
+
+
+def draw_profiles(count: int, *, seed: int) -> list[Profile]:
+    """A mixed crowd: log-normal speeds, one in twelve faulty, one in fifteen leaves, one in twenty cheats.
+
+    Of the others, one reply in 250 is the last that is heard of: enough for lost jobs, not an exodus.
+
+    >>> [p.kind for p in draw_profiles(40, seed=1)].count("cheat")
+    2
+    """
+    draw = random.Random(seed)  # noqa: S311  a repeatable crowd, not a secret
+    profiles = []
+    for number in range(1, count + 1):
+        trouble = {
+            "error_fraction": 0.4 if number % 12 == 0 else 0.0,
+            "vanish_fraction": 0.8 if number % 15 == 7 else 0.004,
+            "garbage_fraction": 0.5 if number % 20 == 11 else 0.0,
+        }
+        profiles.append(
+            Profile(
+                number,
+                f"volunteer{number}@crowd.invalid",
+                ncpus=draw.choice((1, 1, 2, 4)),
+                flop_per_s=min(6e9, max(2.5e8, 1.2e9 * draw.lognormvariate(0.0, 0.6))),
+                stretch=draw.lognormvariate(0.0, 0.25),
+                **trouble,
+            )
+        )
+    return profiles
+
+
+class BadDownloadError(MusterError):
+    """A file is not what the server said it is."""
+
+
+class FileCache:
+    """Fetched and checked files by name."""
+
+    def __init__(self, session: aiohttp.ClientSession, folder: Path) -> None:
+        self._session = session
+        self._folder = folder
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    def path(self, name: str) -> Path:
+        return self._folder / name
+
+    async def fetch(self, element: DownloadElement, key: PublicKey) -> Path:
+        """The file on disk; fetched on first use. Raises BadDownloadError."""
+        path = self.path(element.name)
+        async with self._locks.setdefault(element.name, asyncio.Lock()):
+            if not path.exists():
+                async with self._session.get(element.urls[0]) as response:
+                    response.raise_for_status()
+                    content = await response.read()
+                _check(element, content, key)
+                path.write_bytes(content)
+                path.chmod(0o755 if element.executable else 0o644)
+        return path
+
+
+def _check(element: DownloadElement, content: bytes, key: PublicKey) -> None:
+    if len(content) != element.nbytes:
+        raise BadDownloadError(f"{element.name}: {len(content)} bytes came, {element.nbytes} were announced")
+    if element.signature:
+        if not verify(key, content, element.signature):
+            raise BadDownloadError(f"{element.name}: the signature is not the project's")
+    elif hashlib.md5(content, usedforsecurity=False).hexdigest() != element.md5:
+        raise BadDownloadError(f"{element.name}: the MD5 is not {element.md5}")
+
+
+SIZE_QUERY_FROM_BYTES = 8192
+TRIES = 5
+PAUSE_S = 1.0
+
+
+class UploadFailedError(MusterError):
+    """The server did not take an output."""
+
+
+async def upload_output(
+    session: aiohttp.ClientSession, clock: Clock, task: CrowdTask, name: str, content: bytes
+) -> ReportedFile:
+    """Bring one output; tried again while the server says so. Raises UploadFailedError."""
+    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    why = ""
+    for attempt in range(TRIES):
+        try:
+            offset = 0
+            if len(content) >= SIZE_QUERY_FROM_BYTES or attempt > 0:
+                offset = await _size_here(session, task.upload_url, name)
+            if offset >= len(content):
+                return ReportedFile(name, len(content), md5)
+            head = UploadHeader(name, task.tokens[name], task.max_bytes[name], len(content), md5, offset)
+            body = encode_upload_header(head) + content[offset:]
+            async with session.post(task.upload_url, data=body) as response:
+                reply = decode_upload_reply(await response.read())
+        except (aiohttp.ClientError, MusterError, TimeoutError) as error:
+            why = str(error) or type(error).__name__
+        else:
+            if reply.status == STATUS_DONE:
+                return ReportedFile(name, len(content), md5)
+            why = reply.message
+            if reply.status == STATUS_NEVER:
+                break
+        await clock.sleep(PAUSE_S)
+    raise UploadFailedError(f"{name}: {why}")
+
+
+async def _size_here(session: aiohttp.ClientSession, url: str, name: str) -> int:
+    async with session.post(url, data=encode_size_query(SizeQuery(name))) as response:
+        return decode_upload_reply(await response.read()).file_size or 0

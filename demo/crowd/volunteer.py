@@ -1,31 +1,31 @@
-"""One volunteer of the crowd: calls the scheduler, computes, uploads, reports, until told to stop."""
+"""Simulated volunteers over real HTTP: each calls the scheduler, computes, uploads and reports until told to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import aiohttp
 import structlog
 
-from demo.crowd.cache import BadDownloadError, FileCache
-from demo.crowd.jobs import Finished, Task, TaskRunner
-from demo.crowd.profile import Profile
-from demo.crowd.uploads import UploadFailedError, upload_output
+from demo.crowd.jobs import (
+    BadDownloadError,
+    CrowdTask,
+    FileCache,
+    Finished,
+    Profile,
+    TaskRunner,
+    UploadFailedError,
+    upload_output,
+)
 from domain.clock import Clock
 from domain.errors import MusterError
 from domain.units import Seconds
 from wire.client import decode_reply, encode_request
-from wire.messages import (
-    STATE_COMPUTE_ERROR,
-    HeldResult,
-    HostInfo,
-    ReportedResult,
-    SchedulerReply,
-    SchedulerRequest,
-)
+from wire.messages import STATE_COMPUTE_ERROR, HeldResult, HostInfo, ReportedResult, SchedulerReply, SchedulerRequest
 from wire.signing import PublicKey, parse_public_key_text
 
 PLATFORM = "x86_64-pc-linux-gnu"
@@ -146,7 +146,7 @@ class CrowdVolunteer:
             if task.result.name not in self._running:
                 self._start(task, reply)
 
-    def _start(self, task: Task, reply: SchedulerReply) -> None:
+    def _start(self, task: CrowdTask, reply: SchedulerReply) -> None:
         self.tally.jobs += 1
         work = asyncio.create_task(self._work(task, reply))
         self._running[task.result.name] = work
@@ -161,7 +161,7 @@ class CrowdVolunteer:
 
         return done
 
-    async def _work(self, task: Task, reply: SchedulerReply) -> None:
+    async def _work(self, task: CrowdTask, reply: SchedulerReply) -> None:
         name = task.result.name
         try:
             key = parse_public_key_text(self._key_text)
@@ -175,7 +175,7 @@ class CrowdVolunteer:
         self.tally.reported += 1
         self.tally.failed += self._finished[name].exit_status != 0
 
-    async def _fetch(self, task: Task, reply: SchedulerReply, key: PublicKey) -> None:
+    async def _fetch(self, task: CrowdTask, reply: SchedulerReply, key: PublicKey) -> None:
         needed = {ref.file_name for ref in task.workunit.file_refs}
         for version in reply.app_versions:
             needed |= {ref.file_name for ref in version.file_refs}
@@ -199,7 +199,7 @@ class CrowdVolunteer:
         )
 
 
-def tasks_of(reply: SchedulerReply) -> list[Task]:
+def tasks_of(reply: SchedulerReply) -> list[CrowdTask]:
     """The tasks of a reply, each with what it needs of the reply's other elements."""
     workunits = {workunit.name: workunit for workunit in reply.workunits}
     uploads = {upload.name: upload for upload in reply.uploads}
@@ -214,7 +214,7 @@ def tasks_of(reply: SchedulerReply) -> list[Task]:
         workunit = workunits[result.wu_name]
         outputs = [uploads[ref.file_name] for ref in result.file_refs]
         tasks.append(
-            Task(
+            CrowdTask(
                 result,
                 workunit,
                 mains[(workunit.app_name, result.version_num, result.plan_class)],
@@ -224,3 +224,65 @@ def tasks_of(reply: SchedulerReply) -> list[Task]:
             )
         )
     return tasks
+
+
+CONNECTIONS = 64
+TIMEOUT_S = 30.0
+JOIN_OVER_S = 3.0  # the crowd arrives within this
+
+
+@dataclass(frozen=True, slots=True)
+class CrowdMember:
+    """A profile and the account key it attaches with."""
+
+    profile: Profile
+    authenticator: str
+
+
+class Crowd:
+    """Runs its members; `tallies` tells what each lived through."""
+
+    def __init__(
+        self, members: Sequence[CrowdMember], *, scheduler_url: str, folder: Path, clock: Clock, seed: int
+    ) -> None:
+        self._members = members
+        self._scheduler_url = scheduler_url
+        self._folder = folder
+        self._clock = clock
+        self._seed = seed
+        self.tallies: dict[int, Tally] = {}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set."""
+        cache_folder = self._folder / "files"
+        cache_folder.mkdir(parents=True, exist_ok=True)
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+        connector = aiohttp.TCPConnector(limit=CONNECTIONS)
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
+            cache = FileCache(session, cache_folder)
+            runner = TaskRunner(self._clock, cache_folder, self._folder / "slots", at_once=4)
+            tasks = [asyncio.create_task(self._join(member, session, cache, runner)) for member in self._members]
+            await stop.wait()
+            for task in tasks:
+                task.cancel()
+            for result in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(result, Exception):
+                    raise result
+
+    async def _join(
+        self, member: CrowdMember, session: aiohttp.ClientSession, cache: FileCache, runner: TaskRunner
+    ) -> None:
+        draw = random.Random(self._seed * 100_003 + member.profile.number)  # noqa: S311  repeatable, not secret
+        volunteer = CrowdVolunteer(
+            member.profile,
+            member.authenticator,
+            self._scheduler_url,
+            session,
+            cache,
+            runner,
+            self._clock,
+            draw,
+        )
+        self.tallies[member.profile.number] = volunteer.tally
+        await self._clock.sleep(draw.uniform(0.0, JOIN_OVER_S))
+        await volunteer.run()

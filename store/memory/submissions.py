@@ -14,7 +14,7 @@ from domain.jobs import InstanceState, JobClass, JobState
 from domain.limits import Quantity, Scope
 from domain.ordered_work import OrderNotes, SubmissionOrder
 from domain.ordering import QueueClock
-from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
+from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
 from domain.units import DAY_S, AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId
 from priority.logical_time import abort_refund
 from store.memory.ordering import OrderBook, correct_logical_times, ordered_batch
@@ -49,7 +49,7 @@ class MemoryBatchWriter:
         self._key_locks: list[asyncio.Lock] = []
         self._remembered: list[tuple[SubmissionKey, BatchId, Instant]] = []
 
-    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
         """Raises NotFoundError."""
         if submitter_id not in self._registry.submitters:
             raise NotFoundError("submitter", submitter_id)
@@ -58,7 +58,7 @@ class MemoryBatchWriter:
             await lock.acquire()
             self._locks[submitter_id] = lock
         submitter = self._registry.submitters[submitter_id]
-        return SubmitterStanding(
+        return SubmitterLimits(
             submitter_id,
             submitter.account_id,
             self._logical_at.get(submitter_id, submitter.logical_at),

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from demo.crowd.jobs import Task
+from demo.crowd.jobs import CrowdTask
 from demo.crowd.volunteer import tasks_of
 from domain.units import Seconds
 from wire.client import decode_reply, encode_request
@@ -49,7 +49,7 @@ class Host:
     host_id: int = 0
     seqno: int = 0
     key_text: str = ""
-    held: dict[str, Task] = field(default_factory=dict)
+    held: dict[str, CrowdTask] = field(default_factory=dict)
     finished: dict[str, ReportedResult] = field(default_factory=dict)
 
     # ------------------------------------------------------------------ the scheduler
@@ -96,7 +96,7 @@ class Host:
         self.take(reply)
         return reply
 
-    async def ask(self, instances: int = 1, *, seconds: float | None = None, **changes: Any) -> list[Task]:
+    async def ask(self, instances: int = 1, *, seconds: float | None = None, **changes: Any) -> list[CrowdTask]:
         """Ask for work for so many idle CPUs; the tasks that came."""
         wish = {"cpu_req_s": Seconds(seconds or float(instances)), "cpu_req_instances": float(instances)}
         return tasks_of(await self.call(**(wish | changes)))
@@ -125,7 +125,7 @@ class Host:
             return await response.read()
 
     async def upload(
-        self, task: Task, content: bytes = RIGHT, *, cut_at: int | None = None, **changes: Any
+        self, task: CrowdTask, content: bytes = RIGHT, *, cut_at: int | None = None, **changes: Any
     ) -> UploadReply:
         """Bring the only output of a task; `changes` are of the header, and behind `cut_at` nothing comes."""
         [name] = task.tokens
@@ -140,7 +140,7 @@ class Host:
         header = UploadHeader(**(values | changes))
         return await self.bring(task.upload_url, encode_upload_header(header) + content[header.offset : cut_at])
 
-    async def size(self, task: Task) -> UploadReply:
+    async def size(self, task: CrowdTask) -> UploadReply:
         """Ask how much of a task's only output is there."""
         [name] = task.tokens
         return await self.bring(task.upload_url, encode_size_query(SizeQuery(name)))
@@ -152,7 +152,7 @@ class Host:
 
     # ------------------------------------------------------------------ work
 
-    async def compute(self, task: Task, content: bytes = RIGHT, *, elapsed_s: float = 900.0) -> None:
+    async def compute(self, task: CrowdTask, content: bytes = RIGHT, *, elapsed_s: float = 900.0) -> None:
         """Finish a task and upload its outputs; it is reported with the next call."""
         files = []
         for name in task.tokens:
@@ -160,12 +160,12 @@ class Host:
             files.append(ReportedFile(name, len(content), hashlib.md5(content).hexdigest()))
         self.end(task, STATE_UPLOADED, files=tuple(files), elapsed_s=Seconds(elapsed_s), cpu_s=Seconds(elapsed_s))
 
-    def end(self, task: Task, state: int, exit_status: int = 0, **more: Any) -> None:
+    def end(self, task: CrowdTask, state: int, exit_status: int = 0, **more: Any) -> None:
         """End a task in a state; it is reported with the next call."""
         self.held.pop(task.result.name, None)
         self.finished[task.result.name] = ReportedResult(task.result.name, state, exit_status, **more)
 
-    async def work(self, task: Task, content: bytes = RIGHT, **more: Any) -> SchedulerReply:
+    async def work(self, task: CrowdTask, content: bytes = RIGHT, **more: Any) -> SchedulerReply:
         """Compute, upload and report."""
         await self.compute(task, content, **more)
         return await self.call()

@@ -9,7 +9,7 @@ import pytest
 
 from batch_estimator.estimate import estimate
 from batch_estimator.publish import Forecast
-from batch_estimator.snapshot import Snapshot
+from batch_estimator.snapshot import BatchSnapshot
 from tests.unit.batch_estimator.worlds import World
 
 WORLDS = 40
@@ -35,7 +35,7 @@ def scored() -> list[Scored]:
     return found
 
 
-def naive_of(snapshot: Snapshot) -> float:
+def naive_of(snapshot: BatchSnapshot) -> float:
     """Elapsed time over the fraction done."""
     return float((snapshot.now - snapshot.submitted_at) / np.mean(~snapshot.jobs.is_open))
 

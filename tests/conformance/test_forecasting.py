@@ -9,7 +9,7 @@ import pytest
 
 from batch_estimator.estimate import estimate
 from batch_estimator.filling import TableSnapshots
-from batch_estimator.snapshot import AppQueue, InstanceStanding, Snapshot
+from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding
 from domain.batches import QoS
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
@@ -37,7 +37,7 @@ async def a_host(store: Store) -> RegisteredHost:
     return await a_registered_host(store, last_rpc_at=NOW)
 
 
-async def snapshot_of(store: Store, batch_id: BatchId, now: Instant = AT) -> Snapshot:
+async def snapshot_of(store: Store, batch_id: BatchId, now: Instant = AT) -> BatchSnapshot:
     fill = await TableSnapshots(store.forecasting).snapshot(batch_id, now=now)
     assert fill is not None
     return fill()

@@ -10,7 +10,7 @@ import pytest
 from domain.batches import BatchCounts, BatchState, QoS
 from domain.errors import NotFoundError
 from domain.jobs import Input, InstanceState, JobState
-from domain.submission import JobTemplate, NewJob, SubmitterStanding
+from domain.submission import JobTemplate, NewJob, SubmitterLimits
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId, later
 from tests.builders import NOW, a_job_class
 from tests.stores import Store
@@ -29,7 +29,7 @@ from tests.worlds import (
 MINE = SubmitterId(1)  # the default submitter
 
 
-async def standing_of(store: Store, submitter_id: SubmitterId, now: Instant = NOW) -> SubmitterStanding:
+async def standing_of(store: Store, submitter_id: SubmitterId, now: Instant = NOW) -> SubmitterLimits:
     async with store.submissions.submission() as writer:
         return await writer.standing(submitter_id, now=now)
 
@@ -169,7 +169,7 @@ async def test_a_second_submission_waits_for_the_first_and_sees_its_charge(store
             [class_id] = await writer.add_classes(batch_id, [a_job_class()])
             await writer.add_jobs(batch_id, [NewJob(class_id)])
 
-    async def second() -> SubmitterStanding:
+    async def second() -> SubmitterLimits:
         await has_standing.wait()
         async with store.submissions.submission() as writer:
             asyncio.get_running_loop().call_soon(may_go_on.set)

@@ -11,7 +11,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from cli.manual.schema import schema_sql
+from cli.manual.pages import schema_sql
 from store.migrate import (
     InUseError,
     NodesRunningError,

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.manual.pages import PAGES
-from cli.manual.schema import schema_page
+from cli.manual.pages import PAGES, schema_page
 from domain.settings import Settings
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"

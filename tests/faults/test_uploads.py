@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from demo.crowd.jobs import Task
+from demo.crowd.jobs import CrowdTask
 from domain.units import BatchId, Seconds
 from tests.acceptance.host import Host
 from tests.chaos.sync_faults import DEADLY_S, SyncFaults, can_be_built
@@ -113,7 +113,7 @@ async def test_a_slow_sync_is_not_acknowledged_elsewhere(tmp_path: Path, keys_di
         await reported_and_complete(made, batch_id, host, task, content)
 
 
-async def a_given_task(made: Cluster) -> tuple[int, Host, Task]:
+async def a_given_task(made: Cluster) -> tuple[int, Host, CrowdTask]:
     """A batch of one job, and the host that has it."""
     await made.server.add_app()
     batch_id = await made.server.submit(jobs={"outputs": [{"name": "out", "max_bytes": FILE_BYTES}]})
@@ -127,7 +127,7 @@ async def a_given_task(made: Cluster) -> tuple[int, Host, Task]:
     return batch_id, host, task
 
 
-async def reported_and_complete(made: Cluster, batch_id: int, host: Host, task: Task, content: bytes) -> None:
+async def reported_and_complete(made: Cluster, batch_id: int, host: Host, task: CrowdTask, content: bytes) -> None:
     """The host reports the output it uploaded, and the batch is complete with it."""
     [name] = task.tokens
     file = ReportedFile(name, len(content), hashlib.md5(content).hexdigest())

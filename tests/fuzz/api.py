@@ -27,9 +27,8 @@ from administration.simulations.runs import SimulationRuns
 from api.errors import problem_of
 from api.files import Files
 from api.reading import read_body, read_params
-from api.replies import reply
 from api.routes import Api
-from api.table import Ask, File, Route
+from api.table import Ask, File, Route, reply
 from domain.access import Role
 from domain.errors import MusterError
 from domain.settings import Settings

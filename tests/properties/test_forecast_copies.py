@@ -12,7 +12,7 @@ from batch_estimator.chain import Copies, FreshLaw, RetryRules, helped_by, tail_
 from batch_estimator.completion import loosened
 from batch_estimator.estimate import estimate
 from batch_estimator.sending import in_progress
-from batch_estimator.snapshot import AppQueue, InstanceStanding, Snapshot, Tail
+from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding, Tail
 from batch_estimator.survival import watched_of
 from domain.batches import QoS
 from domain.forecasting import send_rank
@@ -33,7 +33,7 @@ shares = st.lists(st.floats(0.0, 1.0), min_size=len(X), max_size=len(X)).map(lam
 
 @given(snapshots(), tails)
 @settings(deadline=None)
-def test_quantiles_with_copies_ascend_and_are_finite(snapshot: Snapshot, tail: Tail) -> None:
+def test_quantiles_with_copies_ascend_and_are_finite(snapshot: BatchSnapshot, tail: Tail) -> None:
     q10_at, q50_at, q90_at = quantiles(estimate(replace(snapshot, tail=tail)))
 
     assert NOW <= q10_at <= q50_at <= q90_at < NOW + 1e4 * BOUND_S
@@ -95,7 +95,7 @@ def test_no_fewer_than_none_are_in_progress(lives: list[tuple[float, float | Non
 
 @given(snapshots())
 @settings(deadline=None)
-def test_an_instance_aborted_now_counts_as_silent_until_now(snapshot: Snapshot) -> None:
+def test_an_instance_aborted_now_counts_as_silent_until_now(snapshot: BatchSnapshot) -> None:
     rows = snapshot.instances
     running = rows.standing == InstanceStanding.IN_PROGRESS
     aborted = replace(

@@ -12,8 +12,8 @@ from batch_estimator.estimate import estimate
 from batch_estimator.loss import Silence, host_loss, loss_fraction
 from batch_estimator.publish import Forecast, publication
 from batch_estimator.selfcheck import adapted_spread
+from batch_estimator.snapshot import BatchSnapshot
 from batch_estimator.snapshot import InstanceStanding as S
-from batch_estimator.snapshot import Snapshot
 from domain.forecasts import FAR_BOUNDS, Change, Method, Score
 from domain.units import DAY_S, BatchId, Instant, Seconds
 from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Record, Sent, a_snapshot, taken
@@ -41,7 +41,7 @@ def sent_instances(draw: st.DrawFn, job: int) -> Sent:
 
 
 @st.composite
-def snapshots(draw: st.DrawFn) -> Snapshot:
+def snapshots(draw: st.DrawFn) -> BatchSnapshot:
     """Any batch of a few jobs; hosts with and without a record; a sample of other work or none."""
     sent = [
         draw(sent_instances(job)) for job in range(draw(st.integers(1, 12))) for _ in range(draw(st.integers(1, 3)))
@@ -69,7 +69,7 @@ def quantiles(forecast: Forecast) -> list[float]:
 
 @given(snapshots(), st.floats(0.5, 4.0))
 @settings(deadline=None)
-def test_quantiles_are_finite_ascend_and_are_never_before_now(snapshot: Snapshot, spread: float) -> None:
+def test_quantiles_are_finite_ascend_and_are_never_before_now(snapshot: BatchSnapshot, spread: float) -> None:
     q10_at, q50_at, q90_at = quantiles(estimate(snapshot, spread=spread))
 
     assert NOW <= q10_at <= q50_at <= q90_at < NOW + 1e4 * BOUND_S
@@ -77,7 +77,7 @@ def test_quantiles_are_finite_ascend_and_are_never_before_now(snapshot: Snapshot
 
 @given(snapshots(), st.integers(0, 2**32 - 1))
 @settings(deadline=None)
-def test_the_order_of_rows_does_not_matter(snapshot: Snapshot, seed: int) -> None:
+def test_the_order_of_rows_does_not_matter(snapshot: BatchSnapshot, seed: int) -> None:
     rng = np.random.default_rng(seed)
     mixed = replace(
         snapshot,
@@ -91,7 +91,7 @@ def test_the_order_of_rows_does_not_matter(snapshot: Snapshot, seed: int) -> Non
 
 @given(snapshots(), st.data())
 @settings(deadline=None)
-def test_more_instances_lost_on_a_host_never_make_it_earlier(snapshot: Snapshot, data: st.DataObject) -> None:
+def test_more_instances_lost_on_a_host_never_make_it_earlier(snapshot: BatchSnapshot, data: st.DataObject) -> None:
     records = len(snapshot.havs.host_id)
     more = np.array(data.draw(st.lists(st.integers(0, 20), min_size=records, max_size=records)), dtype=np.int64)
     worse = replace(snapshot, havs=replace(snapshot.havs, n_timeout=snapshot.havs.n_timeout + more))
@@ -102,7 +102,7 @@ def test_more_instances_lost_on_a_host_never_make_it_earlier(snapshot: Snapshot,
 
 @given(snapshots())
 @settings(deadline=None)
-def test_the_parts_of_the_doubt_make_a_whole(snapshot: Snapshot) -> None:
+def test_the_parts_of_the_doubt_make_a_whole(snapshot: BatchSnapshot) -> None:
     holds = estimate(snapshot).holds
 
     assert all(0.0 <= hold.doubt_fraction <= 1.0 for hold in holds)

@@ -19,9 +19,8 @@ from api.apps import NewAppBody
 from api.errors import problem, problems
 from api.paging import Page
 from api.reading import decoded
-from api.serving import Table
+from api.serving import Strangers, Table
 from api.settings import SettingBody
-from api.strangers import Strangers
 from api.table import Ask, NoParams, Route
 from domain.access import Right
 from domain.errors import (
@@ -36,7 +35,7 @@ from domain.settings import Settings
 from domain.units import Seconds
 from store.memory import MemoryStore
 from tests.unit.administration.clocks import StillClock
-from web.bodies import whole_number
+from web.handlers import whole_number
 
 TOKEN = "a" * 64
 SIGNED = {"Authorization": f"Bearer {TOKEN}"}

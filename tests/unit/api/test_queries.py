@@ -14,7 +14,7 @@ from administration.access.who import Person
 from api.reading import read_params
 from api.routes import Api
 from api.table import Ask, Route
-from cli.manual.messages import routes_of_the_api
+from cli.manual.pages import routes_of_the_api
 from domain.access import Right, Role
 from domain.errors import InvalidInputError, MusterError
 

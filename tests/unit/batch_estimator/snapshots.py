@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from batch_estimator.snapshot import HavRows, InstanceRows, JobRows, SentRows, Snapshot
+from batch_estimator.snapshot import BatchSnapshot, HavRows, InstanceRows, JobRows, SentRows
 from batch_estimator.snapshot import InstanceStanding as S
 from domain.units import DAY_S, HOUR_S, Instant, Seconds
 
@@ -88,12 +88,12 @@ def sent_rows(sent: Sequence[Sent]) -> SentRows:
 
 def a_snapshot(
     sent: Sequence[Sent], records: Sequence[Record] = (), sample: Sequence[Sent] = (), **changes: Any
-) -> Snapshot:
+) -> BatchSnapshot:
     """A batch with as many jobs as `sent` names; those with a success for each of the quorum are done."""
     quorum = changes.pop("quorum", 1)
     jobs = max((each.job for each in sent), default=-1) + 1
     successes = np.bincount([each.job for each in sent if each.standing is S.SUCCESS], minlength=jobs)
-    snapshot = Snapshot(
+    snapshot = BatchSnapshot(
         now=NOW,
         submitted_at=SUBMITTED_AT,
         delay_bound_s=BOUND_S,

@@ -12,7 +12,7 @@ from batch_estimator.estimate import estimate
 from batch_estimator.loss import bound_of, loss_fraction, silence_law
 from batch_estimator.outstanding import Outstanding, merged, served_by
 from batch_estimator.sending import rate_of
-from batch_estimator.snapshot import InstanceStanding, Snapshot
+from batch_estimator.snapshot import BatchSnapshot, InstanceStanding
 from batch_estimator.survival import SurvivalData, thinned
 from batch_estimator.turnaround import censored_normal, posterior, whole_levels
 from domain.units import HOUR_S
@@ -175,7 +175,7 @@ def test_thinning_keeps_the_same_instances_in_any_order() -> None:
     assert sorted(kept.sent_at) == sorted(thinned(mixed, 500).sent_at)
 
 
-def given(hours: float, sent: list[Sent]) -> Snapshot:
+def given(hours: float, sent: list[Sent]) -> BatchSnapshot:
     """A batch whose instances are given so many hours."""
     snapshot = a_snapshot(sent, hosts(40))
     rows = snapshot.instances

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from batch_estimator.snapshot import HavRows, InstanceRows, InstanceStanding, JobRows, SentRows, Snapshot
+from batch_estimator.snapshot import BatchSnapshot, HavRows, InstanceRows, InstanceStanding, JobRows, SentRows
 from domain.units import DAY_S, HOUR_S, Instant, Seconds
 
 HISTORY_S = 12 * DAY_S
@@ -137,12 +137,12 @@ class World:
         instants = [ends[math.ceil(share * self.n_jobs) - 1] + 1.0 for share in CHECKPOINTS]
         return [at for at in instants if at < self.ended_at - 600.0]
 
-    def snapshot(self, at: float) -> Snapshot:
+    def snapshot(self, at: float) -> BatchSnapshot:
         """What the database would hold at `at`."""
         mine = [each for each in self.played if each.job >= 0 and each.sent_at <= at]
         other = [each for each in self.played if each.job < 0 and each.sent_at <= at]
         done = np.array(self.done_at) <= at
-        return Snapshot(
+        return BatchSnapshot(
             now=Instant(at),
             submitted_at=Instant(0.0),
             delay_bound_s=Seconds(self.bound_s),

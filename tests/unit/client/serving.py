@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from api.replies import reply
+from api.table import reply
 
 
 @dataclass(slots=True)

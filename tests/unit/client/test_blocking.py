@@ -83,6 +83,15 @@ def interrupt_once(served: Served) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell's background processes ignore SIGINT; Python raises KeyboardInterrupt only if it installs its handler."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_cancels_the_request(client: SyncClient, served: Served, tmp_path: Path) -> None:
     for ask in (lambda: client.batch(8), lambda: client.fetch_output(7, "endless", tmp_path / "out")):
         served.hangs.clear()

@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from api.errors import problem
-from api.replies import reply
+from api.table import reply
 from muster_client import ApiError, Client, MusterClientError, UnreachableError
 
 

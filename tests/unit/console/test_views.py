@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from console.bars import bar_of
 from console.batch_forms import batch_of
 from console.batch_list import asked_of, behind, where_on
+from console.charts import bar_of
 from console.ordering_page import contributions_chart, instants_chart
 from console.overview import codes_of, duties_of, partitions_of, rates_chart, rates_of
 from console.percentiles import distribution
-from console.places import Standing, sentence, total_name
+from console.places import PlaceShown, sentence, total_name
 from console.settings_pages import rows_of
 from console.simulate import asked_of as simulation_of
 from console.simulate import in_order
@@ -188,7 +188,7 @@ def test_a_place_is_told_with_its_reason_and_the_tiers_before_it() -> None:
     }
 
     for breakdown, words in told.items():
-        assert sentence(Standing(PlaceInOrder(1, 2), breakdown), NOW).striptags() == words
+        assert sentence(PlaceShown(PlaceInOrder(1, 2), breakdown), NOW).striptags() == words
 
 
 def test_every_setting_has_a_meaning_and_a_unit() -> None:

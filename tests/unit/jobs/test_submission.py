@@ -13,7 +13,7 @@ from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import Input, JobClass
 from domain.ordered_work import SubmissionOrder
 from domain.ordering_settings import OrderingSettings
-from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterStanding
+from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
 from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, SubmitterId
 from jobs.ports import BatchWriter, Submissions
 from jobs.spec import BatchSpec, parse_batch, with_rows
@@ -98,7 +98,7 @@ class Counted:
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
         return await self._submissions.abort_batch(batch_id, now=now)
 
-    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterStanding:
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
         return await self._open().standing(submitter_id, now=now)
 
     async def order(

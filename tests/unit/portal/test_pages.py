@@ -22,7 +22,7 @@ from domain.refusals import PLAIN_REASONS, RefusalCode
 from domain.units import Instant
 from domain.volunteers import Outcome, VolunteerRecord
 from portal.build import PLACE, QUESTIONS, build_site
-from portal.words import OUTCOME_WORDS
+from portal.desk import OUTCOME_WORDS
 from runtime.compose import mounted
 from tests.builders import NOW
 from tests.unit.administration.access.world import World, a_world

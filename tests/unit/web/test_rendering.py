@@ -8,8 +8,7 @@ import pytest
 
 from portal.desk import LOOK
 from tests.unit.administration.clocks import StillClock
-from web.assets import Assets, sources
-from web.rendering import Look, Renderer, environment
+from web.rendering import Assets, Look, Renderer, environment, sources
 
 
 def a_renderer(root: str, look: Look | None = None) -> Renderer:

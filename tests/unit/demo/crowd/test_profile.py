@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.crowd.profile import Profile, draw_profiles
+from demo.crowd.jobs import Profile, draw_profiles
 
 ORDINARY = Profile(1, "a@x", ncpus=1, flop_per_s=1e9, stretch=1.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from console.batch_charts import forecasts_chart, progress_chart, until_forecast
+from console.batch_page import forecasts_chart, progress_chart, until_forecast
 from console.charts import Chart
 from domain.forecasts import ForecastPoint, Method
 from domain.units import Seconds, later

@@ -7,9 +7,9 @@ import io
 import click
 import pytest
 
+from cli.hosts import password_in
 from cli.main import muster
-from cli.manual.commands import commands_of
-from cli.volunteers import password_in
+from cli.manual.pages import commands_of
 from domain.errors import InvalidInputError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from demo.forecasts import against_fact
+from demo.report import against_fact
 from domain.units import later
 from tests.builders import NOW, a_batch
 from tests.unit.administration.forecasts.test_words import RECORD

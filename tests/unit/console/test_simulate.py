@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from console.charts import Chart
-from console.simulation_charts import charts_of, delays_chart, ends_chart, makespan_chart, price_chart, tail_chart
+from console.simulate import charts_of, delays_chart, ends_chart, makespan_chart, price_chart, tail_chart
 
 RESULT: dict[str, Any] = {
     "rules": {

@@ -1,4 +1,4 @@
-"""Signing in and out, a new password, and the switch of light and dark: alike for people and for volunteers."""
+"""The pages for signing in and out, a new password, and the switch of light and dark, for people and volunteers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from aiohttp import web
 
 from administration.access.who import FORGED, ForgedError, NotSignedInError, TooManyAttemptsError, WrongPasswordError
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
-from web.desk import PageDesk, fields_of
-from web.rendering import THEME_COOKIE, THEMES, Page
+from web.handlers import PageDesk, fields_of
+from web.rendering import THEME_COOKIE, THEMES, RenderedPage
 
 YEAR_S = 365 * 86400
 REFUSED = (WrongPasswordError, TooManyAttemptsError, InvalidInputError)  # what a form is shown again for
@@ -88,7 +88,7 @@ class Doorway:
 
     def _asked(self, request: web.Request, who: str, where: str, wrong: MusterError | None) -> web.Response:
         values = {self._form.field: who, "next": where, "wrong": self._form.told(wrong), **self._form.values()}
-        page = Page(self._form.template, "Sign in", "-", values=values, status=status_of(wrong))
+        page = RenderedPage(self._form.template, "Sign in", "-", values=values, status=status_of(wrong))
         return self._desk.show(request, page)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.progress import ProgressHub
+from api.events import ProgressHub
 from domain.batches import Batch, BatchCounts
 from domain.errors import NotFoundError, UnavailableError
 from domain.units import BatchId, Instant

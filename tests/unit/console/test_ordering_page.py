@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from administration.ordering.priorities import KEYS, ordering_changes
-from console.ordering_form import GROUPS, Field, Group, asked_of, groups_of, was_of
+from console.ordering_page import GROUPS, Field, SettingGroup, asked_of, groups_of, was_of
 from domain.errors import ConflictError, InvalidInputError
 from domain.settings import Settings
 from priority.policies import POLICIES
-from web.desk import typed
+from web.handlers import typed
 
 PRESENT = Settings().as_mapping()
 
 
-def every_field(groups: list[Group]) -> dict[str, Field]:
+def every_field(groups: list[SettingGroup]) -> dict[str, Field]:
     return {one.key: one for group in groups for one in group.fields}
 
 

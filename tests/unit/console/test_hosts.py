@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from administration.hosts import choice_of
-from console.host_list import asked_of, version_of
-from console.hosts import STATES
+from console.hosts import STATES, asked_of, version_of
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, SlowWith

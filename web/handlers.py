@@ -1,4 +1,4 @@
-"""What every page of the console works with, and how its forms are read."""
+"""What every request handler of the console works with, and how forms and numbers in addresses are read."""
 
 from __future__ import annotations
 
@@ -14,8 +14,20 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError
 from feeder.array import JobArray
 from store.postgres import PostgresStore
-from web.bodies import whole_number
-from web.rendering import Page, Renderer
+from web.rendering import RenderedPage, Renderer
+
+
+def whole_number(text: str, field: str, low: int, high: int) -> int:
+    """A whole number in a range. Raises InvalidInputError.
+
+    >>> whole_number("7", "limit", 1, 10), whole_number("-5", "user_priority", -1024, 1023)
+    (7, -5)
+    """
+    digits = text.removeprefix("-") if low < 0 else text
+    if digits.isascii() and digits.isdigit() and len(digits) < 20 and low <= int(text) <= high:
+        return int(text)
+    raise InvalidInputError(field, f"a whole number from {low} to {high}", text)
+
 
 LARGEST_ID = 2**62
 FEW_HOSTS, MANY_HOSTS = 20, 100
@@ -34,7 +46,7 @@ class PageDesk:
     def catalogue(self) -> Catalogue:
         return self.source.catalogue()
 
-    def show(self, request: web.Request, page: Page) -> web.Response:
+    def show(self, request: web.Request, page: RenderedPage) -> web.Response:
         return self.renderer.response(request, page)
 
     def go(self, address: str, said: str = "") -> web.Response:

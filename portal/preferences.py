@@ -12,11 +12,9 @@ from administration.volunteers import MOST, choice_of, preferring
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.units import AppId, Instant
 from domain.volunteers import Volunteer
-from portal.desk import SiteDesk, apps_offered, title_of
-from portal.words import told
-from web.bodies import whole_number
-from web.desk import Fields, number_of
-from web.rendering import Page
+from portal.desk import SiteDesk, apps_offered, title_of, told
+from web.handlers import Fields, number_of, whole_number
+from web.rendering import RenderedPage
 
 NEVER = "never"
 
@@ -103,7 +101,7 @@ class PreferencePages:
             "wrong": told(wrong),
         }
         status = 200 if wrong is None else 409 if isinstance(wrong, ConflictError) else 422
-        page = Page("preferences.html", "Preferences", "preferences", values=values, status=status)
+        page = RenderedPage("preferences.html", "Preferences", "preferences", values=values, status=status)
         return self._desk.show(request, page)
 
 

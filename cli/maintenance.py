@@ -1,0 +1,165 @@
+"""`muster check`, `purge`, `restore`, `sign`: inspect a project, drop old months, mend a restored one, sign files."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from administration.checking.files import DELETED_WITHIN_S
+from administration.checking.inspection import inspect, unshared
+from administration.heartbeats import SILENT_S
+from administration.purge import Purged, months_before, purge_months
+from administration.restoring import restore as restore_project
+from administration.signing import sign_app_files
+from cli.context import Run, local_command, to_json
+from domain.errors import InvalidInputError, MusterError
+from domain.history import checked_month
+from domain.settings import Settings
+from domain.units import later
+from transfer.files import mark_of
+from transfer.keys import load_key_file, signed_document
+from transfer.upload_folder import UploadFolder
+
+
+@click.command()
+@click.option("--no-files", is_flag=True, help="Leave out the upload folder: this machine does not have it.")
+@click.option("--contents", is_flag=True, help="Read every output and compare its MD5.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="List so many findings of a kind."
+)
+@local_command("it walks the upload folder; run it on the project's own machine")
+async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
+    """Walk database and upload folder: is everything there that was acknowledged, and nothing twice?
+
+    It changes nothing and may run beside a serving project. Exit code 1 when something is wrong.
+    """
+    folder = None if no_files else run.project().upload_dir
+    mark = None if folder is None else await asyncio.to_thread(mark_of, folder.parent)
+
+    def progress(question: str, found: int) -> None:
+        click.echo(f"{question}: {found or 'nothing'} wrong", err=True)
+
+    async with run.store() as store, store.checking.session() as session:
+        storage = Settings.from_stored(await store.settings.settings())[0].storage
+        made = await inspect(
+            session,
+            folder,
+            limit=limit,
+            contents=contents,
+            progress=progress,
+            deleted_before=later(run.clock.now(), -storage.keep_parts_s - DELETED_WITHIN_S),
+            nodes=unshared(await store.process_reports.since(later(run.clock.now(), -SILENT_S)), mark),
+        )
+    run.show(made.as_json(), made.text())
+    if made.found:
+        sys.exit(1)
+
+
+COLUMNS = ["month", "jobs", "instances", "files", "file_bytes", "table_bytes"]
+
+
+class NotConfirmedError(MusterError):
+    """Nothing was purged."""
+
+
+@click.command()
+@click.option("--before", required=True, metavar="YYYY-MM", help="Months before this one go.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--yes", is_flag=True, help="Really purge: it cannot be taken back.")
+@local_command("it deletes files of the upload folder; run it on the project's own machine")
+async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
+    """Forget the jobs of batches that ended before a month, and the output files hosts uploaded for them.
+
+    Batches and their counters stay.
+    """
+    checked_month("--before", before)
+    upload_dir = run.project().upload_dir
+    async with run.store() as store:
+        found = Purged(tuple(await months_before(store.history, before)))
+        if found.months and not yes and not dry_run:
+            raise NotConfirmedError(
+                f"nothing was purged: {len(found.months)} months would go, and the files of their outputs in "
+                f"{upload_dir}; see them with --dry-run, purge them with --yes"
+            )
+        if not dry_run:
+            await purge_months(
+                store.history,
+                UploadFolder(upload_dir),
+                found.months,
+                clock=run.clock,
+                progress=lambda month: click.echo(f"{month.month} is gone", err=True),
+            )
+    if run.as_json:
+        shown = {"before": before, "purged": not dry_run, "upload_dir": str(upload_dir), **found.as_json()}
+        click.echo(to_json(shown))
+        return
+    run.show_table(found.rows(), COLUMNS, f"the history holds nothing from before {before}")
+
+
+class StillServingError(MusterError):
+    """A process of the project runs."""
+
+
+@click.command()
+@local_command("it moves files of the upload folder; run it on the project's own machine")
+async def restore(run: Run) -> None:
+    """After a backup was restored, and before `muster up`: make the database and the upload folder agree.
+
+    Moves every id sequence forward, gives unsent instances new ids, records whole files of instances in progress, and
+    sets other files without a row aside, below DATA_DIR/files/set-aside.
+    """
+    upload_dir = run.project().upload_dir
+    now = run.clock.now()
+    aside = upload_dir.parent / "set-aside" / datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    async with run.store() as store:
+        serving = await store.restoring.serving()
+        if serving:
+            raise StillServingError(
+                f"nothing was changed: {serving} sessions of serving processes use the database, expected 0; "
+                "stop every node first"
+            )
+        made = await restore_project(store.restoring, store.uploads, upload_dir, aside, run.clock)
+    run.show(made.as_json(), made.text())
+
+
+READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command()
+@click.argument("files", type=READABLE, nargs=-1)
+@click.option("--key", type=READABLE, default=None, help="Sign FILES with this private key; no project is needed.")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Where to write that.")
+@click.option("--new-key", is_flag=True, help="Make a new signing key first; clients follow to it by the old one.")
+@local_command("it uses the private signing key; run it where that key is kept")
+async def sign(run: Run, files: tuple[Path, ...], key: Path | None, output: Path | None, new_key: bool) -> None:
+    """Sign every app file anew, or FILES on a machine that has the key and nothing else.
+
+    Stop `muster up` before signing every app file: it serves the key it started with. What was signed with --key is
+    added by `muster app version add --signatures`.
+    """
+    if files or key is not None or output is not None:
+        _sign_here(run, files, key, output, new_key=new_key)
+        return
+    async with run.store() as store:
+        count = await sign_app_files(store.applications, run.project(), new_key=new_key)
+    run.show(
+        {"signed": count, "new_key": new_key},
+        f"{count} app files signed with the {'new' if new_key else 'present'} key",
+    )
+
+
+def _sign_here(run: Run, files: tuple[Path, ...], key: Path | None, output: Path | None, *, new_key: bool) -> None:
+    if new_key:
+        raise InvalidInputError("--new-key", "neither files nor --key with it", "both")
+    if key is None or not files:
+        raise InvalidInputError("sign", "FILES and the private --key they are signed with", "one of them alone")
+    document = signed_document(load_key_file(key), files)
+    if output is None:
+        click.echo(document, nl=False)
+        return
+    output.write_text(document, encoding="utf-8")
+    run.show({"signed": len(files), "output": str(output)}, f"{len(files)} files signed: {output}")
