@@ -41,7 +41,7 @@ lint: setup
 	@bash tests/audit.sh $(BIN)
 
 unit: setup
-	$(BIN)/pytest -q -m "not e2e and not comparison and not database"
+	$(BIN)/pytest -q -n auto --dist loadfile -m "not e2e and not comparison and not database"
 
 # They wait most of the time, for the stock client: more of them at once than there are processors.
 e2e: setup system
@@ -49,11 +49,12 @@ e2e: setup system
 
 # Everything else. The end-to-end tests beside it have due dates to keep, so this gives way to them.
 main: setup system
-	nice -n 5 $(BIN)/pytest -q -n 2 -m "not e2e and not comparison and not faults"
+	nice -n 5 $(BIN)/pytest -q -n 2 --dist loadfile -m "not e2e and not comparison and not faults"
 
+# What differs from one PostgreSQL to another: statements, plans, migrations. CONTRACT=tests/database for the rest.
+CONTRACT ?= tests/conformance tests/database/test_migrations.py tests/database/test_query_plans.py
 second-postgres: setup system
-	bash tests/debian_postgres.sh nice -n 5 $(BIN)/pytest -q -n 2 tests/conformance tests/database \
-	  --ignore tests/database/test_simulated_dispatches.py --ignore tests/database/test_embedded.py
+	bash tests/debian_postgres.sh nice -n 5 $(BIN)/pytest -q -n 2 --dist loadfile $(CONTRACT)
 
 # All of them: nodes and databases are killed again and again, connections are silent for half a minute.
 faults: setup system

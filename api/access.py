@@ -17,12 +17,12 @@ from administration.show_people import (
     person_as_json,
     token_as_json,
 )
-from api import shapes
 from api.paging import Page, key_of, page_of
 from api.table import Ask, NoParams, Route
 from domain.access import Right, Role
 from domain.errors import InvalidInputError
 from domain.units import TokenId
+from muster_client import shapes
 
 TAG = "access"
 

@@ -13,12 +13,12 @@ from administration.ports import Applications, People, Volunteers
 from administration.show import account_as_json, submitter_as_json
 from administration.show_people import volunteer_as_json
 from administration.volunteers import Wishes, change_volunteer
-from api import shapes
 from api.paging import Page, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, Route
 from domain.access import Right
 from domain.clock import Clock
 from domain.volunteers import VolunteerRecord
+from muster_client import shapes
 from wire.attach import password_hash
 
 TAG = "people"

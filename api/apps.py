@@ -9,7 +9,6 @@ import msgspec
 from administration.apps import change_app, new_app, plan_class_as_json, plan_class_of
 from administration.ports import Applications
 from administration.show import app_as_json
-from api import shapes
 from api.files import FileParams, Files, VersionParams
 from api.paging import Page, page_of_all
 from api.table import Ask, File, NoParams, Route
@@ -18,6 +17,7 @@ from domain.apps import App, AppVersion, OnePerVolunteer
 from domain.bounds import BOUNDS
 from domain.catalogue import Catalogue
 from domain.errors import NotFoundError
+from muster_client import shapes
 
 TAG = "applications"
 

@@ -12,7 +12,6 @@ from administration.forecasts.service import ForecastViews
 from administration.ordering.priorities import PriorityStore
 from administration.ports import Insight, People
 from administration.show import instance_as_json, job_as_json
-from api import shapes
 from api.paging import Page, cursor_of, key_of, page_of
 from api.reading import MAX_BODY_BYTES, submission_key
 from api.table import Ask, NoParams, Route, reply
@@ -20,6 +19,7 @@ from domain.access import Right, Role
 from domain.jobs import JobState
 from domain.units import BatchId, InstanceId, JobId
 from domain.views import JobRow
+from muster_client import shapes
 
 TAG = "batches"
 ID = msgspec.Meta(ge=1, le=2**62)

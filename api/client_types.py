@@ -1,32 +1,16 @@
-"""`python -m api.client_types`: writes the client's generated modules, its reply types and its blocking methods.
-
-The reply types are those of `api.shapes`; the blocking methods are those of the client's asynchronous classes.
-"""
+"""`python -m api.client_types`: writes the blocking client, a method for each asynchronous one."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SHAPES = ROOT / "api/shapes"
 CLIENT = ROOT / "client/muster_client"
 ASYNCHRONOUS = ("work", "ordering", "settings")  # modules of one class each, in the order of the client's bases
 
-HEAD_OF_SHAPES = '''"""What the API returns: the keys that commands print with --json.
-
-An instant (`*_at`) is in seconds since the epoch, UTC; None is not yet, or not known.
-
-Generated from the server's `api.shapes` by `python -m api.client_types`; not to be edited.
-"""
-
-from __future__ import annotations
-
-'''
 HEAD_OF_BLOCKING = '''"""The client for scripts and notebooks: every call returns when it is done.
 
 Generated from the methods of `Client` by `python -m api.client_types`; not to be edited.
@@ -46,51 +30,6 @@ class SyncClient(LoopThread):
 '''
 
 
-def generated() -> Mapping[Path, str]:
-    """The text of each generated module by its path."""
-    return {CLIENT / "shapes.py": shapes_module(), CLIENT / "blocking.py": blocking_module()}
-
-
-# ---------------------------------------------------------------- reply types
-def shapes_module() -> str:
-    """All modules of `api.shapes` as one."""
-    sources = {path.stem: path.read_text("utf-8") for path in sorted(SHAPES.glob("*.py")) if path.stem != "__init__"}
-    trees = {name: ast.parse(source) for name, source in sources.items()}
-    order = TopologicalSorter({name: sorted(_beside(tree)) for name, tree in trees.items()}).static_order()
-    imports: set[tuple[str, str]] = set()
-    parts, names = [], []
-    for name in order:
-        body = trees[name].body
-        heads = [one for one in body if isinstance(one, ast.ImportFrom)]
-        imports |= {(str(one.module), alias.name) for one in heads for alias in one.names}
-        parts.append("\n".join(sources[name].splitlines()[heads[-1].end_lineno or 0 :]).strip("\n"))
-        names += [found for one in body for found in _defined(one)]
-    outside = sorted((module, name) for module, name in imports if not module.startswith(("api.", "__future__")))
-    head = "".join(f"from {module} import {name}\n" for module, name in outside)
-    listed = f"__all__ = {sorted(names)!r}\n"
-    return _formatted(HEAD_OF_SHAPES + head + "\n" + listed + "\n\n" + "\n\n\n".join(parts) + "\n", "shapes.py")
-
-
-def _beside(tree: ast.Module) -> Iterator[str]:
-    """The modules of `api.shapes` that one imports."""
-    for one in tree.body:
-        if isinstance(one, ast.ImportFrom) and (one.module or "").startswith("api.shapes."):
-            yield str(one.module).rpartition(".")[2]
-
-
-def _defined(statement: ast.stmt) -> list[str]:
-    """The public names that a statement of a module defines."""
-    match statement:
-        case ast.ClassDef():
-            found = [statement.name]
-        case ast.Assign():
-            found = [one.id for one in statement.targets if isinstance(one, ast.Name)]
-        case _:
-            found = []
-    return [name for name in found if not name.startswith("_")]
-
-
-# ---------------------------------------------------------------- blocking methods
 def blocking_module() -> str:
     """The class with a blocking method for each asynchronous one."""
     known = {"overload": "typing", "LoopThread": "muster_client.loop_thread", "Iterator": "collections.abc"}
@@ -149,7 +88,18 @@ def _passed_on(arguments: ast.arguments) -> str:
     return ", ".join(passed)
 
 
-# ---------------------------------------------------------------- files
+def _defined(statement: ast.stmt) -> list[str]:
+    """The public names that a statement of a module defines."""
+    match statement:
+        case ast.ClassDef():
+            found = [statement.name]
+        case ast.Assign():
+            found = [one.id for one in statement.targets if isinstance(one, ast.Name)]
+        case _:
+            found = []
+    return [name for name in found if not name.startswith("_")]
+
+
 def _formatted(text: str, name: str) -> str:
     """The text with its imports in order, formatted as the whole project is."""
     for command in (["check", "--quiet", "--fix-only", "--select", "I"], ["format", "--quiet"]):
@@ -160,6 +110,5 @@ def _formatted(text: str, name: str) -> str:
 
 
 if __name__ == "__main__":
-    for path, text in generated().items():
-        path.write_text(text, encoding="utf-8")
-        print(path.relative_to(ROOT))
+    (CLIENT / "blocking.py").write_text(blocking_module(), encoding="utf-8")
+    print("client/muster_client/blocking.py")

@@ -8,11 +8,11 @@ import msgspec
 
 from administration.explain.service import Explain
 from administration.unschedulable import refused_lately
-from api import shapes
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, Route
 from domain.clock import Clock
 from domain.units import BatchId, HostId, InstanceId, JobId, later
+from muster_client import shapes
 from web.ports import ProcessReports
 
 TAG = "explanations"

@@ -20,7 +20,6 @@ from administration.hosts import (
 )
 from administration.ports import HostLists, Views
 from administration.show import run_as_json
-from api import shapes
 from api.paging import Page, cursor_of, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, Route
 from domain.clock import Clock
@@ -28,6 +27,7 @@ from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, HostPlace
 from domain.units import HostId, Seconds
 from hoststats.ports import Generations
+from muster_client import shapes
 from web.ports import Listings
 
 TAG = "hosts"

@@ -13,13 +13,13 @@ from administration.ordering.priorities import (
     preview_as_json,
     weights_in_force,
 )
-from api import shapes
 from api.batches import BatchParams
 from api.settings import ValuesBody, who_of
 from api.table import Ask, NoParams, Route
 from domain.access import Right
 from domain.clock import Clock
 from domain.units import BatchId
+from muster_client import shapes
 
 TAG = "ordering"
 

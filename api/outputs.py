@@ -14,13 +14,13 @@ from aiohttp import hdrs, web
 from administration.access.who import NotAllowedError, Person
 from administration.ports import Insight, Trickles, Views
 from administration.results import Result, Results, result_as_json, sees_results, tar_of
-from api import shapes
 from api.batches import AfterJob
 from api.paging import Page, key_of, page_of
 from api.table import Ask, File, Route
 from domain.dispatch import Trickle
 from domain.errors import MusterError
 from domain.units import BatchId, InstanceId, JobId
+from muster_client import shapes
 from transfer.downloads import OwnBytes
 
 TAG = "batches"

@@ -14,7 +14,6 @@ from administration.show import change_as_json, setting_as_json
 from administration.thresholds.keys import FORESEEN, changes_of
 from administration.thresholds.service import Thresholds, ThresholdStore
 from administration.thresholds.shown import preview_as_json
-from api import shapes
 from api.paging import Page, key_of, page_of
 from api.table import Ask, NoParams, Route
 from domain.access import Right
@@ -22,6 +21,7 @@ from domain.bounds import name_of_setting
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.settings import Settings
+from muster_client import shapes
 
 TAG = "settings"
 

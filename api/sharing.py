@@ -9,11 +9,11 @@ import msgspec
 from administration.ordering.priorities import grant_as_json, limit_as_json
 from administration.ordering.rules import Rules, RuleStore
 from administration.ordering.sharing import Sharing, SharingStore
-from api import shapes
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, Route
 from domain.access import Right
 from domain.clock import Clock
+from muster_client import shapes
 from priority.emulate import emulate
 
 TAG = "ordering"

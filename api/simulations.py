@@ -13,11 +13,11 @@ from administration.simulations.runs import SimulationRuns
 from administration.thresholds.keys import changes_of
 from administration.thresholds.recent import RecentStore
 from administration.thresholds.replay import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, replay
-from api import shapes
 from api.table import Ask, NoParams, Route
 from domain.access import Right
 from domain.clock import Clock
 from domain.views import Simulation, SimulationState
+from muster_client import shapes
 
 TAG = "settings"
 LOST = "lost"  # the process that ran it is gone

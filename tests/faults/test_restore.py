@@ -72,7 +72,7 @@ async def complete(made: Cluster, server: LiveServer, batches: Sequence[BatchId]
     await until(done, 60, "the batches are complete")
 
 
-@pytest.mark.parametrize("live_folder", [True, False])
+@pytest.mark.parametrize("live_folder", [True, pytest.param(False, marks=pytest.mark.faults)])
 async def test_a_restored_project_wastes_nothing(tmp_path: Path, keys_dir: Path, dsn: str, live_folder: bool) -> None:
     """The later of two backups is restored: with the live upload folder (point in time), and with its own."""
     async with cluster(tmp_path, keys_dir, dsn, nodes=1) as made, empty_database() as new_dsn:

@@ -9,10 +9,9 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from api import shapes
 from api.routes import Api
 from api.table import File, Route
-from muster_client import Client, SyncClient
+from muster_client import Client, SyncClient, shapes
 
 LISTS = ("batches", "jobs", "hosts", "apps", "accounts", "submitters", "volunteers", "people", "tokens")
 OPERATIONS = {
@@ -56,7 +55,7 @@ def test_a_call_returns_the_reply_of_its_operation_or_one_part_of_it(api: Api, c
 
 
 def named(hint: Any) -> str:
-    """A type by its names without modules: the client has generated copies of the server's types.
+    """A type by its names without modules.
 
     >>> named(list[shapes.BatchShown]), named(shapes.RankingRunShown | None)
     ('list[BatchShown]', 'RankingRunShown | None')

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from api import shapes
 from api.document import openapi
 from api.table import Ask, File, NoParams, Route
 from domain.access import Right
+from muster_client import shapes
 
 
 class ThingParams(msgspec.Struct):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from api.shapes.work import Json
+from muster_client.shapes.work import Json
 
 
 class AccountShown(TypedDict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from api.shapes.forecasts import PreviewShown
+from muster_client.shapes.forecasts import PreviewShown
 
 Json = dict[str, Any]  # Any: a document whose keys the page of the resource tells
 

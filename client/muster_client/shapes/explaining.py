@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from api.shapes.ordering import StaleShown
-from api.shapes.work import InstanceShown
+from muster_client.shapes.ordering import StaleShown
+from muster_client.shapes.work import InstanceShown
 
 
 class ReasonShown(TypedDict):
