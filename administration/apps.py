@@ -8,18 +8,20 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from administration.names import checked_app_name, checked_plan_class_name, checked_text
 from administration.ports import Applications
 from administration.project import Project
+from administration.show import shown
 from domain.apps import App, AppFile, AppVersion, OnePerVolunteer, PlanClass, ProcessorType
 from domain.bounds import in_bounds
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId
+from muster_client import shapes
 from transfer.downloads import DownloadFolder, content_of
 from transfer.keys import load_public_key
 from wire.signing import PublicKey, verify_md5
@@ -118,9 +120,9 @@ def plan_class_of(values: dict[str, object]) -> PlanClass:
     return replace(made, gpu_type=None if made.gpu_type is None else ProcessorType(made.gpu_type))
 
 
-def plan_class_as_json(one: PlanClass) -> dict[str, object]:
+def plan_class_as_json(one: PlanClass) -> shapes.PlanClassShown:
     """What versions with the class use, and need of a host."""
-    return asdict(one)
+    return shown(shapes.PlanClassShown, one)
 
 
 def checked_pattern(pattern: str) -> str:

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import structlog
 
@@ -33,6 +34,7 @@ from domain.units import BatchId, Instant
 from jobs.requirements import InputSpec
 from jobs.spec import BatchSpec, parse_batch, with_rows
 from jobs.submission import CheckedBatch, Progress, SubmissionPorts, checked, write
+from muster_client import shapes
 from store.postgres import PostgresStore
 from transfer.downloads import Content, DownloadFolder, content_of
 
@@ -158,7 +160,7 @@ class Batches:
         folder: Path | None,
         progress: Progress | None = None,
         key: SubmissionKey | None = None,
-    ) -> Mapping[str, object]:
+    ) -> shapes.Submitted:
         """As `submit`: its id and its forecast, which is None when it failed; the batch is there all the same.
 
         With a `key` that was given before, what was answered then. Raises ConflictError when that was another batch.
@@ -183,12 +185,12 @@ class Batches:
         except Exception:
             log.exception("no preview", batch_id=batch_id)
             forecast = None
-        answer = {"batch_id": batch_id, "forecast": forecast}
+        answer: shapes.Submitted = {"batch_id": batch_id, "forecast": forecast}
         if key is not None:
             await self._store.submissions.note_answer(key, answer)
         return answer
 
-    async def preview(self, values: Mapping[str, object], *, folder: Path | None) -> dict[str, object]:
+    async def preview(self, values: Mapping[str, object], *, folder: Path | None) -> shapes.PreviewShown:
         """When the batch would be done if it was submitted now. Checked as by `submit`; nothing is written."""
         return await self._preview(await self._checked(values, folder, await self._settings(), keep=False))
 
@@ -201,7 +203,7 @@ class Batches:
         queue: str | None = None,
         account: str | None = None,
         deadline_at: float | None = None,
-    ) -> dict[str, object]:
+    ) -> shapes.Importance:
         """What is given of it, from the next ordering on; how it stands then. Raises as `set_importance` does."""
         deadline = None if deadline_at is None else NewDeadline(Instant(deadline_at), self._clock.now())
         await set_importance(
@@ -256,18 +258,18 @@ class Batches:
             batch, submissions=submissions, ordering=ordering, clock=self._clock, progress=progress, key=key
         )
 
-    async def _preview(self, batch: CheckedBatch) -> dict[str, object]:
+    async def _preview(self, batch: CheckedBatch) -> shapes.PreviewShown:
         planned = batch.planned(self._clock.now())
         settings = await self._settings()
         previewer = build_previewer(self._store.forecasting, self._store.forecasts, settings, self._clock)
         return preview_as_json(await previewer.preview(planned), planned)
 
-    async def show(self, batch_id: BatchId) -> dict[str, object]:
+    async def show(self, batch_id: BatchId) -> shapes.BatchShown:
         """A batch as JSON. Raises NotFoundError."""
         [shown] = await self._as_json([await self._store.views.batch(batch_id)])
         return shown
 
-    async def listed(self, *, limit: int, before: BatchId | None = None) -> Sequence[dict[str, object]]:
+    async def listed(self, *, limit: int, before: BatchId | None = None) -> Sequence[shapes.BatchShown]:
         """Batches as JSON, newest first."""
         return await self._as_json(await self._store.views.batches(limit=limit, before=before))
 
@@ -275,7 +277,7 @@ class Batches:
         """End a batch. Raises NotFoundError."""
         await self._store.submissions.abort_batch(batch_id, now=self._clock.now())
 
-    async def _as_json(self, batches: Sequence[Batch]) -> list[dict[str, object]]:
+    async def _as_json(self, batches: Sequence[Batch]) -> list[shapes.BatchShown]:
         whose = await self._store.views.whose([batch.batch_id for batch in batches])
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         last = await self._store.forecasts.last(active) if active else {}
@@ -302,7 +304,9 @@ class Batches:
         return await self._store.insight.short(active, active_since=since)
 
 
-def _answered(earlier: SubmittedBefore, key: SubmissionKey) -> Mapping[str, object]:
+def _answered(earlier: SubmittedBefore, key: SubmissionKey) -> shapes.Submitted:
     if earlier.said != key.said:
         raise ConflictError(f"batch {earlier.batch_id} was submitted with the key {key.key!r}, and this is another one")
-    return earlier.answer or {"batch_id": earlier.batch_id, "forecast": None}
+    if earlier.answer is None:
+        return {"batch_id": earlier.batch_id, "forecast": None}
+    return cast(shapes.Submitted, earlier.answer)

@@ -12,6 +12,7 @@ from domain.catalogue import Catalogue, without_stale
 from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.units import AppId, Seconds
+from muster_client import shapes
 
 REFRESH_S = Seconds(2.0)
 
@@ -27,7 +28,7 @@ async def fresh_catalogue(loader: CatalogueReader, clock: Clock) -> Catalogue:
     return without_stale(await loader.load_catalogue(), clock.now())
 
 
-def stale_as_json(catalogue: Catalogue) -> list[dict[str, object]]:
+def stale_as_json(catalogue: Catalogue) -> list[shapes.StaleShown]:
     """The cut points left out, so that the bootstrap rule holds there."""
     return [
         {"app": catalogue.apps[app_id].name, "processor_type": kind, "computed_at": computed_at}

@@ -3,103 +3,44 @@
 from __future__ import annotations
 
 from administration.ports import HostLists
+from administration.show import shown
 from domain.host_lists import HostChoice, HostKind, HostList, ListedHost
 from domain.hosts import Host, HostAppVersion
 from domain.ranking import StoredPercentile
 from domain.units import Instant, Seconds
 from domain.views import ListedInProgress
+from muster_client import shapes
 
 
-def host_as_json(host: Host) -> dict[str, object]:
+def host_as_json(host: Host) -> shapes.HostShown:
     """A host without what identifies its owner's machine to the project."""
-    return {
-        "host_id": host.host_id,
-        "volunteer_id": host.volunteer_id,
-        "domain_name": host.domain_name,
-        "created_at": host.created_at,
-        "last_rpc_at": host.last_rpc_at,
-        "ncpus": host.ncpus,
-        "flop_per_s": host.flop_per_s,
-        "ram_bytes": host.ram_bytes,
-        "disk_free_bytes": host.disk_free_bytes,
-        "on_fraction": host.on_fraction,
-        "active_fraction": host.active_fraction,
-        "platforms": list(host.platforms),
-        "os_name": host.os_name,
-        "os_version": host.os_version,
-        "cpu_vendor": host.cpu_vendor,
-        "cpu_model": host.cpu_model,
-        "client_version": host.client_version,
-        "coprocessors": [
-            {
-                "type": one.type,
-                "count": one.count,
-                "peak_flop_per_s": one.peak_flop_per_s,
-                "ram_bytes": one.ram_bytes,
-                "driver_version": one.driver_version,
-            }
-            for one in host.coprocessors
-        ],
-    }
+    return shown(shapes.HostShown, host)
 
 
-def listed_as_json(one: ListedHost, since: Instant | None = None) -> dict[str, object]:
+def listed_as_json(one: ListedHost, since: Instant | None = None) -> shapes.ListedHostShown:
     """A host of a list, with what it has and did; what makes it slow or failing where it is listed as such.
 
     `since` is when the failures of failing ones are counted from.
     """
-    slow, failures = one.slow, one.failures
-    return {
-        **host_as_json(one.host),
-        "in_progress": one.in_progress,
-        "n_valid": one.n_valid,
-        "n_error": one.n_error,
-        "n_timeout": one.n_timeout,
-        "slow": slow and {"app_version_id": slow.app_version_id, "x": slow.x, "relative_turnaround": slow.relative},
-        "failures": failures
-        and {
-            "errors": failures.errors,
-            "invalid": failures.invalid,
-            "timed_out": failures.timed_out,
-            "last_at": failures.last_at,
-            "since": since,
-        },
-    }
+    failures = one.failures and shown(shapes.FailuresShown, one.failures, since=since)
+    slow = one.slow and shown(shapes.SlowShown, one.slow, relative_turnaround=one.slow.relative)
+    return shown(shapes.ListedHostShown, one, one.host, slow=slow, failures=failures)
 
 
-def hav_as_json(hav: HostAppVersion, now: Instant) -> dict[str, object]:
+def hav_as_json(hav: HostAppVersion, now: Instant) -> shapes.HavShown:
     """What is known of a host with one app version."""
-    return {
-        "app_version_id": hav.app_version_id,
-        "consecutive_valid": hav.consecutive_valid,
-        "quota_per_day": hav.quota_per_day,
-        "sent_today": hav.sent_today,
-        "n_valid": hav.n_valid,
-        "n_error": hav.n_error,
-        "n_timeout": hav.n_timeout,
-        "n_due": hav.n_due,
-        "tight_n": hav.tight.at_time(now).n,
-        "relaxed_n": hav.relaxed.at_time(now).n,
-    }
+    tight_n, relaxed_n = hav.tight.at_time(now).n, hav.relaxed.at_time(now).n
+    return shown(shapes.HavShown, hav, tight_n=tight_n, relaxed_n=relaxed_n)
 
 
-def held_as_json(one: ListedInProgress) -> dict[str, object]:
+def held_as_json(one: ListedInProgress) -> shapes.HeldShown:
     """An instance that a host has in progress."""
-    return {
-        "instance_id": one.instance_id,
-        "job_id": one.job_id,
-        "batch_id": one.batch_id,
-        "app": one.app,
-        "sent_at": one.sent_at,
-        "due_at": one.due_at,
-        "est_runtime_s": one.est_runtime_s,
-        "tight": one.tight,
-    }
+    return shown(shapes.HeldShown, one)
 
 
-def percentile_as_json(one: StoredPercentile) -> dict[str, object]:
+def percentile_as_json(one: StoredPercentile) -> shapes.PercentileShown:
     """Where a host stands with one app version: `p` = min(x, y), None for a newcomer."""
-    return {"app_version_id": one.app_version_id, "p": one.p, "x": one.x, "y": one.y}
+    return shown(shapes.PercentileShown, one)
 
 
 PAGE = 1000

@@ -21,12 +21,14 @@ from typing import IO, Protocol
 import msgspec
 
 from administration.access.who import Person
+from administration.show import shown
 from domain.access import Role
 from domain.dispatch import Upload
 from domain.errors import MusterError, NotFoundError
 from domain.jobs import InstanceState, JobClass, JobState, Output
 from domain.units import BatchId, InstanceId, JobClassId, JobId, SubmitterId
 from domain.views import JobRow
+from muster_client import shapes
 from transfer.upload_folder import UploadFolder
 
 
@@ -182,28 +184,21 @@ def named_uploads(uploads: Sequence[Upload], outputs: Sequence[Output]) -> dict[
     return {output.name: by_number.get(str(position)) for position, output in enumerate(outputs)}
 
 
-def result_as_json(result: Result) -> dict[str, object]:
+def result_as_json(result: Result) -> shapes.ResultShown:
     """A result with the same keys everywhere. `because`: why there is none."""
-    job = result.job
-    return {
-        "job_id": job.job_id,
-        "batch_id": job.batch_id,
-        "state": job.state.value,
-        "canonical_instance_id": job.canonical_instance_id,
-        "because": result.because,
-        "outputs": [_output_as_json(one) for one in result.outputs],
-    }
+    outputs = [_output_as_json(one) for one in result.outputs]
+    return shown(shapes.ResultShown, result, result.job, outputs=outputs)
 
 
-def _output_as_json(output: ResultFile) -> dict[str, object]:
+def _output_as_json(output: ResultFile) -> shapes.OutputShown:
     upload = output.upload
-    return {
-        "name": output.name,
-        "file_name": None if upload is None else upload.name,
-        "nbytes": None if upload is None else upload.nbytes,
-        "md5": None if upload is None else upload.md5,
-        "state": output.state.value,
-    }
+    return shown(
+        shapes.OutputShown,
+        output,
+        file_name=None if upload is None else upload.name,
+        nbytes=None if upload is None else upload.nbytes,
+        md5=None if upload is None else upload.md5,
+    )
 
 
 def sees_results(person: Person, submitter_id: SubmitterId) -> bool:

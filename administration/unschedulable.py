@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from administration.heartbeats import SILENT_S
+from administration.show import shown
 from domain.clock import Clock
 from domain.refusals import RefusalCode
 from domain.units import BatchId, Instant, later
 from domain.views import ProcessReport
+from muster_client import shapes
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -156,22 +158,12 @@ def is_cut(workers: Sequence[ProcessReport]) -> bool:
     return any(one.report.get("taken_cut") for one in workers)
 
 
-def refused_as_json(one: RefusedByAll) -> dict[str, object]:
+def refused_as_json(one: RefusedByAll) -> shapes.RefusedShown:
     """What nobody can run, with what to do about it; `codes`: how many hosts, by the latest reason of a worker."""
-    return {
-        "batch_id": one.batch_id,
-        "job_class_id": one.job_class_id,
-        "urgent": one.urgent,
-        "waiting": one.waiting,
-        "hosts": one.hosts,
-        "codes": dict(one.codes),
-        "since_at": one.since_at,
-        "rotated_out": one.rotated_out,
-        "advice": one.advice,
-    }
+    return shown(shapes.RefusedShown, one, codes=dict(one.codes))
 
 
-async def refused_lately(reports: Reports, clock: Clock) -> list[dict[str, object]]:
+async def refused_lately(reports: Reports, clock: Clock) -> list[shapes.RefusedShown]:
     """What the workers that are there say that nobody can run, as JSON."""
     processes = await reports.since(later(clock.now(), -SILENT_S))
     workers = [one for one in processes if one.kind == "worker"]

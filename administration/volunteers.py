@@ -14,6 +14,7 @@ from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError, NotFoundError
 from domain.units import AppId, Instant, later
 from domain.volunteers import Volunteer
+from muster_client import shapes
 
 MOST = 1_000_000  # jobs in progress, or CPUs of one job
 STEP_S = 1.0  # clients are told when in whole seconds: each change has one of its own
@@ -88,7 +89,7 @@ class Wishes:
 
 async def change_volunteer(
     volunteers: Volunteers, applications: Applications, email: str, wishes: Wishes, *, now: Instant
-) -> dict[str, object]:
+) -> shapes.VolunteerShown:
     """Change what a volunteer takes and how much of it; how it stands then.
 
     Raises InvalidInputError, NotFoundError, and ConflictError when the volunteer changed it meanwhile.

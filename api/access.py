@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -18,13 +18,11 @@ from administration.show_people import (
     token_as_json,
 )
 from api.paging import Page, key_of, page_of
-from api.table import Ask, NoParams, Route
+from api.table import Ask, NoParams, operation
 from domain.access import Right, Role
 from domain.errors import InvalidInputError
 from domain.units import TokenId
 from muster_client import shapes
-
-TAG = "access"
 
 RoleName = Literal["viewer", "submitter", "operator"]
 ScopeName = Literal["read", "submit", "operate"]
@@ -60,114 +58,13 @@ class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AccessApi:
+    TAG = "access"
+
     def __init__(self, door: AccessDoor) -> None:
         self._door = door
 
-    def routes(self) -> list[Route[Any, Any]]:
-        operate, one = Right.OPERATE, "/people/{name}"
-        page = shapes.PersonPage
-        return [
-            Route("GET", "/me", "me", "Who asks, and what may be done.", self.me, TAG, shapes.WhoShown, NoParams),
-            Route("GET", "/people", "list_people", "Who signs in.", self.people, TAG, page, Page, right=operate),
-            Route(
-                "POST",
-                "/people",
-                "add_person",
-                "Add somebody who signs in; the one-time password is shown only now.",
-                self.add_person,
-                TAG,
-                shapes.InvitedShown,
-                NoParams,
-                body=NewPersonBody,
-                right=operate,
-                status=201,
-                errors=(404, 409),
-            ),
-            Route(
-                "PATCH",
-                one,
-                "set_person",
-                "Change a role, or shut somebody out.",
-                self.set_person,
-                TAG,
-                shapes.PersonShown,
-                PersonParams,
-                body=PersonBody,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "POST",
-                one + "/password",
-                "invite_again",
-                "A new one-time password for somebody who has forgotten the own one.",
-                self.invite_again,
-                TAG,
-                shapes.InvitedShown,
-                PersonParams,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "DELETE",
-                one + "/sessions",
-                "end_sessions",
-                "Sign somebody out everywhere.",
-                self.end_sessions,
-                TAG,
-                shapes.SessionsEnded,
-                PersonParams,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                "/tokens",
-                "list_tokens",
-                "One's tokens; an operator's: everybody's.",
-                self.tokens,
-                TAG,
-                shapes.TokenPage,
-                Page,
-            ),
-            Route(
-                "POST",
-                "/tokens",
-                "add_token",
-                "Make a token; it is shown only now.",
-                self.add_token,
-                TAG,
-                shapes.NewTokenShown,
-                NoParams,
-                body=NewTokenBody,
-                status=201,
-                errors=(404,),
-            ),
-            Route(
-                "DELETE",
-                "/tokens/{token_id}",
-                "revoke_token",
-                "Revoke a token.",
-                self.revoke_token,
-                TAG,
-                shapes.TokenShown,
-                TokenParams,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                "/audit",
-                "audit",
-                "Who did what, newest first; changes of settings are under /settings/changes.",
-                self.audit,
-                TAG,
-                shapes.ActPage,
-                Page,
-                right=operate,
-            ),
-        ]
-
-    async def me(self, ask: Ask[NoParams, None]) -> object:
+    @operation("GET", "/me", "Who asks, and what may be done.")
+    async def me(self, ask: Ask[NoParams, None]) -> shapes.WhoShown:
         person = ask.person
         return {
             "name": person.name,
@@ -178,16 +75,26 @@ class AccessApi:
             "signed_in_with": "token" if person.session is None else "session",
         }
 
-    async def people(self, ask: Ask[Page, None]) -> object:
+    @operation("GET", "/people", "Who signs in.", right=Right.OPERATE)
+    async def list_people(self, ask: Ask[Page, None]) -> shapes.PersonPage:
         after = key_of(ask.params.cursor, "people", int)
         rows = await self._door.store.people(limit=ask.params.limit + 1, after=after)
-        return page_of(rows, ask.params, "people", lambda one: one.person_id, person_as_json)
+        return page_of(shapes.PersonPage, rows, ask.params, lambda one: one.person_id, person_as_json)
 
-    async def add_person(self, ask: Ask[NoParams, NewPersonBody]) -> object:
+    @operation(
+        "POST",
+        "/people",
+        "Add somebody who signs in; the one-time password is shown only now.",
+        right=Right.OPERATE,
+        status=201,
+        errors=(404, 409),
+    )
+    async def add_person(self, ask: Ask[NoParams, NewPersonBody]) -> shapes.InvitedShown:
         body = ask.body
         return invited_as_json(await self._door.people.add(body.name, role=Role(body.role), submitter=body.submitter))
 
-    async def set_person(self, ask: Ask[PersonParams, PersonBody]) -> object:
+    @operation("PATCH", "/people/{name}", "Change a role, or shut somebody out.", right=Right.OPERATE, errors=(404,))
+    async def set_person(self, ask: Ask[PersonParams, PersonBody]) -> shapes.PersonShown:
         body, name = ask.body, ask.params.name
         if name == ask.person.name and (body.active is False or (body.role or "operator") != "operator"):
             raise NotAllowedError("nobody takes the own rights away: ask another operator")
@@ -195,22 +102,36 @@ class AccessApi:
         changed = await self._door.people.set(name, role=role, submitter=body.submitter, active=body.active)
         return person_as_json(changed)
 
-    async def invite_again(self, ask: Ask[PersonParams, None]) -> object:
+    @operation(
+        "POST",
+        "/people/{name}/password",
+        "A new one-time password for somebody who has forgotten the own one.",
+        right=Right.OPERATE,
+        errors=(404,),
+    )
+    async def invite_again(self, ask: Ask[PersonParams, None]) -> shapes.InvitedShown:
         return invited_as_json(await self._door.people.invite_again(ask.params.name))
 
-    async def end_sessions(self, ask: Ask[PersonParams, None]) -> object:
+    @operation("DELETE", "/people/{name}/sessions", "Sign somebody out everywhere.", right=Right.OPERATE, errors=(404,))
+    async def end_sessions(self, ask: Ask[PersonParams, None]) -> shapes.SessionsEnded:
         return {"ended": await self._door.people.end_sessions(ask.params.name)}
 
-    async def tokens(self, ask: Ask[Page, None]) -> object:
+    @operation("GET", "/tokens", "One's tokens; an operator's: everybody's.")
+    async def list_tokens(self, ask: Ask[Page, None]) -> shapes.TokenPage:
         after = key_of(ask.params.cursor, "tokens", int)
         owner = None if ask.person.may(Role.OPERATOR) else ask.person.person_id
         rows = await self._door.store.tokens(person_id=owner, limit=ask.params.limit + 1, after=after)
         names = await self._names()
         return page_of(
-            rows, ask.params, "tokens", lambda one: one.token_id, lambda one: token_as_json(one, names[one.person_id])
+            shapes.TokenPage,
+            rows,
+            ask.params,
+            lambda one: one.token_id,
+            lambda one: token_as_json(one, names[one.person_id]),
         )
 
-    async def add_token(self, ask: Ask[NoParams, NewTokenBody]) -> object:
+    @operation("POST", "/tokens", "Make a token; it is shown only now.", status=201, errors=(404,))
+    async def add_token(self, ask: Ask[NoParams, NewTokenBody]) -> shapes.NewTokenShown:
         """A token may have no more rights than the one it is asked for with."""
         body, person = ask.body, ask.person
         owner = person.name if body.person is None else body.person
@@ -227,14 +148,21 @@ class AccessApi:
         await self._door.note(ask.request, "add_token", f"token {made.token.token_id}", person=owner, name=body.name)
         return new_token_as_json(made, owner)
 
-    async def revoke_token(self, ask: Ask[TokenParams, None]) -> object:
+    @operation("DELETE", "/tokens/{token_id}", "Revoke a token.", errors=(404,))
+    async def revoke_token(self, ask: Ask[TokenParams, None]) -> shapes.TokenShown:
         revoked = await self._door.tokens.revoke(TokenId(ask.params.token_id), by=ask.person)
         return token_as_json(revoked, (await self._names())[revoked.person_id])
 
     async def _names(self) -> Names:
         return await names_of(self._door.store)
 
-    async def audit(self, ask: Ask[Page, None]) -> object:
+    @operation(
+        "GET",
+        "/audit",
+        "Who did what, newest first; changes of settings are under /settings/changes.",
+        right=Right.OPERATE,
+    )
+    async def audit(self, ask: Ask[Page, None]) -> shapes.ActPage:
         before = key_of(ask.params.cursor, "acts", int)
         rows = await self._door.store.acts(limit=ask.params.limit + 1, before=before)
-        return page_of(rows, ask.params, "acts", lambda act: act.act_id, act_as_json)
+        return page_of(shapes.ActPage, rows, ask.params, lambda act: act.act_id, act_as_json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 
@@ -14,14 +14,13 @@ from administration.show import account_as_json, submitter_as_json
 from administration.show_people import volunteer_as_json
 from administration.volunteers import Wishes, change_volunteer
 from api.paging import Page, key_of, page_of, page_of_all
-from api.table import Ask, NoParams, Route
+from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
 from domain.volunteers import VolunteerRecord
 from muster_client import shapes
 from wire.attach import password_hash
 
-TAG = "people"
 MOST_PASSWORD = 200
 
 
@@ -44,6 +43,8 @@ class NewVolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AccountsApi:
+    TAG = "people"
+
     def __init__(
         self, people: People, volunteers: Volunteers, applications: Applications, keys: AccountKeys, clock: Clock
     ) -> None:
@@ -53,84 +54,15 @@ class AccountsApi:
         self._keys = keys
         self._clock = clock
 
-    def routes(self) -> list[Route[Any, Any]]:
-        operate = Right.OPERATE
-        return [
-            Route(
-                "GET", "/accounts", "list_accounts", "Accounts, by id.", self.accounts, TAG, shapes.AccountPage, Page
-            ),
-            Route(
-                "POST",
-                "/accounts",
-                "add_account",
-                "Add an account.",
-                self.add_account,
-                TAG,
-                shapes.NewAccount,
-                NoParams,
-                body=NewAccountBody,
-                right=operate,
-                status=201,
-                errors=(404, 409),
-            ),
-            Route(
-                "GET",
-                "/submitters",
-                "list_submitters",
-                "Submitters, by id.",
-                self.submitters,
-                TAG,
-                shapes.SubmitterPage,
-                Page,
-            ),
-            Route(
-                "POST",
-                "/submitters",
-                "add_submitter",
-                "Add a submitter.",
-                self.add_submitter,
-                TAG,
-                shapes.NewSubmitter,
-                NoParams,
-                body=NewSubmitterBody,
-                right=operate,
-                status=201,
-                errors=(404, 409),
-            ),
-            Route(
-                "GET",
-                "/volunteers",
-                "list_volunteers",
-                "Volunteers, by id.",
-                self.volunteers,
-                TAG,
-                shapes.VolunteerPage,
-                Page,
-                right=operate,
-            ),
-            Route(
-                "POST",
-                "/volunteers",
-                "add_volunteer",
-                "Add a volunteer; the account key is shown only now.",
-                self.add_volunteer,
-                TAG,
-                shapes.NewVolunteer,
-                NoParams,
-                body=NewVolunteerBody,
-                right=operate,
-                status=201,
-                errors=(409,),
-            ),
-        ]
-
-    async def accounts(self, ask: Ask[Page, None]) -> object:
+    @operation("GET", "/accounts", "Accounts, by id.")
+    async def list_accounts(self, ask: Ask[Page, None]) -> shapes.AccountPage:
         accounts = await self._people.accounts()
         names = {int(one.account_id): one.name for one in accounts}
         shown = [account_as_json(one, names) for one in accounts]
-        return page_of_all(shown, ask.params, "accounts", lambda one: int(str(one["account_id"])))
+        return page_of_all(shapes.AccountPage, shown, ask.params, lambda one: int(str(one["account_id"])))
 
-    async def add_account(self, ask: Ask[NoParams, NewAccountBody]) -> object:
+    @operation("POST", "/accounts", "Add an account.", right=Right.OPERATE, status=201, errors=(404, 409))
+    async def add_account(self, ask: Ask[NoParams, NewAccountBody]) -> shapes.NewAccount:
         body = ask.body
         account = await self._people.add_account(
             checked_name(body.name),
@@ -139,12 +71,14 @@ class AccountsApi:
         )
         return {"account_id": account.account_id, "name": account.name}
 
-    async def submitters(self, ask: Ask[Page, None]) -> object:
+    @operation("GET", "/submitters", "Submitters, by id.")
+    async def list_submitters(self, ask: Ask[Page, None]) -> shapes.SubmitterPage:
         accounts = {int(one.account_id): one.name for one in await self._people.accounts()}
         shown = [submitter_as_json(one, accounts) for one in await self._people.submitters()]
-        return page_of_all(shown, ask.params, "submitters", lambda one: int(str(one["submitter_id"])))
+        return page_of_all(shapes.SubmitterPage, shown, ask.params, lambda one: int(str(one["submitter_id"])))
 
-    async def add_submitter(self, ask: Ask[NoParams, NewSubmitterBody]) -> object:
+    @operation("POST", "/submitters", "Add a submitter.", right=Right.OPERATE, status=201, errors=(404, 409))
+    async def add_submitter(self, ask: Ask[NoParams, NewSubmitterBody]) -> shapes.NewSubmitter:
         body = ask.body
         submitter = await self._people.add_submitter(
             checked_name(body.name),
@@ -154,13 +88,24 @@ class AccountsApi:
         )
         return {"submitter_id": submitter.submitter_id, "name": submitter.name}
 
-    async def volunteers(self, ask: Ask[Page, None]) -> object:
+    @operation("GET", "/volunteers", "Volunteers, by id.", right=Right.OPERATE)
+    async def list_volunteers(self, ask: Ask[Page, None]) -> shapes.VolunteerPage:
         after = key_of(ask.params.cursor, "volunteers", int)
         records = await self._volunteers.volunteers(limit=ask.params.limit + 1, after=after)
         apps = await self._applications.apps()
-        return page_of(records, ask.params, "volunteers", _volunteer_id, lambda one: volunteer_as_json(one, apps))
+        return page_of(
+            shapes.VolunteerPage, records, ask.params, _volunteer_id, lambda one: volunteer_as_json(one, apps)
+        )
 
-    async def add_volunteer(self, ask: Ask[NoParams, NewVolunteerBody]) -> object:
+    @operation(
+        "POST",
+        "/volunteers",
+        "Add a volunteer; the account key is shown only now.",
+        right=Right.OPERATE,
+        status=201,
+        errors=(409,),
+    )
+    async def add_volunteer(self, ask: Ask[NoParams, NewVolunteerBody]) -> shapes.NewVolunteer:
         body = ask.body
         hashed = password_hash(body.password, body.email) if body.password is not None else None
         account = await add_volunteer(
@@ -171,9 +116,6 @@ class AccountsApi:
 
 def _volunteer_id(record: VolunteerRecord) -> int:
     return record.volunteer.volunteer_id
-
-
-MEMBERS_TAG = "people"
 
 
 class ChangedStore(MemberStore, Protocol):
@@ -223,66 +165,46 @@ class VolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class MembersApi:
+    TAG = "people"
+
     def __init__(self, store: ChangedStore, clock: Clock) -> None:
         self._volunteers = store.volunteers
         self._applications = store.applications
         self._clock = clock
         self._members = Members(store, clock)
 
-    def routes(self) -> list[Route[Any, Any]]:
-        return [
-            Route(
-                "PATCH",
-                "/accounts/{name}",
-                "set_account",
-                "An account's shares, and what all who submit in it or below it may do.",
-                self.set_account,
-                MEMBERS_TAG,
-                shapes.AccountStanding,
-                NameParams,
-                body=AccountBody,
-                right=Right.OPERATE,
-                errors=(404,),
-            ),
-            Route(
-                "PATCH",
-                "/submitters/{name}",
-                "set_submitter",
-                "A submitter's shares, the accounts it may submit in, and what it may do.",
-                self.set_submitter,
-                MEMBERS_TAG,
-                shapes.SubmitterStanding,
-                NameParams,
-                body=SubmitterBody,
-                right=Right.OPERATE,
-                errors=(404,),
-            ),
-            Route(
-                "PATCH",
-                "/volunteers/{email}",
-                "set_volunteer",
-                "What a volunteer takes, and how much of it.",
-                self.set_volunteer,
-                MEMBERS_TAG,
-                shapes.VolunteerShown,
-                EmailParams,
-                body=VolunteerBody,
-                right=Right.OPERATE,
-                errors=(404, 409),
-            ),
-        ]
-
-    async def set_account(self, ask: Ask[NameParams, AccountBody]) -> object:
+    @operation(
+        "PATCH",
+        "/accounts/{name}",
+        "An account's shares, and what all who submit in it or below it may do.",
+        right=Right.OPERATE,
+        errors=(404,),
+    )
+    async def set_account(self, ask: Ask[NameParams, AccountBody]) -> shapes.AccountStanding:
         body = ask.body
         return await self._members.set_account(ask.params.name, shares=body.shares, permissions=body.permissions)
 
-    async def set_submitter(self, ask: Ask[NameParams, SubmitterBody]) -> object:
+    @operation(
+        "PATCH",
+        "/submitters/{name}",
+        "A submitter's shares, the accounts it may submit in, and what it may do.",
+        right=Right.OPERATE,
+        errors=(404,),
+    )
+    async def set_submitter(self, ask: Ask[NameParams, SubmitterBody]) -> shapes.SubmitterStanding:
         body = ask.body
         return await self._members.set_submitter(
             ask.params.name, shares=body.shares, account=body.account, permissions=body.permissions
         )
 
-    async def set_volunteer(self, ask: Ask[EmailParams, VolunteerBody]) -> object:
+    @operation(
+        "PATCH",
+        "/volunteers/{email}",
+        "What a volunteer takes, and how much of it.",
+        right=Right.OPERATE,
+        errors=(404, 409),
+    )
+    async def set_volunteer(self, ask: Ask[EmailParams, VolunteerBody]) -> shapes.VolunteerShown:
         wishes = Wishes(**msgspec.structs.asdict(ask.body))
         now = self._clock.now()
         return await change_volunteer(self._volunteers, self._applications, ask.params.email, wishes, now=now)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from administration.apps import change_app, new_app, plan_class_as_json, plan_class_of
 from administration.ports import Applications
 from administration.show import app_as_json
-from api.files import FileParams, Files, VersionParams
 from api.paging import Page, page_of_all
-from api.table import Ask, File, NoParams, Route
+from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.apps import App, AppVersion, OnePerVolunteer
 from domain.bounds import BOUNDS
 from domain.catalogue import Catalogue
 from domain.errors import NotFoundError
 from muster_client import shapes
-
-TAG = "applications"
 
 
 class NewAppBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -47,96 +44,19 @@ class AppParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AppsApi:
-    def __init__(self, applications: Applications, files: Files) -> None:
+    TAG = "applications"
+
+    def __init__(self, applications: Applications) -> None:
         self._applications = applications
-        self._files = files
 
-    def routes(self) -> list[Route[Any, Any]]:
-        return [
-            Route(
-                "GET",
-                "/apps",
-                "list_apps",
-                "Applications with their current versions.",
-                self.apps,
-                TAG,
-                shapes.AppPage,
-                Page,
-            ),
-            Route(
-                "POST",
-                "/apps",
-                "add_app",
-                "Add an application.",
-                self.add_app,
-                TAG,
-                shapes.NewApp,
-                NoParams,
-                body=NewAppBody,
-                right=Right.OPERATE,
-                status=201,
-                errors=(409,),
-            ),
-            Route(
-                "GET",
-                "/apps/{name}",
-                "app",
-                "An application and each of its current versions.",
-                self.app,
-                TAG,
-                shapes.AppDetail,
-                AppParams,
-                errors=(404,),
-            ),
-            Route(
-                "PATCH",
-                "/apps/{name}",
-                "set_app",
-                "Change an application; running services follow within seconds.",
-                self.set_app,
-                TAG,
-                shapes.AppShown,
-                AppParams,
-                body=AppBody,
-                right=Right.OPERATE,
-                errors=(404,),
-            ),
-            Route(
-                "POST",
-                "/apps/{name}/versions",
-                "add_version",
-                "Add a version; the body is its main program, which `signature` is of.",
-                self._files.add_version,
-                TAG,
-                shapes.NewVersion,
-                VersionParams,
-                body=File("the main program"),
-                right=Right.OPERATE,
-                status=201,
-                errors=(404, 409),
-            ),
-            Route(
-                "PUT",
-                "/files/{name}",
-                "put_file",
-                "Bring a file that batches may name as an input. The same content may be put again.",
-                self._files.put_input,
-                TAG,
-                shapes.FileShown,
-                FileParams,
-                body=File("the file's content"),
-                right=Right.SUBMIT,
-                status=201,
-                errors=(409,),
-            ),
-        ]
-
-    async def apps(self, ask: Ask[Page, None]) -> object:
+    @operation("GET", "/apps", "Applications with their current versions.")
+    async def list_apps(self, ask: Ask[Page, None]) -> shapes.AppPage:
         catalogue = await self._applications.load_catalogue()
         apps = list(catalogue.apps.values())
-        return page_of_all(apps, ask.params, "apps", _app_id, lambda app: app_as_json(app, catalogue))
+        return page_of_all(shapes.AppPage, apps, ask.params, _app_id, lambda app: app_as_json(app, catalogue))
 
-    async def add_app(self, ask: Ask[NoParams, NewAppBody]) -> object:
+    @operation("POST", "/apps", "Add an application.", right=Right.OPERATE, status=201, errors=(409,))
+    async def add_app(self, ask: Ask[NoParams, NewAppBody]) -> shapes.NewApp:
         body = ask.body
         added = await self._applications.add_app(
             new_app(
@@ -150,11 +70,19 @@ class AppsApi:
         )
         return {"app_id": added.app_id, "name": added.name}
 
-    async def set_app(self, ask: Ask[AppParams, AppBody]) -> object:
+    @operation(
+        "PATCH",
+        "/apps/{name}",
+        "Change an application; running services follow within seconds.",
+        right=Right.OPERATE,
+        errors=(404,),
+    )
+    async def set_app(self, ask: Ask[AppParams, AppBody]) -> shapes.AppShown:
         changed = await change_app(self._applications, ask.params.name, **msgspec.structs.asdict(ask.body))
         return app_as_json(changed, await self._applications.load_catalogue())
 
-    async def app(self, ask: Ask[AppParams, None]) -> object:
+    @operation("GET", "/apps/{name}", "An application and each of its current versions.", errors=(404,))
+    async def app(self, ask: Ask[AppParams, None]) -> shapes.AppDetail:
         catalogue = await self._applications.load_catalogue()
         found = _app_called(catalogue, ask.params.name)
         versions = catalogue.current.get(found.app_id, ())
@@ -172,7 +100,7 @@ def _app_called(catalogue: Catalogue, name: str) -> App:
     raise NotFoundError("app", name)
 
 
-def version_as_json(version: AppVersion) -> dict[str, object]:
+def version_as_json(version: AppVersion) -> shapes.VersionShown:
     return {
         "app_version_id": version.app_version_id,
         "platform": version.platform,
@@ -182,9 +110,6 @@ def version_as_json(version: AppVersion) -> dict[str, object]:
         "api_version": version.api_version,
         "files": [file.name for file in version.files],
     }
-
-
-PLAN_CLASSES_TAG = "applications"
 
 
 def _within(name: str) -> msgspec.Meta:
@@ -215,40 +140,18 @@ class PlanClassBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PlanClassesApi:
+    TAG = "applications"
+
     def __init__(self, applications: Applications) -> None:
         self._applications = applications
 
-    def routes(self) -> list[Route[Any, Any]]:
-        return [
-            Route(
-                "GET",
-                "/plan-classes",
-                "plan_classes",
-                "Plan classes, by name.",
-                self.list,
-                PLAN_CLASSES_TAG,
-                shapes.PlanClassPage,
-                Page,
-            ),
-            Route(
-                "PUT",
-                "/plan-classes/{name}",
-                "set_plan_class",
-                "Define or change a plan class.",
-                self.set,
-                PLAN_CLASSES_TAG,
-                shapes.PlanClassShown,
-                PlanClassParams,
-                body=PlanClassBody,
-                right=Right.OPERATE,
-            ),
-        ]
-
-    async def list(self, ask: Ask[Page, None]) -> object:
+    @operation("GET", "/plan-classes", "Plan classes, by name.")
+    async def plan_classes(self, ask: Ask[Page, None]) -> shapes.PlanClassPage:
         classes = list((await self._applications.plan_classes()).values())
-        return page_of_all(classes, ask.params, "plan_classes", lambda one: one.name, plan_class_as_json)
+        return page_of_all(shapes.PlanClassPage, classes, ask.params, lambda one: one.name, plan_class_as_json)
 
-    async def set(self, ask: Ask[PlanClassParams, PlanClassBody]) -> object:
+    @operation("PUT", "/plan-classes/{name}", "Define or change a plan class.", right=Right.OPERATE)
+    async def set_plan_class(self, ask: Ask[PlanClassParams, PlanClassBody]) -> shapes.PlanClassShown:
         new = plan_class_of({"name": ask.params.name, **msgspec.structs.asdict(ask.body)})
         await self._applications.put_plan_class(new)
         return plan_class_as_json(new)

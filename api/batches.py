@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Protocol
 
 import msgspec
+from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit_owner
 from administration.batches import Batches
@@ -14,14 +15,13 @@ from administration.ports import Insight, People
 from administration.show import instance_as_json, job_as_json
 from api.paging import Page, cursor_of, key_of, page_of
 from api.reading import MAX_BODY_BYTES, submission_key
-from api.table import Ask, NoParams, Route, reply
+from api.table import Ask, NoParams, operation, reply
 from domain.access import Right, Role
 from domain.jobs import JobState
 from domain.units import BatchId, InstanceId, JobId
 from domain.views import JobRow
 from muster_client import shapes
 
-TAG = "batches"
 ID = msgspec.Meta(ge=1, le=2**62)
 LOOKED_AT = 5000  # jobs of a batch that one page of a filtered list goes through at most
 IDEMPOTENCY = (
@@ -82,123 +82,31 @@ class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class BatchesApi:
+    TAG = "batches"
+
     def __init__(self, store: BatchesStore, batches: Batches, forecasts: ForecastViews) -> None:
         self._store = store
         self._batches = batches
         self._forecasts = forecasts
 
-    def routes(self) -> list[Route[Any, Any]]:
-        one = "/batches/{batch_id}"
-        submit = Right.SUBMIT
-        return [
-            Route("GET", "/batches", "list_batches", "Batches, newest first.", self.list, TAG, shapes.BatchPage, Page),
-            Route(
-                "POST",
-                "/batches",
-                "submit_batch",
-                "Submit a batch, or with ?preview=true only say when it would be done (status 200).",
-                self.submit,
-                TAG,
-                shapes.Submitted,
-                SubmitParams,
-                body=dict[str, Any],
-                right=submit,
-                status=201,
-                errors=(404, 409),
-                headers=(IDEMPOTENCY,),
-                leads_to="batch",
-                most_bytes=MAX_BODY_BYTES,
-            ),
-            Route(
-                "GET",
-                one,
-                "batch",
-                "A batch with its counters.",
-                self.show,
-                TAG,
-                shapes.BatchShown,
-                BatchParams,
-                errors=(404,),
-            ),
-            Route(
-                "PATCH",
-                one,
-                "set_batch",
-                "How important a batch is, from the next ordering on.",
-                self.set,
-                TAG,
-                shapes.Importance,
-                BatchParams,
-                body=ImportanceBody,
-                right=submit,
-                errors=(404,),
-            ),
-            Route(
-                "POST",
-                one + "/abort",
-                "abort_batch",
-                "End a batch: what is unsent is cancelled.",
-                self.abort,
-                TAG,
-                shapes.BatchShown,
-                BatchParams,
-                right=submit,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                one + "/forecasts",
-                "forecasts",
-                "What is published of a batch, and how good its app's forecasts are.",
-                self.forecasts,
-                TAG,
-                shapes.ForecastsShown,
-                ForecastsParams,
-                errors=(404,),
-            ),
-            Route(
-                "GET", one + "/jobs", "list_jobs", "Jobs of a batch, by id.", self.jobs, TAG, shapes.JobPage, JobsParams
-            ),
-            Route(
-                "GET",
-                "/jobs/{job_id}",
-                "job",
-                "A job with its instances.",
-                self.job,
-                TAG,
-                shapes.JobShown,
-                JobParams,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                "/instances/{instance_id}",
-                "instance",
-                "One instance of a job.",
-                self.instance,
-                TAG,
-                shapes.OneInstance,
-                InstanceParams,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                "/forecasts",
-                "forecast_health",
-                "How forecasting goes, app by app.",
-                self.health,
-                TAG,
-                shapes.ForecastHealthShown,
-                NoParams,
-            ),
-        ]
-
-    async def list(self, ask: Ask[Page, None]) -> object:
+    @operation("GET", "/batches", "Batches, newest first.")
+    async def list_batches(self, ask: Ask[Page, None]) -> shapes.BatchPage:
         before = key_of(ask.params.cursor, "batches", int)
         rows = await self._batches.listed(limit=ask.params.limit + 1, before=before)
-        return page_of(rows, ask.params, "batches", lambda row: int(str(row["batch_id"])))
+        return page_of(shapes.BatchPage, rows, ask.params, lambda row: int(str(row["batch_id"])))
 
-    async def submit(self, ask: Ask[SubmitParams, dict[str, Any]]) -> object:
+    @operation(
+        "POST",
+        "/batches",
+        "Submit a batch, or with ?preview=true only say when it would be done (status 200).",
+        right=Right.SUBMIT,
+        status=201,
+        errors=(404, 409),
+        headers=(IDEMPOTENCY,),
+        leads_to="batch",
+        most_bytes=MAX_BODY_BYTES,
+    )
+    async def submit_batch(self, ask: Ask[SubmitParams, dict[str, Any]]) -> shapes.Submitted | web.Response:
         values = {**ask.body}
         await self._as_oneself(ask.person, values)
         if ask.params.preview:
@@ -217,10 +125,18 @@ class BatchesApi:
         elif not person.may(Role.OPERATOR) and values.get("submitter") != own:
             raise NotAllowedError(f"{person.name} submits as {own}")
 
-    async def show(self, ask: Ask[BatchParams, None]) -> object:
+    @operation("GET", "/batches/{batch_id}", "A batch with its counters.", errors=(404,))
+    async def batch(self, ask: Ask[BatchParams, None]) -> shapes.BatchShown:
         return await self._batches.show(BatchId(ask.params.batch_id))
 
-    async def set(self, ask: Ask[BatchParams, ImportanceBody]) -> object:
+    @operation(
+        "PATCH",
+        "/batches/{batch_id}",
+        "How important a batch is, from the next ordering on.",
+        right=Right.SUBMIT,
+        errors=(404,),
+    )
+    async def set_batch(self, ask: Ask[BatchParams, ImportanceBody]) -> shapes.Importance:
         batch_id, body = BatchId(ask.params.batch_id), ask.body
         admit_owner(ask.request, (await self._store.views.batch(batch_id)).submitter_id)
         return await self._batches.change(
@@ -232,37 +148,54 @@ class BatchesApi:
             deadline_at=body.deadline_at,
         )
 
-    async def abort(self, ask: Ask[BatchParams, None]) -> object:
+    @operation(
+        "POST",
+        "/batches/{batch_id}/abort",
+        "End a batch: what is unsent is cancelled.",
+        right=Right.SUBMIT,
+        errors=(404,),
+    )
+    async def abort_batch(self, ask: Ask[BatchParams, None]) -> shapes.BatchShown:
         batch_id = BatchId(ask.params.batch_id)
         admit_owner(ask.request, (await self._store.views.batch(batch_id)).submitter_id)
         await self._batches.abort(batch_id)
         return await self._batches.show(batch_id)
 
-    async def forecasts(self, ask: Ask[ForecastsParams, None]) -> object:
+    @operation(
+        "GET",
+        "/batches/{batch_id}/forecasts",
+        "What is published of a batch, and how good its app's forecasts are.",
+        errors=(404,),
+    )
+    async def forecasts(self, ask: Ask[ForecastsParams, None]) -> shapes.ForecastsShown:
         return await self._forecasts.of_batch(BatchId(ask.params.batch_id), limit=ask.params.limit)
 
-    async def health(self, ask: Ask[NoParams, None]) -> object:
+    @operation("GET", "/forecasts", "How forecasting goes, app by app.")
+    async def forecast_health(self, ask: Ask[NoParams, None]) -> shapes.ForecastHealthShown:
         return {"apps": await self._forecasts.health()}
 
-    async def jobs(self, ask: Ask[JobsParams, None]) -> object:
+    @operation("GET", "/batches/{batch_id}/jobs", "Jobs of a batch, by id.")
+    async def list_jobs(self, ask: Ask[JobsParams, None]) -> shapes.JobPage:
         batch_id, asked = BatchId(ask.params.batch_id), ask.params
         after: JobId | None = key_of(asked.cursor, "jobs", int)
         if after is None and asked.after is not None:
             after = JobId(asked.after)
         if asked.state is None:
             rows = await self._store.views.jobs(batch_id, limit=asked.limit + 1, after=after)
-            return page_of(rows, asked, "jobs", _job_id, job_as_json)
+            return page_of(shapes.JobPage, rows, asked, _job_id, job_as_json)
         looked_at = list(await self._store.views.jobs(batch_id, limit=LOOKED_AT, after=after))
         found = [job for job in looked_at if job.state is asked.state]
         if len(found) > asked.limit:
-            return page_of(found, asked, "jobs", _job_id, job_as_json)
+            return page_of(shapes.JobPage, found, asked, _job_id, job_as_json)
         last = cursor_of("jobs", looked_at[-1].job_id) if len(looked_at) == LOOKED_AT else None
         return {"jobs": [job_as_json(job) for job in found], "next_cursor": last}
 
-    async def job(self, ask: Ask[JobParams, None]) -> object:
+    @operation("GET", "/jobs/{job_id}", "A job with its instances.", errors=(404,))
+    async def job(self, ask: Ask[JobParams, None]) -> shapes.JobShown:
         return job_as_json(await self._store.views.job(JobId(ask.params.job_id)))
 
-    async def instance(self, ask: Ask[InstanceParams, None]) -> object:
+    @operation("GET", "/instances/{instance_id}", "One instance of a job.", errors=(404,))
+    async def instance(self, ask: Ask[InstanceParams, None]) -> shapes.OneInstance:
         instance_id = InstanceId(ask.params.instance_id)
         terms = await self._store.insight.terms(instance_id)
         job = await self._store.views.job(terms.job_id)

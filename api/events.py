@@ -10,20 +10,21 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 import structlog
 from aiohttp import web
 
-from administration.show import counts_as_json
+from administration.show import shown
 from api.batches import BatchParams
-from api.table import Ask, NoParams, Route
+from api.table import Ask, NoParams, operation
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
 from domain.units import BatchId
 from domain.views import ActiveTotal
+from muster_client import shapes
 from web.problems import BusyError
 
 EVERY_S = 1.0
@@ -130,17 +131,9 @@ class ProgressHub:
                 listener.tell(event)
 
 
-def batch_event(batch: Batch) -> Event:
+def batch_event(batch: Batch) -> shapes.ProgressShown:
     """How far a batch is. Pure."""
-    return {
-        "batch_id": batch.batch_id,
-        "state": batch.state.value,
-        **counts_as_json(batch.counts),
-        "completion_at": batch.completion_at,
-        "completion_q50_at": batch.completion_q50_at,
-        "completion_q90_at": batch.completion_q90_at,
-        "ended_at": batch.ended_at,
-    }
+    return shown(shapes.ProgressShown, batch, batch.counts)
 
 
 def project_event(totals: Sequence[ActiveTotal]) -> Event:
@@ -154,7 +147,6 @@ def project_event(totals: Sequence[ActiveTotal]) -> Event:
     return {"active_batches": sum(one.batches for one in totals), **summed, "parts": rows}
 
 
-TAG = "progress"
 HEARTBEAT_S = 15.0  # a proxy or a client that hears nothing for a minute hangs up
 MOST_S = 3600.0  # then the client comes again, and has to be allowed to
 RETRY_MS = 3000
@@ -166,39 +158,24 @@ HEADERS = {
 
 
 class EventsApi:
+    TAG = "progress"
+
     def __init__(self, hub: ProgressHub, clock: Clock) -> None:
         self._hub = hub
         self._clock = clock
 
-    def routes(self) -> list[Route[Any, Any]]:
-        return [
-            Route(
-                "GET",
-                "/batches/{batch_id}/events",
-                "batch_events",
-                "Events `progress` at most once a second while it changes, and `end` when the batch has ended.",
-                self.batch,
-                TAG,
-                None,
-                BatchParams,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                "/events",
-                "events",
-                "Events `progress` of all active batches together, at most once a second.",
-                self.project,
-                TAG,
-                None,
-                NoParams,
-            ),
-        ]
-
-    async def batch(self, ask: Ask[BatchParams, None]) -> web.StreamResponse:
+    @operation(
+        "GET",
+        "/batches/{batch_id}/events",
+        "Events `progress` at most once a second while it changes, and `end` when the batch has ended.",
+        reply=None,
+        errors=(404,),
+    )
+    async def batch_events(self, ask: Ask[BatchParams, None]) -> web.StreamResponse:
         return await self._stream(ask.request, BatchId(ask.params.batch_id))
 
-    async def project(self, ask: Ask[NoParams, None]) -> web.StreamResponse:
+    @operation("GET", "/events", "Events `progress` of all active batches together, at most once a second.", reply=None)
+    async def events(self, ask: Ask[NoParams, None]) -> web.StreamResponse:
         return await self._stream(ask.request, None)
 
     async def _stream(self, request: web.Request, topic: BatchId | None) -> web.StreamResponse:

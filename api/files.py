@@ -16,9 +16,11 @@ from aiohttp import web
 from administration.apps import VersionDraft, add_app_version
 from administration.ports import Applications
 from administration.project import Project
-from api.table import Ask
+from api.table import Ask, File, operation
+from domain.access import Right
 from domain.clock import Clock
 from domain.errors import InvalidInputError
+from muster_client import shapes
 from transfer.downloads import DownloadFolder
 from transfer.files import checked_name
 
@@ -49,7 +51,9 @@ PROGRAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 class Files:
-    """The handlers that take a file as their body."""
+    """The operations that take a file as their body."""
+
+    TAG = "applications"
 
     def __init__(
         self, applications: Applications, downloads: DownloadFolder, project: Project, clock: Clock, *, max_bytes: int
@@ -60,8 +64,16 @@ class Files:
         self._clock = clock
         self._max_bytes = max_bytes
 
-    async def put_input(self, ask: Ask[FileParams, None]) -> object:
-        """PUT /files/NAME: a file that batches may name as an input. The same content may be put again."""
+    @operation(
+        "PUT",
+        "/files/{name}",
+        "Bring a file that batches may name as an input. The same content may be put again.",
+        body=File("the file's content"),
+        right=Right.SUBMIT,
+        status=201,
+        errors=(409,),
+    )
+    async def put_file(self, ask: Ask[FileParams, None]) -> shapes.FileShown:
         name = checked_name(ask.params.name)
         async with self._received(ask.request, name) as path:
             content = await asyncio.to_thread(self._downloads.register_file, path, name)
@@ -70,8 +82,16 @@ class Files:
         )
         return {"name": name, "nbytes": content.nbytes, "md5": content.md5}
 
-    async def add_version(self, ask: Ask[VersionParams, None]) -> object:
-        """POST /apps/NAME/versions?platform=…&version=…&file=…: the body is the main program."""
+    @operation(
+        "POST",
+        "/apps/{name}/versions",
+        "Add a version; the body is its main program, which `signature` is of.",
+        body=File("the main program"),
+        right=Right.OPERATE,
+        status=201,
+        errors=(404, 409),
+    )
+    async def add_version(self, ask: Ask[VersionParams, None]) -> shapes.NewVersion:
         asked = ask.params
         if not PROGRAM_NAME.fullmatch(asked.file):
             raise InvalidInputError("file", "the program's file name", asked.file)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 
@@ -21,7 +21,7 @@ from administration.hosts import (
 from administration.ports import HostLists, Views
 from administration.show import run_as_json
 from api.paging import Page, cursor_of, key_of, page_of, page_of_all
-from api.table import Ask, NoParams, Route
+from api.table import Ask, NoParams, operation
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, HostPlace
@@ -30,7 +30,6 @@ from hoststats.ports import Generations
 from muster_client import shapes
 from web.ports import Listings
 
-TAG = "hosts"
 ID = msgspec.Meta(ge=1, le=2**31 - 1)
 MOST_HELD = 10_000
 MOST_SILENT_S = 3650 * 86400.0
@@ -70,48 +69,14 @@ class HeldParams(Page, forbid_unknown_fields=True, kw_only=True):
 
 
 class HostsApi:
+    TAG = "hosts"
+
     def __init__(self, store: HostsStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
-    def routes(self) -> list[Route[Any, Any]]:
-        one = "/hosts/{host_id}"
-        return [
-            Route(
-                "GET",
-                "/hosts",
-                "list_hosts",
-                "Hosts by id, or those that are slow, fail or are silent.",
-                self.list,
-                TAG,
-                shapes.HostPage,
-                ListParams,
-            ),
-            Route(
-                "GET",
-                one,
-                "host",
-                "A host and what is known of it with each app version.",
-                self.host,
-                TAG,
-                shapes.HostDetail,
-                HostParams,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                one + "/instances",
-                "host_instances",
-                "What a host has in progress, by id.",
-                self.held,
-                TAG,
-                shapes.HeldPage,
-                HeldParams,
-                errors=(404,),
-            ),
-        ]
-
-    async def list(self, ask: Ask[ListParams, None]) -> object:
+    @operation("GET", "/hosts", "Hosts by id, or those that are slow, fail or are silent.")
+    async def list_hosts(self, ask: Ask[ListParams, None]) -> shapes.HostPage:
         params = ask.params
         if params.silent_s is not None and params.show != "silent":
             raise InvalidInputError("silent_s", "nothing: it is asked of silent hosts", params.silent_s)
@@ -120,9 +85,11 @@ class HostsApi:
         after = key_of(params.cursor, "hosts", int)
         rows = [one.host_id for one in await self._store.views.hosts(limit=params.limit + 1, after=after)]
         listed = await self._store.host_lists.listed(rows)
-        return page_of(rows, params, "hosts", lambda host_id: host_id, lambda host_id: listed_as_json(listed[host_id]))
+        return page_of(
+            shapes.HostPage, rows, params, lambda host_id: host_id, lambda host_id: listed_as_json(listed[host_id])
+        )
 
-    async def _looked_for(self, kind: HostKind, params: ListParams) -> object:
+    async def _looked_for(self, kind: HostKind, params: ListParams) -> shapes.HostPage:
         of_kind = f"{kind} hosts"
         place = place_of(HostPlace, key_of(params.cursor, of_kind, str) or "")
         silent_s = SILENT_S if params.silent_s is None else Seconds(params.silent_s)
@@ -132,19 +99,18 @@ class HostsApi:
         since = counted_since(found, choice)
         return {"hosts": [listed_as_json(one, since) for one in found.hosts], "next_cursor": more}
 
-    async def host(self, ask: Ask[HostParams, None]) -> object:
+    @operation("GET", "/hosts/{host_id}", "A host and what is known of it with each app version.", errors=(404,))
+    async def host(self, ask: Ask[HostParams, None]) -> shapes.HostDetail:
         host, havs = await self._store.views.host(HostId(ask.params.host_id))
         now = self._clock.now()
         return {**host_as_json(host), "app_versions": [hav_as_json(one, now) for one in havs]}
 
-    async def held(self, ask: Ask[HeldParams, None]) -> object:
+    @operation("GET", "/hosts/{host_id}/instances", "What a host has in progress, by id.", errors=(404,))
+    async def host_instances(self, ask: Ask[HeldParams, None]) -> shapes.HeldPage:
         host_id = HostId(ask.params.host_id)
         await self._store.views.host(host_id)
         rows = await self._store.listings.held_by(host_id, limit=MOST_HELD)
-        return page_of_all(rows, ask.params, "instances", lambda one: one.instance_id, held_as_json)
-
-
-RANKING_TAG = "hosts"
+        return page_of_all(shapes.HeldPage, rows, ask.params, lambda one: one.instance_id, held_as_json)
 
 
 class RankingStore(Protocol):
@@ -155,39 +121,23 @@ class RankingStore(Protocol):
 
 
 class RankingApi:
+    TAG = "hosts"
+
     def __init__(self, store: RankingStore) -> None:
         self._store = store
 
-    def routes(self) -> list[Route[Any, Any]]:
-        return [
-            Route(
-                "GET",
-                "/ranking",
-                "ranking",
-                "What the last ranking of hosts found; `run` is null before the first.",
-                self.last,
-                RANKING_TAG,
-                shapes.RankingShown,
-                NoParams,
-            ),
-            Route(
-                "GET",
-                "/hosts/{host_id}/percentiles",
-                "host_percentiles",
-                "Where a host stands with each app version; nothing of a newcomer.",
-                self.of_host,
-                RANKING_TAG,
-                shapes.PercentilesShown,
-                HostParams,
-                errors=(404,),
-            ),
-        ]
-
-    async def last(self, ask: Ask[NoParams, None]) -> object:
+    @operation("GET", "/ranking", "What the last ranking of hosts found; `run` is null before the first.")
+    async def ranking(self, ask: Ask[NoParams, None]) -> shapes.RankingShown:
         last = next(iter(await self._store.generations.runs(1)), None)
         return {"run": None if last is None else run_as_json(last)}
 
-    async def of_host(self, ask: Ask[HostParams, None]) -> object:
+    @operation(
+        "GET",
+        "/hosts/{host_id}/percentiles",
+        "Where a host stands with each app version; nothing of a newcomer.",
+        errors=(404,),
+    )
+    async def host_percentiles(self, ask: Ask[HostParams, None]) -> shapes.PercentilesShown:
         host_id = HostId(ask.params.host_id)
         rows = await self._store.generations.percentiles_of(host_id)
         if not rows:

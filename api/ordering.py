@@ -15,13 +15,11 @@ from administration.ordering.priorities import (
 )
 from api.batches import BatchParams
 from api.settings import ValuesBody, who_of
-from api.table import Ask, NoParams, Route
+from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
 from domain.units import BatchId
 from muster_client import shapes
-
-TAG = "ordering"
 
 
 class PlacesParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -34,85 +32,33 @@ class PreviewBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class OrderingApi:
+    TAG = "ordering"
+
     def __init__(self, store: PriorityStore, clock: Clock) -> None:
         self._priorities = Priorities(store, clock)
 
-    def routes(self) -> list[Route[Any, Any]]:
-        operate = Right.OPERATE
-        return [
-            Route(
-                "GET",
-                "/priority",
-                "priorities",
-                "Batches in their order with the reasons of the last ordering.",
-                self.show,
-                TAG,
-                shapes.PrioritiesShown,
-                PlacesParams,
-            ),
-            Route(
-                "GET",
-                "/batches/{batch_id}/priority",
-                "priority",
-                "Why one batch stands where it stands.",
-                self.show_one,
-                TAG,
-                shapes.PriorityShown,
-                BatchParams,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                "/priority/weights",
-                "weights",
-                "The terms of the chosen policy with their weights.",
-                self.weights,
-                TAG,
-                shapes.WeightsShown,
-                NoParams,
-            ),
-            Route(
-                "POST",
-                "/priority/preview",
-                "preview_ordering",
-                "Where batches would stand with these settings; nothing is changed.",
-                self.preview,
-                TAG,
-                shapes.OrderPreviewed,
-                NoParams,
-                body=PreviewBody,
-            ),
-            Route(
-                "PUT",
-                "/priority",
-                "set_ordering",
-                "Choose and weigh the policy.",
-                self.set,
-                TAG,
-                shapes.Changed,
-                NoParams,
-                body=ValuesBody,
-                right=operate,
-            ),
-        ]
-
-    async def show(self, ask: Ask[PlacesParams, None]) -> object:
+    @operation("GET", "/priority", "Batches in their order with the reasons of the last ordering.")
+    async def priorities(self, ask: Ask[PlacesParams, None]) -> shapes.PrioritiesShown:
         found = await self._priorities.show(limit=ask.params.limit)
-        return {"batches": found.records, "unordered": found.unordered}
+        return {"batches": list(found.records), "unordered": list(found.unordered)}
 
-    async def show_one(self, ask: Ask[BatchParams, None]) -> object:
+    @operation("GET", "/batches/{batch_id}/priority", "Why one batch stands where it stands.", errors=(404,))
+    async def priority(self, ask: Ask[BatchParams, None]) -> shapes.PriorityShown:
         [record] = (await self._priorities.show(BatchId(ask.params.batch_id))).records
         return record
 
-    async def weights(self, ask: Ask[NoParams, None]) -> object:
+    @operation("GET", "/priority/weights", "The terms of the chosen policy with their weights.")
+    async def weights(self, ask: Ask[NoParams, None]) -> shapes.WeightsShown:
         settings = await self._priorities.settings()
         return {"policy": settings.ordering.policy, "terms": weights_in_force(settings)}
 
-    async def preview(self, ask: Ask[NoParams, PreviewBody]) -> object:
+    @operation("POST", "/priority/preview", "Where batches would stand with these settings; nothing is changed.")
+    async def preview_ordering(self, ask: Ask[NoParams, PreviewBody]) -> shapes.OrderPreviewed:
         changes = ordering_changes(ask.body.values.items())
         return preview_as_json(await self._priorities.preview(changes, limit=ask.body.limit))
 
-    async def set(self, ask: Ask[NoParams, ValuesBody]) -> object:
+    @operation("PUT", "/priority", "Choose and weigh the policy.", right=Right.OPERATE)
+    async def set_ordering(self, ask: Ask[NoParams, ValuesBody]) -> shapes.Changed:
         body = ask.body
         changes = ordering_changes(body.values.items())
         return {"changed": await self._priorities.set(changes, who=who_of(ask.person, body.by), why=body.why)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 from urllib.parse import quote
 
 import msgspec
@@ -16,14 +16,13 @@ from administration.ports import Insight, Trickles, Views
 from administration.results import Result, Results, result_as_json, sees_results, tar_of
 from api.batches import AfterJob
 from api.paging import Page, key_of, page_of
-from api.table import Ask, File, Route
+from api.table import Ask, File, operation
 from domain.dispatch import Trickle
 from domain.errors import MusterError
 from domain.units import BatchId, InstanceId, JobId
 from muster_client import shapes
 from transfer.downloads import OwnBytes
 
-TAG = "batches"
 ID = msgspec.Meta(ge=1, le=2**62)
 log = structlog.get_logger()
 
@@ -69,79 +68,35 @@ class OutputsStore(Protocol):
 
 
 class OutputsApi:
+    TAG = "batches"
+
     def __init__(self, store: OutputsStore, results: Results) -> None:
         self._store = store
         self._results = results
 
-    def routes(self) -> list[Route[Any, Any]]:
-        return [
-            Route(
-                "GET",
-                "/batches/{batch_id}/outputs",
-                "fetch_outputs",
-                "The outputs of a batch's valid jobs as one tar, JOB/OUTPUT, and what is missing in its missing.jsonl.",
-                self.archive,
-                TAG,
-                File("A tar archive; one without missing.jsonl was broken off.", "application/x-tar"),
-                ArchiveParams,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                "/batches/{batch_id}/results",
-                "batch_results",
-                "The results of a batch's jobs, by id: the outputs of each, or why there is none.",
-                self.of_batch,
-                TAG,
-                shapes.ResultPage,
-                ResultsParams,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                "/jobs/{job_id}/outputs",
-                "job_outputs",
-                "A job's result: the outputs its canonical instance brought, or why there is none.",
-                self.list,
-                TAG,
-                shapes.ResultShown,
-                ResultParams,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                "/jobs/{job_id}/outputs/{name}",
-                "fetch_output",
-                "The file of one output of a job's result.",
-                self.file,
-                TAG,
-                File("The bytes as the host brought them."),
-                OutputParams,
-                errors=(404,),
-            ),
-            Route(
-                "GET",
-                "/instances/{instance_id}/trickles",
-                "instance_trickles",
-                "The trickle messages that an instance's app sent while it ran, in the order they came.",
-                self.trickles,
-                TAG,
-                shapes.TricklePage,
-                TricklesParams,
-                errors=(404,),
-            ),
-        ]
-
-    async def of_batch(self, ask: Ask[ResultsParams, None]) -> object:
+    @operation(
+        "GET",
+        "/batches/{batch_id}/results",
+        "The results of a batch's jobs, by id: the outputs of each, or why there is none.",
+        errors=(404,),
+    )
+    async def batch_results(self, ask: Ask[ResultsParams, None]) -> shapes.ResultPage:
         batch_id, asked = BatchId(ask.params.batch_id), ask.params
         await self._check_batch(ask.person, batch_id)
         after = key_of(asked.cursor, "results", int)
         if after is None and asked.after is not None:
             after = JobId(asked.after)
         found = await self._results.of_batch(batch_id, limit=asked.limit + 1, after=after)
-        return page_of(found, asked, "results", lambda one: one.job.job_id, result_as_json)
+        return page_of(shapes.ResultPage, found, asked, lambda one: one.job.job_id, result_as_json)
 
-    async def archive(self, ask: Ask[ArchiveParams, None]) -> web.StreamResponse:
+    @operation(
+        "GET",
+        "/batches/{batch_id}/outputs",
+        "The outputs of a batch's valid jobs as one tar, JOB/OUTPUT, and what is missing in its missing.jsonl.",
+        reply=File("A tar archive; one without missing.jsonl was broken off.", "application/x-tar"),
+        errors=(404,),
+    )
+    async def fetch_outputs(self, ask: Ask[ArchiveParams, None]) -> web.StreamResponse:
         """Where it breaks off, the connection does: what was sent cannot be taken for the whole."""
         batch_id, asked, request = BatchId(ask.params.batch_id), ask.params, ask.request
         await self._check_batch(ask.person, batch_id)
@@ -161,16 +116,35 @@ class OutputsApi:
                 request.transport.abort()
         return response
 
-    async def list(self, ask: Ask[ResultParams, None]) -> object:
+    @operation(
+        "GET",
+        "/jobs/{job_id}/outputs",
+        "A job's result: the outputs its canonical instance brought, or why there is none.",
+        errors=(404,),
+    )
+    async def job_outputs(self, ask: Ask[ResultParams, None]) -> shapes.ResultShown:
         return result_as_json(await self._result(ask.person, JobId(ask.params.job_id)))
 
-    async def file(self, ask: Ask[OutputParams, None]) -> OwnBytes:
+    @operation(
+        "GET",
+        "/jobs/{job_id}/outputs/{name}",
+        "The file of one output of a job's result.",
+        reply=File("The bytes as the host brought them."),
+        errors=(404,),
+    )
+    async def fetch_output(self, ask: Ask[OutputParams, None]) -> OwnBytes:
         """The path is made of what was recorded; the request's name only chooses among the job's outputs."""
         result = await self._result(ask.person, JobId(ask.params.job_id))
         path = self._results.path(result, ask.params.name)
         return OwnBytes(path, headers=file_headers(ask.params.name))
 
-    async def trickles(self, ask: Ask[TricklesParams, None]) -> object:
+    @operation(
+        "GET",
+        "/instances/{instance_id}/trickles",
+        "The trickle messages that an instance's app sent while it ran, in the order they came.",
+        errors=(404,),
+    )
+    async def instance_trickles(self, ask: Ask[TricklesParams, None]) -> shapes.TricklePage:
         asked = ask.params
         after = key_of(asked.cursor, "trickles", int) or 0
         instance_id = InstanceId(asked.instance_id)
@@ -178,7 +152,7 @@ class OutputsApi:
         job = await self._store.views.job(terms.job_id)
         await self._check(ask.person, job.batch_id, f"instance {instance_id}")
         found = await self._store.trickles.of_instance(instance_id, after=after, limit=asked.limit + 1)
-        return page_of(found, asked, "trickles", lambda one: one.trickle_id, trickle_as_json)
+        return page_of(shapes.TricklePage, found, asked, lambda one: one.trickle_id, trickle_as_json)
 
     async def _result(self, person: Person, job_id: JobId) -> Result:
         result = await self._results.of(job_id)
@@ -195,7 +169,7 @@ class OutputsApi:
             raise NotAllowedError(f"{what} is another submitter's: {person.name} fetches results of their own")
 
 
-def trickle_as_json(one: Trickle) -> dict[str, object]:
+def trickle_as_json(one: Trickle) -> shapes.TrickleShown:
     """A message as the API shows it. Pure."""
     return {"sent_at": one.sent_at, "received_at": one.received_at, "variety": one.variety, "text": one.text}
 

@@ -12,6 +12,7 @@ import msgspec
 from domain.errors import InvalidInputError
 
 Row = TypeVar("Row")
+Shape = TypeVar("Shape")
 Key = int | str
 
 MOST = 1000
@@ -53,20 +54,35 @@ def key_of(cursor: str | None, kind: str, key_type: type[Any]) -> Any:
 
 
 def page_of(
-    rows: Sequence[Row], page: Page, kind: str, key: Callable[[Row], Key], show: Callable[[Row], Any] = lambda row: row
-) -> dict[str, Any]:
-    """A page of rows that were asked for with a limit of one more: {kind: […], next_cursor: …}, None on the last."""
-    shown = rows[: page.limit]
-    more = cursor_of(kind, key(shown[-1])) if len(rows) > page.limit else None
-    return {kind: [show(row) for row in shown], "next_cursor": more}
+    shape: type[Shape],
+    rows: Sequence[Row],
+    page: Page,
+    key: Callable[[Row], Key],
+    show: Callable[[Row], Any] = lambda row: row,
+) -> Shape:
+    """A page of rows that were asked for with a limit of one more: a list and `next_cursor`, None on the last.
+
+    >>> from muster_client import shapes
+    >>> page_of(shapes.BatchPage, [7, 6], Page(limit=2), int)
+    {'batches': [7, 6], 'next_cursor': None}
+    """
+    [kind] = {*shape.__annotations__} - {"next_cursor"}
+    listed = rows[: page.limit]
+    more = cursor_of(kind, key(listed[-1])) if len(rows) > page.limit else None
+    return {kind: [show(row) for row in listed], "next_cursor": more}  # type: ignore[return-value]  # as the shape
 
 
 def page_of_all(
-    rows: Sequence[Row], page: Page, kind: str, key: Callable[[Row], Key], show: Callable[[Row], Any] = lambda row: row
-) -> dict[str, Any]:
+    shape: type[Shape],
+    rows: Sequence[Row],
+    page: Page,
+    key: Callable[[Row], Key],
+    show: Callable[[Row], Any] = lambda row: row,
+) -> Shape:
     """A page of a list that is short enough to be read whole each time; by key."""
+    [kind] = {*shape.__annotations__} - {"next_cursor"}
     ordered = sorted(rows, key=key)
     last = key_of(page.cursor, kind, type(key(ordered[0])) if ordered else str)
     if last is not None:
         ordered = [row for row in ordered if key(row) > last]
-    return page_of(ordered, page, kind, key, show)
+    return page_of(shape, ordered, page, key, show)

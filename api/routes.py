@@ -35,6 +35,7 @@ from api.serving import Strangers, Table
 from api.settings import SettingsApi
 from api.sharing import SharingApi
 from api.simulations import SimulationsApi
+from api.table import operations_of
 from domain.clock import Clock
 from domain.settings import Settings
 from feeder.array import JobArray
@@ -65,24 +66,25 @@ class Api:
         self.thresholds = Thresholds(store, clock)
         self.hub = ProgressHub(store.views, store.listings, clock, lambda: settings().access.event_streams)
         self.table = Table(
-            [
-                *BatchesApi(store, batches, ForecastViews(store, clock)).routes(),
-                *OutputsApi(store, results).routes(),
-                *EventsApi(self.hub, clock).routes(),
-                *AppsApi(store.applications, files).routes(),
-                *PlanClassesApi(store.applications).routes(),
-                *HostsApi(store, clock).routes(),
-                *RankingApi(store).routes(),
-                *ExplainingApi(Explain(store, clock, array)).routes(),
-                *ArrayApi(store.process_reports, clock).routes(),
-                *SettingsApi(store, self.thresholds, clock).routes(),
-                *SimulationsApi(store, runs, clock).routes(),
-                *OrderingApi(store, clock).routes(),
-                *SharingApi(store, clock).routes(),
-                *AccountsApi(store.people, store.volunteers, store.applications, keys, clock).routes(),
-                *MembersApi(store, clock).routes(),
-                *AccessApi(door).routes(),
-            ],
+            operations_of(
+                BatchesApi(store, batches, ForecastViews(store, clock)),
+                OutputsApi(store, results),
+                EventsApi(self.hub, clock),
+                AppsApi(store.applications),
+                files,
+                PlanClassesApi(store.applications),
+                HostsApi(store, clock),
+                RankingApi(store),
+                ExplainingApi(Explain(store, clock, array)),
+                ArrayApi(store.process_reports, clock),
+                SettingsApi(store, self.thresholds, clock),
+                SimulationsApi(store, runs, clock),
+                OrderingApi(store, clock),
+                SharingApi(store, clock),
+                AccountsApi(store.people, store.volunteers, store.applications, keys, clock),
+                MembersApi(store, clock),
+                AccessApi(door),
+            ),
             door,
             clock,
         )

@@ -15,15 +15,13 @@ from administration.thresholds.keys import FORESEEN, changes_of
 from administration.thresholds.service import Thresholds, ThresholdStore
 from administration.thresholds.shown import preview_as_json
 from api.paging import Page, key_of, page_of
-from api.table import Ask, NoParams, Route
+from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.bounds import name_of_setting
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.settings import Settings
 from muster_client import shapes
-
-TAG = "settings"
 
 
 class SettingsStore(ThresholdStore, Protocol):
@@ -68,109 +66,35 @@ def who_of(person: Person, by: str = "api") -> str:
 
 
 class SettingsApi:
+    TAG = "settings"
+
     def __init__(self, store: SettingsStore, thresholds: Thresholds, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._thresholds = thresholds
 
-    def routes(self) -> list[Route[Any, Any]]:
-        operate = Right.OPERATE
-        return [
-            Route("GET", "/settings", "settings", "Every setting.", self.list, TAG, shapes.SettingsShown, NoParams),
-            Route(
-                "GET",
-                "/settings/changes",
-                "setting_changes",
-                "Who changed what, when and why; newest first.",
-                self.changes,
-                TAG,
-                shapes.SettingChangePage,
-                Page,
-            ),
-            Route(
-                "GET",
-                "/settings/{key}",
-                "setting",
-                "One setting.",
-                self.show,
-                TAG,
-                shapes.SettingShown,
-                SettingParams,
-            ),
-            Route(
-                "PUT",
-                "/settings/{key}",
-                "set_setting",
-                "Change a setting; running services follow within seconds.",
-                self.set,
-                TAG,
-                shapes.SettingSet,
-                SettingParams,
-                body=SettingBody,
-                right=operate,
-            ),
-            Route(
-                "DELETE",
-                "/settings/{key}",
-                "reset_setting",
-                "Take a setting's default back.",
-                self.reset,
-                TAG,
-                shapes.SettingSet,
-                ResetParams,
-                right=operate,
-            ),
-            Route(
-                "GET",
-                "/thresholds",
-                "thresholds",
-                "Every threshold with its effect, and who changed it last and why.",
-                self.thresholds,
-                TAG,
-                shapes.ThresholdsShown,
-                NoParams,
-            ),
-            Route(
-                "GET",
-                "/thresholds/preview",
-                "preview_thresholds",
-                "What these values would do, by hosts as of `hosts_read_at` and what waits now; nothing is changed.",
-                self.preview,
-                TAG,
-                shapes.ThresholdsPreviewed,
-                ForeseenParams,
-                open_params=True,
-            ),
-            Route(
-                "PUT",
-                "/thresholds",
-                "set_thresholds",
-                "Change thresholds, all or none.",
-                self.set_thresholds,
-                TAG,
-                shapes.Changed,
-                NoParams,
-                body=ValuesBody,
-                right=operate,
-            ),
-        ]
-
-    async def list(self, ask: Ask[NoParams, None]) -> object:
+    @operation("GET", "/settings", "Every setting.")
+    async def settings(self, ask: Ask[NoParams, None]) -> shapes.SettingsShown:
         changed = await self._store.settings.settings()
         values = Settings.from_stored(changed)[0].as_mapping()
         return {"settings": values, "details": [setting_as_json(key, value) for key, value in values.items()]}
 
-    async def changes(self, ask: Ask[Page, None]) -> object:
+    @operation("GET", "/settings/changes", "Who changed what, when and why; newest first.")
+    async def setting_changes(self, ask: Ask[Page, None]) -> shapes.SettingChangePage:
         before = key_of(ask.params.cursor, "changes", int)
         rows = await self._store.settings.setting_changes(ask.params.limit + 1, before=before)
-        return page_of(rows, ask.params, "changes", lambda change: change.change_id, change_as_json)
+        return page_of(shapes.SettingChangePage, rows, ask.params, lambda change: change.change_id, change_as_json)
 
-    async def show(self, ask: Ask[SettingParams, None]) -> object:
+    @operation("GET", "/settings/{key}", "One setting.")
+    async def setting(self, ask: Ask[SettingParams, None]) -> shapes.SettingShown:
         key = _known(ask.params.key)
         settings = Settings.from_stored(await self._store.settings.settings())[0]
         return setting_as_json(key, settings.as_mapping()[key])
 
-    async def set(self, ask: Ask[SettingParams, SettingBody]) -> object:
+    @operation(
+        "PUT", "/settings/{key}", "Change a setting; running services follow within seconds.", right=Right.OPERATE
+    )
+    async def set_setting(self, ask: Ask[SettingParams, SettingBody]) -> shapes.SettingSet:
         key, why = ask.params.key, checked_text(ask.body.why, "why")
         changed = Settings().changed(key, ask.body.value)
         check_ordering(changed)
@@ -179,7 +103,8 @@ class SettingsApi:
         await self._store.settings.set_setting(key, value, now=self._clock.now(), who=who, why=why)
         return {"key": key, "value": value}
 
-    async def reset(self, ask: Ask[ResetParams, None]) -> object:
+    @operation("DELETE", "/settings/{key}", "Take a setting's default back.", right=Right.OPERATE)
+    async def reset_setting(self, ask: Ask[ResetParams, None]) -> shapes.SettingSet:
         key, why = ask.params.key, checked_text(ask.params.why, "why")
         if key not in await self._store.settings.settings():
             _known(key)
@@ -187,14 +112,23 @@ class SettingsApi:
         await self._store.settings.set_setting(key, None, now=self._clock.now(), who=who, why=why)
         return {"key": key, "value": Settings().as_mapping().get(key)}
 
-    async def thresholds(self, ask: Ask[NoParams, None]) -> object:
+    @operation("GET", "/thresholds", "Every threshold with its effect, and who changed it last and why.")
+    async def thresholds(self, ask: Ask[NoParams, None]) -> shapes.ThresholdsShown:
         return {"thresholds": await self._thresholds.show()}
 
-    async def preview(self, ask: Ask[Any, None]) -> object:
+    @operation(
+        "GET",
+        "/thresholds/preview",
+        "What these values would do, by hosts as of `hosts_read_at` and what waits now; nothing is changed.",
+        params=ForeseenParams,
+        open_params=True,
+    )
+    async def preview_thresholds(self, ask: Ask[Any, None]) -> shapes.ThresholdsPreviewed:
         given = ((key, _number(value)) for key, value in ask.request.query.items())
         return preview_as_json(await self._thresholds.preview(changes_of(given, FORESEEN)))
 
-    async def set_thresholds(self, ask: Ask[NoParams, ValuesBody]) -> object:
+    @operation("PUT", "/thresholds", "Change thresholds, all or none.", right=Right.OPERATE)
+    async def set_thresholds(self, ask: Ask[NoParams, ValuesBody]) -> shapes.Changed:
         body = ask.body
         changes = changes_of(body.values.items())
         return {"changed": await self._thresholds.set(changes, who=who_of(ask.person, body.by), why=body.why)}

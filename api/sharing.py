@@ -10,13 +10,11 @@ from administration.ordering.priorities import grant_as_json, limit_as_json
 from administration.ordering.rules import Rules, RuleStore
 from administration.ordering.sharing import Sharing, SharingStore
 from api.paging import Page, page_of_all
-from api.table import Ask, NoParams, Route
+from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
 from muster_client import shapes
 from priority.emulate import emulate
-
-TAG = "ordering"
 
 
 class SharesStore(SharingStore, RuleStore, Protocol):
@@ -66,119 +64,19 @@ class EmulateBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SharingApi:
+    TAG = "ordering"
+
     def __init__(self, store: SharesStore, clock: Clock) -> None:
         self._clock = clock
         self._sharing = Sharing(store, clock)
         self._rules = Rules(store, clock)
 
-    def routes(self) -> list[Route[Any, Any]]:
-        operate = Right.OPERATE
-        return [
-            Route(
-                "GET",
-                "/fairshare",
-                "fairshare",
-                "The tree of accounts and submitters with shares and decayed usage.",
-                self.shares,
-                TAG,
-                shapes.SharesShown,
-                NoParams,
-            ),
-            Route(
-                "POST",
-                "/fairshare/emulate",
-                "emulate_fairshare",
-                "What another system's fair-share says of a tree.",
-                self.emulate,
-                TAG,
-                shapes.TableShown,
-                NoParams,
-                body=EmulateBody,
-            ),
-            Route("GET", "/grants", "grants", "Service units of accounts.", self.grants, TAG, shapes.GrantPage, Page),
-            Route("GET", "/limits", "limits", "How much one may have.", self.limits, TAG, shapes.LimitPage, Page),
-            Route(
-                "PUT",
-                "/fairshare",
-                "set_shares",
-                "The shares of an account or a submitter.",
-                self.set_shares,
-                TAG,
-                shapes.SharesSet,
-                NoParams,
-                body=SharesBody,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "PUT",
-                "/permissions",
-                "permit",
-                "What all in an account, or a submitter, may do.",
-                self.permit,
-                TAG,
-                shapes.Permitted,
-                NoParams,
-                body=PermissionsBody,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "PUT",
-                "/grants",
-                "set_grant",
-                "Grant an account service units per period.",
-                self.put_grant,
-                TAG,
-                shapes.GrantShown,
-                NoParams,
-                body=GrantBody,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "DELETE",
-                "/grants/{account}",
-                "take_grant",
-                "An account without a grant is not limited by one.",
-                self.drop_grant,
-                TAG,
-                shapes.GrantTaken,
-                AccountParams,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "PUT",
-                "/limits",
-                "set_limit",
-                "Limit one by name, or everybody who has no limit of its own.",
-                self.put_limit,
-                TAG,
-                shapes.LimitShown,
-                NoParams,
-                body=LimitBody,
-                right=operate,
-                errors=(404,),
-            ),
-            Route(
-                "DELETE",
-                "/limits/{scope}/{quantity}",
-                "lift_limit",
-                "Lift a limit.",
-                self.drop_limit,
-                TAG,
-                shapes.LimitLifted,
-                LimitParams,
-                right=operate,
-                errors=(404,),
-            ),
-        ]
-
-    async def shares(self, ask: Ask[NoParams, None]) -> object:
+    @operation("GET", "/fairshare", "The tree of accounts and submitters with shares and decayed usage.")
+    async def fairshare(self, ask: Ask[NoParams, None]) -> shapes.SharesShown:
         return {"tree": [row.as_json() for row in await self._sharing.show()]}
 
-    async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> object:
+    @operation("PUT", "/fairshare", "The shares of an account or a submitter.", right=Right.OPERATE, errors=(404,))
+    async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> shapes.SharesSet:
         body = ask.body
         if body.kind == "account":
             await self._sharing.set_account(body.name, body.shares)
@@ -186,46 +84,75 @@ class SharingApi:
         await self._sharing.set_submitter(body.name, body.shares, body.account)
         return {"submitter": body.name, "account": body.account, "shares": body.shares}
 
-    async def emulate(self, ask: Ask[NoParams, EmulateBody]) -> object:
+    @operation("POST", "/fairshare/emulate", "What another system's fair-share says of a tree.")
+    async def emulate_fairshare(self, ask: Ask[NoParams, EmulateBody]) -> shapes.TableShown:
         table = emulate(ask.body.system, ask.body.document)
-        return {"columns": table.columns, "rows": table.rows}
+        return {"columns": list(table.columns), "rows": [list(row) for row in table.rows]}
 
-    async def permit(self, ask: Ask[NoParams, PermissionsBody]) -> object:
+    @operation(
+        "PUT", "/permissions", "What all in an account, or a submitter, may do.", right=Right.OPERATE, errors=(404,)
+    )
+    async def permit(self, ask: Ask[NoParams, PermissionsBody]) -> shapes.Permitted:
         body = ask.body
+        permissions = sorted(set(body.permissions))
         if body.kind == "account":
-            await self._rules.permit(body.permissions, account=body.name)
-        else:
-            await self._rules.permit(body.permissions, submitter=body.name)
-        return {body.kind: body.name, "permissions": sorted(set(body.permissions))}
+            await self._rules.permit(permissions, account=body.name)
+            return {"account": body.name, "permissions": permissions}
+        await self._rules.permit(permissions, submitter=body.name)
+        return {"submitter": body.name, "permissions": permissions}
 
-    async def grants(self, ask: Ask[Page, None]) -> object:
+    @operation("GET", "/grants", "Service units of accounts.")
+    async def grants(self, ask: Ask[Page, None]) -> shapes.GrantPage:
         now = self._clock.now()
         found = sorted((await self._rules.grants()).items())
-        return page_of_all(found, ask.params, "grants", lambda one: one[0], lambda one: grant_as_json(*one, now))
+        return page_of_all(
+            shapes.GrantPage, found, ask.params, lambda one: one[0], lambda one: grant_as_json(*one, now)
+        )
 
-    async def put_grant(self, ask: Ask[NoParams, GrantBody]) -> object:
+    @operation("PUT", "/grants", "Grant an account service units per period.", right=Right.OPERATE, errors=(404,))
+    async def set_grant(self, ask: Ask[NoParams, GrantBody]) -> shapes.GrantShown:
         body = ask.body
         await self._rules.grant(body.account, granted_su=body.granted_su, period_s=body.period_s)
         made = (await self._rules.grants())[body.account]
         return grant_as_json(body.account, made, self._clock.now())
 
-    async def drop_grant(self, ask: Ask[AccountParams, None]) -> object:
+    @operation(
+        "DELETE",
+        "/grants/{account}",
+        "An account without a grant is not limited by one.",
+        right=Right.OPERATE,
+        errors=(404,),
+    )
+    async def take_grant(self, ask: Ask[AccountParams, None]) -> shapes.GrantTaken:
         await self._rules.take_grant(ask.params.account)
         return {"account": ask.params.account, "granted_su": None}
 
-    async def limits(self, ask: Ask[Page, None]) -> object:
+    @operation("GET", "/limits", "How much one may have.")
+    async def limits(self, ask: Ask[Page, None]) -> shapes.LimitPage:
         found = await self._rules.limits()
         return page_of_all(
-            found, ask.params, "limits", lambda one: f"{one.scope}/{one.quantity}/{one.name or ''}", limit_as_json
+            shapes.LimitPage,
+            found,
+            ask.params,
+            lambda one: f"{one.scope}/{one.quantity}/{one.name or ''}",
+            limit_as_json,
         )
 
-    async def put_limit(self, ask: Ask[NoParams, LimitBody]) -> object:
+    @operation(
+        "PUT",
+        "/limits",
+        "Limit one by name, or everybody who has no limit of its own.",
+        right=Right.OPERATE,
+        errors=(404,),
+    )
+    async def set_limit(self, ask: Ask[NoParams, LimitBody]) -> shapes.LimitShown:
         body = ask.body
         return limit_as_json(
             await self._rules.limit(body.scope, body.quantity, name=body.name, soft=body.soft, hard=body.hard)
         )
 
-    async def drop_limit(self, ask: Ask[LimitParams, None]) -> object:
+    @operation("DELETE", "/limits/{scope}/{quantity}", "Lift a limit.", right=Right.OPERATE, errors=(404,))
+    async def lift_limit(self, ask: Ask[LimitParams, None]) -> shapes.LimitLifted:
         asked = ask.params
         await self._rules.lift(asked.scope, asked.quantity, name=asked.name)
         return {"scope": asked.scope, "quantity": asked.quantity, "name": asked.name, "dropped": True}

@@ -13,13 +13,12 @@ from administration.simulations.runs import SimulationRuns
 from administration.thresholds.keys import changes_of
 from administration.thresholds.recent import RecentStore
 from administration.thresholds.replay import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, replay
-from api.table import Ask, NoParams, Route
+from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
 from domain.views import Simulation, SimulationState
 from muster_client import shapes
 
-TAG = "settings"
 LOST = "lost"  # the process that ran it is gone
 
 
@@ -42,56 +41,24 @@ class TriedBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SimulationsApi:
+    TAG = "settings"
+
     def __init__(self, store: SimulationsStore, runs: SimulationRuns, clock: Clock) -> None:
         self._store = store
         self._runs = runs
         self._clock = clock
 
-    def routes(self) -> list[Route[Any, Any]]:
-        one = "/simulations/{simulation_id}"
-        return [
-            Route(
-                "POST",
-                "/thresholds/simulations",
-                "simulate_thresholds",
-                "Simulate the project as it is and with these thresholds, in the background, one at a time; "
-                "`Location` says where to ask how far it is.",
-                self.start,
-                TAG,
-                shapes.SimulationShown,
-                NoParams,
-                body=TriedBody,
-                right=Right.SUBMIT,
-                status=202,
-                errors=(409,),
-                leads_to="simulation",
-            ),
-            Route(
-                "GET",
-                one,
-                "simulation",
-                "How far a simulation is, and what it came to.",
-                self.show,
-                TAG,
-                shapes.SimulationShown,
-                SimulationParams,
-                errors=(404,),
-            ),
-            Route(
-                "POST",
-                one + "/cancel",
-                "cancel_simulation",
-                "Stop a simulation; one that is over stays as it is.",
-                self.cancel,
-                TAG,
-                shapes.SimulationShown,
-                SimulationParams,
-                right=Right.SUBMIT,
-                errors=(404,),
-            ),
-        ]
-
-    async def start(self, ask: Ask[NoParams, TriedBody]) -> object:
+    @operation(
+        "POST",
+        "/thresholds/simulations",
+        "Simulate the project as it is and with these thresholds, in the background, one at a time; `Location` says "
+        "where to ask how far it is.",
+        right=Right.SUBMIT,
+        status=202,
+        errors=(409,),
+        leads_to="simulation",
+    )
+    async def simulate_thresholds(self, ask: Ask[NoParams, TriedBody]) -> shapes.SimulationShown:
         """Whoever submits may: it takes a CPU, not the project's data."""
         body = ask.body
         changes = changes_of(body.values.items())
@@ -101,10 +68,18 @@ class SimulationsApi:
         simulation_id = await self._runs.start(work, who=ask.person.name)
         return self._shown(await self._store.simulations.simulation(simulation_id))
 
-    async def show(self, ask: Ask[SimulationParams, None]) -> object:
+    @operation("GET", "/simulations/{simulation_id}", "How far a simulation is, and what it came to.", errors=(404,))
+    async def simulation(self, ask: Ask[SimulationParams, None]) -> shapes.SimulationShown:
         return self._shown(await self._store.simulations.simulation(ask.params.simulation_id))
 
-    async def cancel(self, ask: Ask[SimulationParams, None]) -> object:
+    @operation(
+        "POST",
+        "/simulations/{simulation_id}/cancel",
+        "Stop a simulation; one that is over stays as it is.",
+        right=Right.SUBMIT,
+        errors=(404,),
+    )
+    async def cancel_simulation(self, ask: Ask[SimulationParams, None]) -> shapes.SimulationShown:
         simulation_id = ask.params.simulation_id
         await self._store.simulations.simulation(simulation_id)
         await self._store.simulations.end(simulation_id, SimulationState.CANCELLED, now=self._clock.now())

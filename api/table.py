@@ -1,14 +1,21 @@
-"""What is a route of the API? Everything there is to know of it, said once.
+"""The operations of the API: each is declared once, at its handler.
 
-Requests are read as it says, and the OpenAPI document is made from it.
+    class BatchesApi:
+        TAG = "batches"
+
+        @operation("GET", "/batches/{batch_id}", "A batch with its counters.", errors=(404,))
+        async def batch(self, ask: Ask[BatchParams, None]) -> shapes.BatchShown: ...
+
+Requests are read as the declaration and the handler's types say, and the OpenAPI document is made from them.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, get_args, get_type_hints, is_typeddict
 
 import msgspec
 from aiohttp import web
@@ -18,6 +25,7 @@ from domain.access import Right
 
 Params = TypeVar("Params")
 Body = TypeVar("Body")
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])  # Any: the reply, as its type says
 
 
 class NoParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,9 +54,10 @@ class File:
 class Route(Generic[Params, Body]):
     """One method of one path.
 
-    `name` is the operation's and its client method's. `params` are read from path and query, `body` from JSON.
-    `reply` is a type the answer fits, a File, or None for a stream of events. `right` is what a token or a role needs;
-    what needs more than `read` is put in the audit trail. `errors`: statuses besides 401, 403, 422, 429, 500 and 503.
+    `name` is the operation's, its handler's and its client method's. `params` are read from path and query, `body` from
+    JSON. `reply` is a type the answer fits, a File, or None for a stream of events. `right` is what a token or a role
+    needs; what needs more than `read` is put in the audit trail. `errors`: statuses besides 401, 403, 422, 429, 500 and
+    503.
     """
 
     method: str
@@ -65,7 +74,6 @@ class Route(Generic[Params, Body]):
     errors: tuple[int, ...] = ()
     open_params: bool = False  # the handler reads the query itself, too
     headers: tuple[tuple[str, str], ...] = ()  # of the request: name and meaning
-    raw: bool = False  # the handler answers by itself
     leads_to: str = ""  # the name of the route that shows what was made
     most_bytes: int = 4 * 1024 * 1024  # of a JSON body
 
@@ -77,6 +85,48 @@ class Route(Generic[Params, Body]):
         ('job_id',)
         """
         return tuple(re.findall(r"\{(\w+)\}", self.path))
+
+
+def operation(method: str, path: str, summary: str, **more: Any) -> Callable[[Handler], Handler]:
+    """Declares a handler's operation; `more` are fields of `Route` that its name and its types do not tell.
+
+    `body` and `reply` are among them where they are files, or a stream of events.
+    """
+
+    def declared(handler: Handler) -> Handler:
+        _DECLARED[handler] = (method, path, summary, more)
+        return handler
+
+    return declared
+
+
+_DECLARED: dict[Callable[..., Any], tuple[str, str, str, dict[str, Any]]] = {}
+
+
+class Group(Protocol):
+    """Operations on one subject: handlers marked with `operation`."""
+
+    TAG: str
+
+
+def operations_of(*groups: Group) -> list[Route[Any, Any]]:
+    """The operations of the groups in the order in which they are declared."""
+    return [
+        _route(getattr(group, name), group.TAG, *_DECLARED[function])
+        for group in groups
+        for name, function in vars(type(group)).items()
+        if inspect.isfunction(function) and function in _DECLARED
+    ]
+
+
+def _route(
+    handler: Callable[..., Any], tag: str, method: str, path: str, summary: str, more: Mapping[str, Any]
+) -> Route[Any, Any]:
+    hints = get_type_hints(handler)
+    params, body = get_args(hints["ask"])
+    reply = next((one for one in get_args(hints["return"]) if is_typeddict(one)), hints["return"])
+    told = {"reply": reply, "params": params, "body": None if body is type(None) else body, **more}
+    return Route(method, path, handler.__name__, summary, handler, tag, **told)
 
 
 def reply(value: object, *, status: int = 200) -> web.Response:

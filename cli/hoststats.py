@@ -14,7 +14,7 @@ from domain.errors import MusterError
 from domain.settings import RankingSettings, Settings
 from domain.units import DAY_S, HostId, Seconds
 from hoststats.service import Progress, in_silence
-from muster_client import Client
+from muster_client import Client, shapes
 from runtime.compose import host_statistics
 from runtime.logs import configure_logs
 from store.postgres import PostgresStore
@@ -88,7 +88,7 @@ def is_overdue(age_s: Seconds, settings: RankingSettings) -> bool:
     return age_s > 2 * (settings.run_interval_s or DAY_S)
 
 
-async def standings_of(store: PostgresStore, host_id: HostId) -> list[dict[str, object]]:
+async def standings_of(store: PostgresStore, host_id: HostId) -> list[shapes.PercentileShown]:
     """Where a host stands, as the API tells it. Raises NotFoundError."""
     rows = await store.generations.percentiles_of(host_id)
     if not rows:

@@ -11,6 +11,7 @@ from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots
 from administration.explain.ports import ExplainStore
 from administration.explain.sample import SAMPLE_HOSTS, CallingHosts, sample_as_json, sample_of
+from administration.show import shown
 from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -20,31 +21,20 @@ from domain.jobs import JobClass
 from domain.reservations import Kept, Lease
 from domain.units import BatchId, Instant, JobClassId, Seconds
 from feeder.supply import Standing, standing
+from muster_client import shapes
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
-def lease_as_json(lease: Lease | None, now: Instant, *, supposed: bool = False) -> dict[str, object] | None:
+def lease_as_json(lease: Lease | None, now: Instant, *, supposed: bool = False) -> shapes.LeaseShown | None:
     """A host's last lease; `holds`: it is not over. `supposed`: the host has none, its next request would make this."""
     if lease is None:
         return None
-    return {
-        "batch_id": lease.batch_id,
-        "host_id": lease.host_id,
-        "processor_type": lease.processor_type,
-        "cores": lease.cores,
-        "made_at": lease.made_at,
-        "start_at": lease.start_at,
-        "starts_in_s": lease.start_at - now,
-        "expires_at": lease.expires_at,
-        "holds": lease.holds(now),
-        "supposed": supposed,
-        "ended_at": lease.ended_at,
-        "because": lease.because,
-    }
+    in_s, holds = lease.start_at - now, lease.holds(now)
+    return shown(shapes.LeaseShown, lease, starts_in_s=in_s, holds=holds, supposed=supposed)
 
 
-def kept_as_json(kept: Kept | None, now: Instant) -> dict[str, object] | None:
+def kept_as_json(kept: Kept | None, now: Instant) -> shapes.KeptShown | None:
     """The slot that is kept for a batch."""
     return None if kept is None else {"since": kept.since, "for_s": now - kept.since}
 
@@ -98,7 +88,7 @@ class BatchExplanation:
     slots: int
     slots_total: int
     sample: CallingHosts | None
-    stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
+    stale_cut_points: Sequence[shapes.StaleShown] = ()  # left out, as JSON
     kept: Kept | None = None
     lease: Lease | None = None
 
@@ -157,40 +147,28 @@ class BatchExplainer:
         return await sample_of(self._store, array, catalogue, self._clock, most=hosts)
 
 
-def batch_as_json(explanation: BatchExplanation) -> dict[str, object]:
+def batch_as_json(explanation: BatchExplanation) -> shapes.BatchExplained:
     """One object: the order, the promise, how far it is, and what holds it back."""
-    batch, counts, now = explanation.batch, explanation.batch.counts, explanation.now
-    due = explanation.complete_at
-    return {
-        "computed_at": now,
-        "batch_id": batch.batch_id,
-        "name": batch.name,
-        "app": explanation.app_name,
-        "qos": batch.qos.value,
-        "state": batch.state.value,
-        "order": {
-            "order_tier": batch.order_tier,
-            "order_key": batch.order_key,
-            "logical_end_at": batch.logical_end_at,
-            "batches_ahead": explanation.ahead.batches,
-            "unsent_ahead": explanation.ahead.unsent,
-        },
-        "complete_at": due,
-        "complete_in_s": None if due is None else due - now,
-        "completion_at": batch.completion_at,
-        "deadline_at": batch.deadline_at,
-        "jobs_total": counts.jobs_total,
-        "jobs_validated": counts.jobs_validated,
-        "jobs_failed": counts.jobs_failed,
-        "unsent": counts.unsent,
-        "in_progress": counts.in_progress,
-        "retries": counts.retries,
-        "gate": explanation.feeding.gate.value,
-        "in_every_worker": explanation.feeding.everywhere,
-        "kept": kept_as_json(explanation.kept, now),
-        "lease": lease_as_json(explanation.lease, now),
-        "slots": explanation.slots,
-        "slots_total": explanation.slots_total,
-        "stale_cut_points": list(explanation.stale_cut_points),
-        "sample": None if explanation.sample is None else sample_as_json(explanation.sample),
-    }
+    now, due = explanation.now, explanation.complete_at
+    order = shown(
+        shapes.OrderShown,
+        explanation.batch,
+        batches_ahead=explanation.ahead.batches,
+        unsent_ahead=explanation.ahead.unsent,
+    )
+    return shown(
+        shapes.BatchExplained,
+        explanation,
+        explanation.batch,
+        explanation.batch.counts,
+        computed_at=now,
+        app=explanation.app_name,
+        order=order,
+        complete_in_s=None if due is None else due - now,
+        gate=explanation.feeding.gate.value,
+        in_every_worker=explanation.feeding.everywhere,
+        kept=kept_as_json(explanation.kept, now),
+        lease=lease_as_json(explanation.lease, now),
+        stale_cut_points=explanation.stale_cut_points,
+        sample=None if explanation.sample is None else sample_as_json(explanation.sample),
+    )

@@ -10,6 +10,7 @@ from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import lease_as_json
 from administration.explain.dry_run import Untouched, private_feeder, refusal_of_all, supposed_asking
 from administration.explain.ports import ExplainStore
+from administration.show import shown
 from domain.apps import ProcessorType
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -18,12 +19,13 @@ from domain.hosts import Host
 from domain.refusals import Refusal
 from domain.reservations import Lease
 from domain.units import AppId, HostId, Instant
+from muster_client import shapes
 from scheduler.assignment import choice_of, is_to_search
 from scheduler.choice import Choice, Chosen, Refused
 from scheduler.context import SchedulingContext
 from scheduler.ports import JobSource, SlotGroup
 from scheduler.trace import DecisionTrace, TraceStep, bests_of, traced
-from scheduler.versions import Best, Usable
+from scheduler.versions import Best
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class HostExplainer:
 MOST_GROUPS = 1000  # shown
 
 
-def host_as_json(explanation: HostExplanation) -> dict[str, object]:
+def host_as_json(explanation: HostExplanation) -> shapes.HostExplained:
     """One object: the host, what it is supposed to want, its standing per app, what it would get, and every group."""
     view, asking, found = explanation.view, explanation.asking, explanation.found
     assert view.host is not None
@@ -105,15 +107,7 @@ def host_as_json(explanation: HostExplanation) -> dict[str, object]:
         "array": "worker" if explanation.on_worker else "filled",
         "would_search": explanation.would_search,
         "refused": None if refused is None else {"code": refused.code.value, "why": refused.detail},
-        "wants": [
-            {
-                "processor_type": want.processor_type,
-                "count": want.count,
-                "idle": want.req_instances,
-                "req_s": want.req_s,
-            }
-            for want in asking.wants
-        ],
+        "wants": [shown(shapes.WantShown, want, idle=want.req_instances) for want in asking.wants],
         "lease": _lease(catalogue.reserved.leases.get(view.host.host_id), found.choice.lease, now),
         "stale_cut_points": stale_as_json(catalogue),
         "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in bests_of(asking)],
@@ -126,98 +120,68 @@ def host_as_json(explanation: HostExplanation) -> dict[str, object]:
     }
 
 
-def _lease(known: Lease | None, made: Lease | None, now: Instant) -> dict[str, object] | None:
+def _lease(known: Lease | None, made: Lease | None, now: Instant) -> shapes.LeaseShown | None:
     return lease_as_json(made, now, supposed=True) if known is None else lease_as_json(known, now)
 
 
-def _host(host: Host, view: RequestView, calls_per_hour: float, now: Instant) -> dict[str, object]:
-    return {
-        "host_id": host.host_id,
-        "volunteer_id": host.volunteer_id,
-        "ncpus": host.ncpus,
-        "flop_per_s": host.flop_per_s,
-        "ram_bytes": host.ram_bytes,
-        "disk_free_bytes": host.disk_free_bytes,
-        "availability_fraction": host.cpu_availability_fraction,
-        "platforms": list(host.platforms),
-        "last_rpc_at": host.last_rpc_at,
-        "silent_s": now - host.last_rpc_at,
-        "calls_per_hour": round(calls_per_hour, 3),
-        "in_progress": [
-            {
-                "instance_id": one.instance_id,
-                "due_at": one.due_at,
-                "est_runtime_s": one.est_runtime_s,
-                "tight": one.tight,
-            }
-            for one in view.held
-        ],
-    }
+def _host(host: Host, view: RequestView, calls_per_hour: float, now: Instant) -> shapes.ExplainedHost:
+    return shown(
+        shapes.ExplainedHost,
+        host,
+        availability_fraction=host.cpu_availability_fraction,
+        silent_s=now - host.last_rpc_at,
+        calls_per_hour=round(calls_per_hour, 3),
+        in_progress=[shown(shapes.ExplainedInstance, one) for one in view.held],
+    )
 
 
-def _standing(app_id: AppId, kind: ProcessorType, best: Best | Refusal, catalogue: Catalogue) -> dict[str, object]:
-    shown: dict[str, object] = {"app": catalogue.apps[app_id].name, "processor_type": kind}
+def _standing(app_id: AppId, kind: ProcessorType, best: Best | Refusal, catalogue: Catalogue) -> shapes.StandingShown:
+    of = {"app": catalogue.apps[app_id].name, "processor_type": kind}
     if isinstance(best, Refusal):
-        return {**shown, "refused": best.code.value, "why": best.detail}
-    return {**shown, **_usable(best.for_gated)}
+        return shown(shapes.StandingShown, **of, refused=best.code.value, why=best.detail)
+    usable = best.for_gated
+    return shown(
+        shapes.StandingShown,
+        usable,
+        **of,
+        version=usable.version.title,
+        app_version_id=usable.version.app_version_id,
+        p=usable.percentile.p,
+        p_because=usable.percentile.because,
+        flop_per_s=usable.speed.flop_per_s,
+        speed_samples=round(usable.speed.samples, 3),
+        slack_factor=round(usable.speed.slack_factor, 3),
+    )
 
 
-def _usable(usable: Usable) -> dict[str, object]:
-    p, version = usable.percentile, usable.version
-    return {
-        "version": version.title,
-        "app_version_id": version.app_version_id,
-        "p": p.p,
-        "p_because": p.because,
-        "flop_per_s": usable.speed.flop_per_s,
-        "speed_samples": round(usable.speed.samples, 3),
-        "slack_factor": round(usable.speed.slack_factor, 3),
-        "quota_left": usable.quota_left,
-    }
-
-
-def _chosen(one: Chosen, now: Instant, catalogue: Catalogue) -> dict[str, object]:
+def _chosen(one: Chosen, now: Instant, catalogue: Catalogue) -> shapes.WouldGet:
     given = one.assignment
-    return {
-        "instance_id": given.instance_id,
-        "job_id": given.job_id,
-        "batch_id": given.batch_id,
-        "app": catalogue.apps[given.app_id].name,
-        "app_version_id": given.app_version_id,
-        "due_at": given.due_at,
-        "due_in_s": given.due_at - now,
-        "est_runtime_s": given.est_runtime_s,
-        "tight": given.tight,
-        "because": given.because,
-    }
+    return shown(shapes.WouldGet, given, app=catalogue.apps[given.app_id].name, due_in_s=given.due_at - now)
 
 
-def _at_large(one: Refused, catalogue: Catalogue) -> dict[str, object]:
+def _at_large(one: Refused, catalogue: Catalogue) -> shapes.RefusedAtLarge:
     app = catalogue.apps.get(one.app_id) if one.app_id is not None else None
-    return {
-        "app": app.name if app is not None else None,
-        "processor_type": one.processor_type,
-        "code": one.refusal.code.value,
-        "why": one.refusal.detail,
-    }
+    name = None if app is None else app.name
+    return shown(shapes.RefusedAtLarge, one, one.refusal, app=name, why=one.refusal.detail)
 
 
-def _group(place: int, group: SlotGroup, explanation: HostExplanation, catalogue: Catalogue) -> dict[str, object]:
+def _group(place: int, group: SlotGroup, explanation: HostExplanation, catalogue: Catalogue) -> shapes.GroupShown:
     looks = [look for look in explanation.found.steps if look.place == place]
     app = catalogue.apps.get(group.batch.app_id)
-    return {
-        "place": place + 1,
-        "batch_id": group.batch.batch_id,
-        "app": app.name if app is not None else None,
-        "job_class_id": group.job_class.job_class_id,
-        "urgent": group.urgent,
-        "slots": explanation.slots[place],
-        "given": sum(look.given for look in looks),
-        "looks": [look_as_json(look) for look in looks],
-    }
+    return shown(
+        shapes.GroupShown,
+        group,
+        group.batch,
+        group.job_class,
+        place=place + 1,
+        app=None if app is None else app.name,
+        slots=explanation.slots[place],
+        given=sum(look.given for look in looks),
+        looks=[look_as_json(look) for look in looks],
+    )
 
 
-def look_as_json(look: TraceStep) -> dict[str, object]:
+def look_as_json(look: TraceStep) -> shapes.LookShown:
     """One look: the pass, what was given, and the sentence why not more."""
     refusal = look.refusal
     return {

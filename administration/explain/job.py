@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, private_feeder
 from administration.explain.ports import ExplainStore
 from administration.explain.sample import SAMPLE_HOSTS, CallingHosts, sample_as_json, sample_of
-from administration.show import instance_as_json
+from administration.show import shown
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -18,6 +18,7 @@ from domain.insight import WorkAhead
 from domain.jobs import Candidate, FreshRange, InstanceState
 from domain.units import InstanceId, Instant, JobId, shard_of
 from domain.views import InstanceRow, JobRow
+from muster_client import shapes
 
 MOST_URGENT = 10_000  # of the batch that are looked through for an instance
 
@@ -34,7 +35,7 @@ class WaitingInstance:
     in_array: bool
     sample: CallingHosts | None
     one_per: str | None
-    stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
+    stale_cut_points: Sequence[shapes.StaleShown] = ()  # left out, as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,34 +112,29 @@ class JobExplainer:
         return next((one for one in found if one.ready.instance_id == row.instance_id), None)
 
 
-def job_as_json(explanation: JobExplanation) -> dict[str, object]:
+def job_as_json(explanation: JobExplanation) -> shapes.JobExplained:
     """One object: the job, its instances, and why each unsent one waits."""
-    job = explanation.job
-    return {
-        "computed_at": explanation.now,
-        "job_id": job.job_id,
-        "batch_id": job.batch_id,
-        "state": job.state.value,
-        "failure": job.failure,
-        "canonical_instance_id": job.canonical_instance_id,
-        "batches_ahead": explanation.ahead.batches,
-        "unsent_ahead": explanation.ahead.unsent,
-        "instances": [instance_as_json(instance) for instance in job.instances],
-        "waiting": [waiting_as_json(one) for one in explanation.waiting],
-    }
+    return shown(
+        shapes.JobExplained,
+        explanation.job,
+        computed_at=explanation.now,
+        batches_ahead=explanation.ahead.batches,
+        unsent_ahead=explanation.ahead.unsent,
+        waiting=[waiting_as_json(one) for one in explanation.waiting],
+    )
 
 
-def waiting_as_json(one: WaitingInstance) -> dict[str, object]:
+def waiting_as_json(one: WaitingInstance) -> shapes.WaitingShown:
     """One unsent instance: as the feeder reads it, who had its siblings, and what hosts say."""
-    ready = one.candidate.ready if one.candidate is not None else None
-    return {
-        "instance_id": one.instance_id,
-        "retries": ready.retries if ready is not None else None,
-        "sibling_returned": ready.sibling_returned if ready is not None else None,
-        "hr_class": ready.hr_class if ready is not None else None,
-        "sibling_hosts": list(one.candidate.sibling_hosts) if one.candidate is not None else [],
-        "one_per": one.one_per,
-        "in_array": one.in_array,
-        "stale_cut_points": list(one.stale_cut_points),
-        "sample": None if one.sample is None else sample_as_json(one.sample),
-    }
+    candidate = one.candidate
+    read = None if candidate is None else candidate.ready
+    return shown(
+        shapes.WaitingShown,
+        one,
+        retries=None if read is None else read.retries,
+        sibling_returned=None if read is None else read.sibling_returned,
+        hr_class=None if read is None else read.hr_class,
+        sibling_hosts=[] if candidate is None else list(candidate.sibling_hosts),
+        stale_cut_points=one.stale_cut_points,
+        sample=None if one.sample is None else sample_as_json(one.sample),
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from administration.explain.dry_run import Untouched, refusal_of_all, supposed_asking
 from administration.explain.ports import ExplainStore
+from administration.show import shown
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import RequestView
@@ -15,6 +16,7 @@ from domain.insight import Caller
 from domain.refusals import RefusalCode
 from domain.units import Instant
 from feeder.array import JobArray
+from muster_client import shapes
 from scheduler.trace import DecisionTrace, traced
 
 SAMPLE_HOSTS = 200
@@ -130,24 +132,10 @@ def _reasons(found: DecisionTrace) -> dict[RefusalCode, str]:
     return reasons
 
 
-def sample_as_json(sample: CallingHosts) -> dict[str, object]:
+def sample_as_json(sample: CallingHosts) -> shapes.SampleShown:
     """As one object; the reason that most calls meet first."""
-    return {
-        "hosts": sample.hosts,
-        "calls_per_hour": round(sample.calls_per_hour, 3),
-        "would_take": {
-            "hosts": sample.takers,
-            "calls_per_hour": round(sample.takers_calls_per_hour, 3),
-            "jobs": sample.jobs,
-        },
-        "held_back": [
-            {
-                "code": one.code.value,
-                "hosts": one.hosts,
-                "calls_per_hour": round(one.calls_per_hour, 3),
-                "example": one.example,
-                "example_host_id": one.example_host_id,
-            }
-            for one in sample.held_back
-        ],
-    }
+    rate = round(sample.calls_per_hour, 3)
+    takers_rate = round(sample.takers_calls_per_hour, 3)
+    held_back = [shown(shapes.HeldBack, one, calls_per_hour=round(one.calls_per_hour, 3)) for one in sample.held_back]
+    would_take = shapes.WouldTake(hosts=sample.takers, calls_per_hour=takers_rate, jobs=sample.jobs)
+    return shown(shapes.SampleShown, sample, calls_per_hour=rate, would_take=would_take, held_back=held_back)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from administration.explain.batch import BatchExplainer, batch_as_json
 from administration.explain.host import HostExplainer, host_as_json
 from administration.explain.instance import InstanceExplainer, instance_explained_as_json
@@ -11,6 +13,7 @@ from administration.explain.sample import SAMPLE_HOSTS
 from domain.clock import Clock
 from domain.units import BatchId, HostId, InstanceId, JobId
 from feeder.array import JobArray
+from muster_client import shapes
 
 
 class Explain:
@@ -24,19 +27,19 @@ class Explain:
         self._clock = clock
         self._live = live
 
-    async def host(self, host_id: HostId) -> dict[str, object]:
+    async def host(self, host_id: HostId) -> shapes.HostExplained:
         """What the host would be given if it called now, and why not more."""
         return host_as_json(await HostExplainer(self._store, self._clock, self._live).explain(host_id))
 
-    async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> dict[str, object]:
+    async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
         """What holds the batch back; so many hosts that called last are asked."""
         return batch_as_json(await BatchExplainer(self._store, self._clock).explain(batch_id, hosts=hosts))
 
-    async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> dict[str, object]:
+    async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> shapes.JobExplained:
         """Why the job's unsent instances wait; likewise."""
         return job_as_json(await JobExplainer(self._store, self._clock).explain(job_id, hosts=hosts))
 
-    async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> dict[str, object]:
+    async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> shapes.InstanceExplained:
         """How the instance's due date came about, and what became of it; likewise why it waits, if it does."""
         explained = await InstanceExplainer(self._store, self._clock).explain(instance_id, hosts=hosts)
-        return instance_explained_as_json(explained)
+        return cast(shapes.InstanceExplained, instance_explained_as_json(explained))

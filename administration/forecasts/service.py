@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Protocol
 
 from administration.ports import Views
-from administration.show import forecast_as_json, quantiles_as_json
+from administration.show import forecast_as_json, quantiles_as_json, shown
 from batch_estimator.ports import Forecasts
 from batch_estimator.preview import BatchPreview
 from domain.batches import Batch
@@ -16,34 +15,25 @@ from domain.forecasting import PlannedBatch
 from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, batch_state
 from domain.insight import Short
 from domain.units import BatchId, Instant
+from muster_client import shapes
 
 
 def forecasts_as_json(
     batch: Batch, records: Sequence[ForecastRecord], accuracy: AppAccuracy | None, *, app: str, now: Instant
-) -> dict[str, object]:
+) -> shapes.ForecastsShown:
     """One object: how far the batch is, what is published, every forecast in order of time, and the app's accuracy."""
-    counts = batch.counts
-    return {
-        "computed_at": now,
-        "batch_id": batch.batch_id,
-        "name": batch.name,
-        "app": app,
-        "qos": batch.qos.value,
-        "state": batch.state.value,
-        "created_at": batch.created_at,
-        "ended_at": batch.ended_at,
-        "deadline_at": batch.deadline_at,
-        "jobs_total": counts.jobs_total,
-        "jobs_validated": counts.jobs_validated,
-        "jobs_failed": counts.jobs_failed,
-        "completion_at": batch.completion_at,
-        "completion_q50_at": batch.completion_q50_at,
-        "completion_q90_at": batch.completion_q90_at,
-        "forecast_state": batch_state(batch, records[-1] if records else None).value,
-        "at_risk": risk_of(batch, records[-1] if records else None),
-        "forecasts": [forecast_as_json(record) for record in records],
-        "accuracy": None if accuracy is None else accuracy_as_json(accuracy),
-    }
+    last = records[-1] if records else None
+    return shown(
+        shapes.ForecastsShown,
+        batch,
+        batch.counts,
+        computed_at=now,
+        app=app,
+        forecast_state=batch_state(batch, last).value,
+        at_risk=risk_of(batch, last),
+        forecasts=[forecast_as_json(record) for record in records],
+        accuracy=None if accuracy is None else accuracy_as_json(accuracy),
+    )
 
 
 def risk_of(batch: Batch, last: ForecastRecord | None, short: Short | None = None) -> str | None:
@@ -56,45 +46,36 @@ def risk_of(batch: Batch, last: ForecastRecord | None, short: Short | None = Non
     return last.at_risk if last is not None and batch.ended_at is None else None
 
 
-def accuracy_as_json(noted: AppAccuracy) -> dict[str, object]:
+def accuracy_as_json(noted: AppAccuracy) -> shapes.AccuracyShown:
     """Shares of ended batches' forecasts, errors as fractions, and the spread of the next forecasts with its reason."""
-    return {
-        "scored_at": noted.scored_at,
-        **asdict(noted.accuracy),
-        "spread": noted.spread,
-        "spread_because": noted.spread_because,
-    }
+    return shown(shapes.AccuracyShown, noted, noted.accuracy)
 
 
-def health_as_json(health: ForecastHealth, *, now: Instant) -> dict[str, object]:
+def health_as_json(health: ForecastHealth, *, now: Instant) -> shapes.AppForecastsShown:
     """How forecasting goes for an app: the ages of its active batches' last forecasts, and its accuracy."""
-    return {
-        "app": health.app_name,
-        "active_batches": health.active_batches,
-        "never_forecast": health.never_forecast,
-        "oldest_age_s": None if health.oldest_at is None else now - health.oldest_at,
-        "latest_age_s": None if health.latest_at is None else now - health.latest_at,
-        "accuracy": None if health.accuracy is None else accuracy_as_json(health.accuracy),
-    }
+    return shown(
+        shapes.AppForecastsShown,
+        health,
+        app=health.app_name,
+        oldest_age_s=None if health.oldest_at is None else now - health.oldest_at,
+        latest_age_s=None if health.latest_at is None else now - health.latest_at,
+        accuracy=None if health.accuracy is None else accuracy_as_json(health.accuracy),
+    )
 
 
-def preview_as_json(preview: BatchPreview, planned: PlannedBatch) -> dict[str, object]:
+def preview_as_json(preview: BatchPreview, planned: PlannedBatch) -> shapes.PreviewShown:
     """What would be published of a batch, with the keys of a forecast."""
     forecast = preview.forecast
-    return {
-        "computed_at": forecast.now,
-        "jobs_total": planned.jobs_total,
-        "deadline_at": planned.deadline_at,
+    return shown(
+        shapes.PreviewShown,
+        preview,
+        planned,
+        forecast,
+        computed_at=forecast.now,
+        forecast_state=preview.state.value,
+        method_because=forecast.because,
         **quantiles_as_json(forecast),
-        "completion_at": preview.completion_at,
-        "forecast_state": preview.state.value,
-        "method": forecast.method.value,
-        "method_because": forecast.because,
-        "because": preview.because,
-        "at_risk": preview.at_risk,
-        "terms": None if forecast.terms is None else asdict(forecast.terms),
-        "holds": [asdict(hold) for hold in forecast.holds],
-    }
+    )
 
 
 class ForecastStore(Protocol):
@@ -111,7 +92,7 @@ class ForecastViews:
         self._store = store
         self._clock = clock
 
-    async def of_batch(self, batch_id: BatchId, *, limit: int) -> dict[str, object]:
+    async def of_batch(self, batch_id: BatchId, *, limit: int) -> shapes.ForecastsShown:
         """The last `limit` forecasts of a batch in order of time. Raises NotFoundError."""
         batch = await self._store.views.batch(batch_id)
         records = await self._store.forecasts.series(batch_id, limit=limit)
@@ -119,7 +100,7 @@ class ForecastViews:
         app = await self._store.views.app_name(batch.app_id)
         return forecasts_as_json(batch, records, accuracy, app=app, now=self._clock.now())
 
-    async def health(self) -> list[dict[str, object]]:
+    async def health(self) -> list[shapes.AppForecastsShown]:
         """How forecasting goes, app by app."""
         now = self._clock.now()
         return [health_as_json(one, now=now) for one in await self._store.forecasts.health()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 
@@ -16,6 +16,7 @@ from administration.catalogue import fresh_catalogue
 from administration.names import checked_text
 from administration.ordering.ports import OrderingRules
 from administration.ports import Applications, SettingStore, Views
+from administration.show import shown
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
@@ -27,6 +28,7 @@ from domain.units import DAY_S, BatchId, Instant
 from jobs.ordering.admission import grant_of
 from jobs.ordering.ordering_pass import OrderingPass, look
 from jobs.ports import OrderedWork
+from muster_client import shapes
 from priority.charging import queues, usage_weights
 from priority.policies import POLICIES, policy_of
 from priority.standings import targets
@@ -85,7 +87,7 @@ def check_ordering(settings: Settings) -> None:
         policy_of(settings.changed("ordering.policy", name).ordering)
 
 
-def weights_in_force(settings: Settings) -> list[dict[str, object]]:
+def weights_in_force(settings: Settings) -> list[shapes.WeightShown]:
     """The terms of the chosen policy, per service level, with their weights (a component's included) and caps.
 
     >>> weights_in_force(Settings())[0]["term"]
@@ -143,6 +145,10 @@ def breakdown_of(record: Mapping[str, object]) -> Breakdown:
     )
 
 
+def _in_order(record: Mapping[str, object], place: PlaceInOrder | None) -> shapes.PriorityShown:
+    return cast(shapes.PriorityShown, {"place": None if place is None else place.place, **record})
+
+
 ACTIVE_HOST_S = 7 * DAY_S
 REASONS = 30  # of a preview
 
@@ -170,7 +176,7 @@ class Shown:
     """
 
     breakdowns: Sequence[Breakdown]
-    records: Sequence[dict[str, object]]
+    records: Sequence[shapes.PriorityShown]
     unordered: Sequence[BatchId] = ()
     places: Mapping[BatchId, PlaceInOrder] = field(default_factory=dict)
 
@@ -218,7 +224,7 @@ class Priorities:
         known = [one for one in ids if one in records]
         return Shown(
             [breakdown_of(records[one]) for one in known],
-            [{"place": places[one].place if one in places else None, **records[one]} for one in known],
+            [_in_order(records[one], places.get(one)) for one in known],
             [one for one in ids if one not in records],
             places,
         )
@@ -248,7 +254,7 @@ class Priorities:
             _reasons(new),
         )
 
-    async def set(self, changes: Changes, *, who: str, why: str) -> list[dict[str, object]]:
+    async def set(self, changes: Changes, *, who: str, why: str) -> list[shapes.ChangeMade]:
         """Write the changes, all or none, each with who and why in the audit trail; what was written, as JSON.
 
         Raises InvalidInputError without a reason, or for settings that make no sense together.
@@ -291,37 +297,22 @@ def _reasons(found: OrderingPass) -> list[Breakdown]:
     return [found.order.breakdown(place.batch_id) for place in found.order.places[:REASONS]]
 
 
-def grant_as_json(account: str, stored: StoredGrant, now: Instant) -> dict[str, object]:
+def grant_as_json(account: str, stored: StoredGrant, now: Instant) -> shapes.GrantShown:
     """A grant in the period of `now`, in service units.
 
     >>> grant_as_json("lab", StoredGrant(1, 10.0, Instant(0.0), 100.0, used_su=4.0), Instant(50.0))["left_su"]
     6.0
     """
-    grant = grant_of(stored).at(now)
-    return {
-        "account": account,
-        "granted_su": grant.granted_su,
-        "used_su": grant.used_su,
-        "reserved_su": grant.reserved_su,
-        "left_su": grant.left_su,
-        "period_start_at": grant.period_start_at,
-        "period_s": grant.period_s,
-    }
+    return shown(shapes.GrantShown, grant_of(stored).at(now), account=account)
 
 
-def limit_as_json(limit: Limit) -> dict[str, object]:
+def limit_as_json(limit: Limit) -> shapes.LimitShown:
     """A limit; `name` None is everybody's, `counts` says what the quantity is."""
-    return {
-        "scope": limit.scope.value,
-        "quantity": limit.quantity.name.lower(),
-        "name": limit.name,
-        "soft": limit.soft,
-        "hard": limit.hard,
-        "counts": limit.quantity.value,
-    }
+    counts = limit.quantity
+    return shown(shapes.LimitShown, limit, quantity=counts.name.lower(), counts=counts.value)
 
 
-def preview_as_json(found: OrderPreview) -> dict[str, object]:
+def preview_as_json(found: OrderPreview) -> shapes.OrderPreviewed:
     """What would be changed, and every batch's place as it is and as it would be, 1 = first."""
     return {
         "changes": [{"key": key, "from": old, "to": new} for key, old, new in found.changes],

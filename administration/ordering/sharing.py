@@ -10,6 +10,7 @@ from typing import Protocol
 from administration.names import checked_shares
 from administration.ordering.rules import Rules, RuleStore
 from administration.ports import People, SettingStore
+from administration.show import shown
 from domain.batches import Account
 from domain.clock import Clock
 from domain.errors import InvalidInputError
@@ -18,6 +19,7 @@ from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
 from domain.units import AccountId, Instant
 from jobs.ports import OrderedWork
+from muster_client import shapes
 from priority.charging import usage_weights
 from priority.fair_share import FairShares, Leaf, Share, fair_shares
 
@@ -52,8 +54,8 @@ class ShareRow:
     level_weight: float | None
     fairshare_rank: float | None
 
-    def as_json(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in self.__slots__}
+    def as_json(self) -> shapes.ShareShown:
+        return shown(shapes.ShareShown, self)
 
 
 class Sharing:
@@ -139,7 +141,7 @@ class Members:
 
     async def set_account(
         self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
-    ) -> dict[str, object]:
+    ) -> shapes.AccountStanding:
         """Its shares, and what all who submit in it or below it may do; what is None stays.
 
         Raises InvalidInputError, NotFoundError.
@@ -150,11 +152,7 @@ class Members:
         if shares is not None:
             await self._sharing.set_account(name, shares)
         [changed] = [one for one in await self._store.people.accounts() if one.name == name]
-        return {
-            "account_id": changed.account_id,
-            "shares": changed.shares,
-            "permissions": list(changed.permissions),
-        }
+        return shown(shapes.AccountStanding, changed)
 
     async def set_submitter(
         self,
@@ -163,7 +161,7 @@ class Members:
         shares: float | None = None,
         account: str | None = None,
         permissions: Sequence[str] | None = None,
-    ) -> dict[str, object]:
+    ) -> shapes.SubmitterStanding:
         """Its shares, which are in `account` where that is told, and what it may do; what is None stays.
 
         Raises InvalidInputError, NotFoundError.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from domain.errors import InvalidInputError
 from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
+from muster_client import shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ def with_changes(settings: Settings, changes: Changes) -> Settings:
     return settings
 
 
-def thresholds_as_json(settings: Settings, latest: Sequence[SettingChange]) -> list[dict[str, object]]:
+def thresholds_as_json(settings: Settings, latest: Sequence[SettingChange]) -> list[shapes.ThresholdShown]:
     """Every threshold with its value, its meaning and effect, and who set it last and why; `latest`: newest first.
 
     `source` is "set" where the value is not the default, however it came about, else "default".

@@ -25,6 +25,7 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.settings import Settings
 from domain.units import HostId, Instant
+from muster_client import shapes
 
 MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
 MOST_CHANGES = 10_000  # of the audit trail that are looked through for the latest of each threshold
@@ -51,7 +52,7 @@ class Preview:
     types: tuple[TypePreview, ...]
     waits: tuple[WaitPreview, ...]
     app_names: Mapping[int, str]
-    stale_cut_points: Sequence[Mapping[str, object]] = ()  # left out, as JSON
+    stale_cut_points: Sequence[shapes.StaleShown] = ()  # left out, as JSON
 
 
 class Thresholds:
@@ -62,12 +63,12 @@ class Thresholds:
         self._clock = clock
         self._standings = KeptStandings(store.insight)
 
-    async def show(self) -> list[dict[str, object]]:
+    async def show(self) -> list[shapes.ThresholdShown]:
         """Every threshold with its value and its last change, as JSON."""
         settings, _ = Settings.from_stored(await self._store.settings.settings())
         return thresholds_as_json(settings, await self._store.settings.setting_changes(MOST_CHANGES))
 
-    async def set(self, changes: Changes, *, who: str, why: str) -> list[dict[str, object]]:
+    async def set(self, changes: Changes, *, who: str, why: str) -> list[shapes.ChangeMade]:
         """Write the changes, all or none, each with who and why in the audit trail; what was written, as JSON.
 
         Raises InvalidInputError without a reason.

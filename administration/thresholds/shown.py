@@ -9,9 +9,10 @@ from administration.thresholds.preview import Side, TypePreview, Wait
 from administration.thresholds.replay import Replayed
 from administration.thresholds.service import Preview
 from domain.formatting import in_words
+from muster_client import shapes
 
 
-def preview_as_json(preview: Preview) -> dict[str, object]:
+def preview_as_json(preview: Preview) -> shapes.ThresholdsPreviewed:
     """One object: the changes, each gate of each (app, processor type) before and after, and what waits."""
     return {
         "computed_at": preview.computed_at,
@@ -32,7 +33,7 @@ def preview_as_json(preview: Preview) -> dict[str, object]:
     }
 
 
-def _type(one: TypePreview, app: str) -> dict[str, object]:
+def _type(one: TypePreview, app: str) -> shapes.TypePreviewed:
     return {
         "app": app,
         "processor_type": one.processor_type,
@@ -43,7 +44,7 @@ def _type(one: TypePreview, app: str) -> dict[str, object]:
     }
 
 
-def _side(side: Side) -> dict[str, object]:
+def _side(side: Side) -> shapes.GateSide:
     return {
         "asked": side.asked,
         "threshold": side.threshold,
@@ -53,7 +54,7 @@ def _side(side: Side) -> dict[str, object]:
     }
 
 
-def _wait(wait: Wait) -> dict[str, object]:
+def _wait(wait: Wait) -> shapes.WaitSide:
     return {
         "threshold": wait.threshold,
         "calls_per_hour": round(wait.calls_per_hour, 3),

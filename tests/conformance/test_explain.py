@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -167,7 +168,7 @@ async def test_a_host_is_told_what_it_would_get_and_why(store: Store) -> None:
     assert "it would get:" in host_in_words(shown)
 
 
-def listed(shown: dict[str, object], key: str) -> list[dict[str, Any]]:
+def listed(shown: Mapping[str, object], key: str) -> list[dict[str, Any]]:
     found = shown[key]
     assert isinstance(found, list)
     return found

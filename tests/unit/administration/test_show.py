@@ -52,7 +52,7 @@ def test_a_batch_has_the_counters_under_their_names() -> None:
     shown = batch_as_json(a_batch(counts=counts), app="pi", submitter="ada", account="physics")
 
     keys = ("jobs_total", "jobs_validated", "jobs_failed", "unsent", "in_progress", "retries")
-    assert [shown[key] for key in keys] == [9, 1, 2, 3, 4, 5]
+    assert [dict(shown)[key] for key in keys] == [9, 1, 2, 3, 4, 5]
     assert (shown["app"], shown["submitter"], shown["account"]) == ("pi", "ada", "physics")
     assert (shown["qos"], shown["state"], shown["completion_at"]) == ("throughput", "active", None)
 

@@ -9,6 +9,7 @@ import pytest
 from administration.show_people import volunteer_as_json
 from administration.volunteers import Wishes, change_volunteer
 from domain.errors import InvalidInputError, NotFoundError
+from muster_client.shapes import VolunteerShown
 from store.memory import MemoryStore
 from tests.builders import NOW, an_app
 from tests.worlds import a_registered_version, a_registered_volunteer
@@ -24,7 +25,7 @@ async def a_project() -> tuple[MemoryStore, str]:
     return store, record.email
 
 
-async def changed(store: MemoryStore, email: str, **wishes: Any) -> dict[str, object]:
+async def changed(store: MemoryStore, email: str, **wishes: Any) -> VolunteerShown:
     return await change_volunteer(store.volunteers, store.applications, email, Wishes(**wishes), now=NOW)
 
 

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from api.paging import MOST_KEY, Page, cursor_of, key_of, page_of, page_of_all
 from domain.errors import InvalidInputError
+
+
+class Numbers(TypedDict):
+    numbers: list[int]
+    next_cursor: str | None
+
+
+class Names(TypedDict):
+    names: list[str]
+    next_cursor: str | None
 
 
 @given(st.integers(0, MOST_KEY) | st.text())
@@ -30,9 +42,12 @@ def test_a_cursor_of_another_list_is_refused(cursor: str) -> None:
 
 
 def test_a_page_has_a_next_one_only_where_there_is_more() -> None:
-    assert page_of([1, 2], Page(limit=2), "jobs", int) == {"jobs": [1, 2], "next_cursor": None}
-    assert page_of([1, 2, 3], Page(limit=2), "jobs", int) == {"jobs": [1, 2], "next_cursor": cursor_of("jobs", 2)}
-    assert page_of([], Page(), "jobs", int) == {"jobs": [], "next_cursor": None}
+    assert page_of(Numbers, [1, 2], Page(limit=2), int) == {"numbers": [1, 2], "next_cursor": None}
+    assert page_of(Numbers, [1, 2, 3], Page(limit=2), int) == {
+        "numbers": [1, 2],
+        "next_cursor": cursor_of("numbers", 2),
+    }
+    assert page_of(Numbers, [], Page(), int) == {"numbers": [], "next_cursor": None}
 
 
 @given(st.sets(st.text(max_size=3)), st.integers(1, 5))
@@ -40,7 +55,7 @@ def test_the_pages_of_a_list_together_are_the_list(rows: set[str], limit: int) -
     found: list[str] = []
     cursor = None
     while True:
-        page = page_of_all(list(rows), Page(limit=limit, cursor=cursor), "names", str)
+        page = page_of_all(Names, list(rows), Page(limit=limit, cursor=cursor), str)
         found += page["names"]
         cursor = page["next_cursor"]
         if cursor is None:

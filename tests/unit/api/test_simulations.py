@@ -14,7 +14,7 @@ from administration.simulations.runs import SimulationRuns
 from api.errors import problems
 from api.serving import Table
 from api.simulations import SimulationsApi
-from api.table import Ask, Route
+from api.table import Ask, Route, operations_of
 from domain.units import later
 from domain.views import SILENT_S, SimulationState
 from store.memory import MemoryStore
@@ -28,7 +28,7 @@ START = "/api/v1/thresholds/simulations"
 @asynccontextmanager
 async def an_api(store: MemoryStore) -> AsyncIterator[Client]:
     clock, door = StillClock(), the_door(store)
-    routes = SimulationsApi(store, SimulationRuns(store.simulations, clock), clock).routes()
+    routes = operations_of(SimulationsApi(store, SimulationRuns(store.simulations, clock), clock))
     api = web.Application(middlewares=[problems, door.middleware])
     api.add_routes(Table(routes, door, clock).definitions())
     app = web.Application()
@@ -118,7 +118,9 @@ async def test_the_answer_says_where_to_ask_next() -> None:
         return {"simulation_id": 7}
 
     store = MemoryStore()
-    [start, show, _] = SimulationsApi(store, SimulationRuns(store.simulations, StillClock()), StillClock()).routes()
+    [start, show, _] = operations_of(
+        SimulationsApi(store, SimulationRuns(store.simulations, StillClock()), StillClock())
+    )
     door = the_door(store)
     kept = Route("POST", "/start", "start", "", started, "t", dict, start.params, status=202, leads_to="simulation")
     api = web.Application(middlewares=[problems, door.middleware])
