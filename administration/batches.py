@@ -1,7 +1,4 @@
-"""Batches as people handle them: submit with their input files, look at, end.
-
-Paths of input files are put into the download folder under a name made from their content.
-"""
+"""Batches as people handle them: submit, look at, change, end. Batch files, and names for the inputs they bring."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ import structlog
 
 from administration.forecasts.service import preview_as_json, risk_of
 from administration.ordering.importance import NewDeadline, set_importance
-from administration.ports import Applications
 from administration.show import batch_as_json
 from batch_estimator.service import build_previewer
 from domain.batches import Batch
@@ -33,10 +29,10 @@ from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
 from jobs.requirements import InputSpec
 from jobs.spec import BatchSpec, parse_batch, with_rows
-from jobs.submission import CheckedBatch, Progress, SubmissionPorts, checked, write
+from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
 from muster_client import shapes
 from store.postgres import PostgresStore
-from transfer.downloads import Content, DownloadFolder, content_of
+from transfer.downloads import DownloadFolder, content_of
 
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -52,54 +48,23 @@ def input_file_name(path: Path, md5: str) -> str:
 
 
 class InputFolder:
-    """Satisfies the submission's InputFiles. `base` is what relative paths start from; None: no paths at all.
+    """Satisfies the submission's InputFiles: files that were put to the project before."""
 
-    A submitter over the network names files that are registered already; only who works on the server
-    itself may name paths. With `keep` False files are looked at and nothing is put anywhere.
-    """
-
-    def __init__(
-        self, folder: DownloadFolder, applications: Applications, clock: Clock, base: Path | None, *, keep: bool = True
-    ) -> None:
+    def __init__(self, folder: DownloadFolder) -> None:
         self._folder = folder
-        self._applications = applications
-        self._clock = clock
-        self._base = base
-        self._keep = keep
 
     async def input_files(self, wanted: Sequence[InputSpec]) -> Sequence[Input]:
         """The inputs in the same order. Raises NotFoundError, InvalidInputError."""
-        return await asyncio.gather(*(self._named(one) if one.name else self._from_path(one) for one in wanted))
+        return await asyncio.gather(*map(self._named, wanted))
 
     async def _named(self, wanted: InputSpec) -> Input:
+        if not wanted.name:
+            raise InvalidInputError("inputs.path", "the name of a file put to /api/v1/files", wanted.path)
         try:
             content = await asyncio.to_thread(content_of, self._folder.path(wanted.name))
         except FileNotFoundError:
             raise NotFoundError("input file", wanted.name) from None
-        return _input(wanted, wanted.name, content)
-
-    async def _from_path(self, wanted: InputSpec) -> Input:
-        if self._base is None:
-            raise InvalidInputError("inputs.path", "the name of a file put to /api/v1/files", wanted.path)
-        source = self._base / wanted.path
-        if not await asyncio.to_thread(source.is_file):
-            raise InvalidInputError("inputs.path", "a readable file", str(source))
-        if not self._keep:
-            content = await asyncio.to_thread(content_of, source)
-            return _input(wanted, input_file_name(source, content.md5), content)
-        name, content = await asyncio.to_thread(self._register, source)
-        await self._applications.add_file(
-            name, nbytes=content.nbytes, md5=content.md5, signature="", now=self._clock.now()
-        )
-        return _input(wanted, name, content)
-
-    def _register(self, source: Path) -> tuple[str, Content]:
-        name = input_file_name(source, content_of(source).md5)
-        return name, self._folder.register_file(source, name)
-
-
-def _input(wanted: InputSpec, name: str, content: Content) -> Input:
-    return Input(name, wanted.open_name, content.nbytes, content.md5, wanted.sticky)
+        return Input(wanted.name, wanted.open_name, content.nbytes, content.md5, wanted.sticky)
 
 
 DEFAULT_SUBMITTER = "default"
@@ -132,7 +97,7 @@ def csv_rows(path: Path) -> Iterator[Mapping[str, str]]:
     except OSError as error:
         raise InvalidInputError("jobs_csv", "a readable file", f"{path.name}: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInputError("jobs_csv", "a CSV file in UTF-8", f"{path}: {error}") from None
+        raise InvalidInputError("jobs_csv", "a CSV file in UTF-8", str(error)) from None
 
 
 class Batches:
@@ -143,23 +108,13 @@ class Batches:
         self._downloads = downloads
         self._clock = clock
 
-    async def submit(
-        self, values: Mapping[str, object], *, folder: Path | None, progress: Progress | None = None
-    ) -> BatchId:
-        """Submit the batch a table describes; `folder` is where its relative paths start, None: no paths.
-
-        Raises InvalidInputError, NotFoundError; nothing is written then.
-        """
+    async def submit(self, values: Mapping[str, object]) -> BatchId:
+        """Submit the batch a table describes. Raises InvalidInputError, NotFoundError; nothing is written then."""
         settings = await self._settings()
-        return await self._write(await self._checked(values, folder, settings, keep=True), settings, progress)
+        return await self._write(await self._checked(values, settings), settings)
 
     async def submit_and_preview(
-        self,
-        values: Mapping[str, object],
-        *,
-        folder: Path | None,
-        progress: Progress | None = None,
-        key: SubmissionKey | None = None,
+        self, values: Mapping[str, object], *, key: SubmissionKey | None = None
     ) -> shapes.Submitted:
         """As `submit`: its id and its forecast, which is None when it failed; the batch is there all the same.
 
@@ -170,9 +125,9 @@ class Batches:
             key = replace(key, kept_s=settings.access.submission_key_s)
             if earlier := await self._store.submissions.submitted_before(key, now=self._clock.now()):
                 return _answered(earlier, key)
-        batch = await self._checked(values, folder, settings, keep=True)
+        batch = await self._checked(values, settings)
         try:
-            batch_id = await self._write(batch, settings, progress, key)
+            batch_id = await self._write(batch, settings, key)
         except AlreadyExistsError:
             earlier = (
                 None if key is None else await self._store.submissions.submitted_before(key, now=self._clock.now())
@@ -190,9 +145,9 @@ class Batches:
             await self._store.submissions.note_answer(key, answer)
         return answer
 
-    async def preview(self, values: Mapping[str, object], *, folder: Path | None) -> shapes.PreviewShown:
+    async def preview(self, values: Mapping[str, object]) -> shapes.PreviewShown:
         """When the batch would be done if it was submitted now. Checked as by `submit`; nothing is written."""
-        return await self._preview(await self._checked(values, folder, await self._settings(), keep=False))
+        return await self._preview(await self._checked(values, await self._settings()))
 
     async def change(
         self,
@@ -229,34 +184,28 @@ class Batches:
     async def _settings(self) -> Settings:
         return Settings.from_stored(await self._store.settings.settings())[0]
 
-    async def _checked(
-        self, values: Mapping[str, object], folder: Path | None, settings: Settings, *, keep: bool
-    ) -> CheckedBatch:
+    async def _checked(self, values: Mapping[str, object], settings: Settings) -> CheckedBatch:
         spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
         ports = SubmissionPorts(
             self._store.submissions,
             self._store.people,
             self._store.applications,
-            InputFolder(self._downloads, self._store.applications, self._clock, folder, keep=keep),
+            InputFolder(self._downloads),
         )
-        return await checked(self._with_csv(spec, folder, settings), ports=ports)
+        return await checked(self._with_csv(spec, settings), ports=ports)
 
-    def _with_csv(self, spec: BatchSpec, folder: Path | None, settings: Settings) -> BatchSpec:
-        """With the rows of its CSV file: a path in `folder`, or the name of a file that was put before."""
+    def _with_csv(self, spec: BatchSpec, settings: Settings) -> BatchSpec:
+        """With the rows of its CSV file, named as a file that was put before."""
         if not spec.jobs_csv:
             return spec
-        path = self._downloads.path(spec.jobs_csv) if folder is None else folder / spec.jobs_csv
-        if folder is None and not path.is_file():
+        path = self._downloads.path(spec.jobs_csv)
+        if not path.is_file():
             raise InvalidInputError("jobs_csv", "the name of a file put to /api/v1/files", spec.jobs_csv)
         return with_rows(spec, lambda: csv_rows(path), files=settings.files)
 
-    async def _write(
-        self, batch: CheckedBatch, settings: Settings, progress: Progress | None, key: SubmissionKey | None = None
-    ) -> BatchId:
+    async def _write(self, batch: CheckedBatch, settings: Settings, key: SubmissionKey | None = None) -> BatchId:
         submissions, ordering = self._store.submissions, settings.ordering
-        return await write(
-            batch, submissions=submissions, ordering=ordering, clock=self._clock, progress=progress, key=key
-        )
+        return await write(batch, submissions=submissions, ordering=ordering, clock=self._clock, key=key)
 
     async def _preview(self, batch: CheckedBatch) -> shapes.PreviewShown:
         planned = batch.planned(self._clock.now())

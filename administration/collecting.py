@@ -30,9 +30,7 @@ Progress = Callable[[int, int], None]  # valid jobs that are done, and how many 
 
 
 class Source(Protocol):
-    """Where results come from: the project's own machine, or a server."""
-
-    archives: bool  # whether many files come quicker in one
+    """Where results come from."""
 
     async def batch(self, batch_id: int) -> Document:
         """NotFoundError, or the server's refusal."""
@@ -148,7 +146,7 @@ async def _collect_run(source: Source, run: Sequence[Document], after: int, fold
     done.nbytes += sum(one.content.nbytes for one in files) - sum(one.content.nbytes for one in wanted)
     done.missing += [_missing(one, one.gone) for one in wanted if one.gone]
     wanted = [one for one in wanted if not one.gone]
-    if source.archives and len(wanted) >= ARCHIVE_FILES and 2 * len(wanted) >= len(files):
+    if len(wanted) >= ARCHIVE_FILES and 2 * len(wanted) >= len(files):
         archive = folder / ARCHIVE
         try:
             came = await source.fetch_archive(done.batch_id, archive, after=after, limit=len(run))

@@ -110,9 +110,9 @@ class BatchesApi:
         values = {**ask.body}
         await self._as_oneself(ask.person, values)
         if ask.params.preview:
-            return reply({"forecast": await self._batches.preview(values, folder=None)})
+            return reply({"forecast": await self._batches.preview(values)})
         key = submission_key(ask.request, ask.person, values)
-        return await self._batches.submit_and_preview(values, folder=None, key=key)
+        return await self._batches.submit_and_preview(values, key=key)
 
     async def _as_oneself(self, person: Person, values: dict[str, Any]) -> None:
         """Who submits: an operator for anybody, everybody else as the submitter that is the person's own."""

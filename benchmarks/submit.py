@@ -85,7 +85,7 @@ async def through_store(project: Project, jobs: int, clock: Clock) -> AsyncItera
     async with open_database(project, clock) as store:
         folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
         batches = Batches(store, folder, clock)
-        yield lambda: batches.submit(batch, folder=None), psutil.Process()
+        yield lambda: batches.submit(batch), psutil.Process()
 
 
 @asynccontextmanager

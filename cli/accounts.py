@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-from administration.names import checked_name, checked_shares
-from administration.ordering.priorities import grant_as_json, limit_as_json
-from administration.ordering.rules import Rules
-from administration.ordering.sharing import Members
-from administration.show import account_as_json, submitter_as_json
 from cli.context import Run, as_text, command
 from domain.errors import InvalidInputError
 from domain.limits import Quantity, Scope
 from domain.ordered_work import Permission
 from domain.units import DAY_S
-from muster_client import Client
-from store.postgres import PostgresStore
 
 SHARES = click.option("--shares", type=float, default=1.0, show_default=True, help="Share among siblings; 0 or more.")
 NEW_SHARES = click.option("--shares", type=float, default=None, help="Share among siblings; 0 or more.")
@@ -44,12 +37,7 @@ def account() -> None:
 @command
 async def add_account(run: Run, name: str, parent: str | None, shares: float) -> None:
     """Add an account."""
-
-    async def here(store: PostgresStore) -> object:
-        made = await store.people.add_account(checked_name(name), parent=parent, shares=checked_shares(shares))
-        return {"account_id": made.account_id, "name": made.name}
-
-    added = await run.ask(here, lambda client: client.add_account(name, parent=parent, shares=shares))
+    added = await run.ask(lambda client: client.add_account(name, parent=parent, shares=shares))
     run.show(added, f"account {added['account_id']} {name}")
 
 
@@ -57,13 +45,7 @@ async def add_account(run: Run, name: str, parent: str | None, shares: float) ->
 @command
 async def list_accounts(run: Run) -> None:
     """List accounts."""
-
-    async def here(store: PostgresStore) -> object:
-        accounts = await store.people.accounts()
-        names = {int(a.account_id): a.name for a in accounts}
-        return [account_as_json(a, names) for a in accounts]
-
-    rows = await run.ask(here, lambda client: client.accounts(limit=None))
+    rows = await run.ask(lambda client: client.accounts(limit=None))
     run.show_table(rows, ["account_id", "name", "parent", "shares"], "No accounts yet: muster account add NAME")
 
 
@@ -79,7 +61,6 @@ async def set_account(
     """Change an account's shares, or what all who submit in it or below it may do."""
     asked = _something_of(shares, permissions, no_permissions)
     shown = await run.ask(
-        lambda store: Members(store, run.clock).set_account(name, shares=shares, permissions=asked),
         lambda client: client.set_account(name, shares=shares, permissions=asked),
     )
     run.show(shown, f"account {name}: {_in_words(shown)}")
@@ -97,14 +78,7 @@ def submitter() -> None:
 @command
 async def add_submitter(run: Run, name: str, account_name: str, shares: float) -> None:
     """Add a submitter to an account."""
-
-    async def here(store: PostgresStore) -> object:
-        made = await store.people.add_submitter(
-            checked_name(name), account=account_name, shares=checked_shares(shares), now=run.clock.now()
-        )
-        return {"submitter_id": made.submitter_id, "name": made.name}
-
-    added = await run.ask(here, lambda client: client.add_submitter(name, account=account_name, shares=shares))
+    added = await run.ask(lambda client: client.add_submitter(name, account=account_name, shares=shares))
     run.show(added, f"submitter {added['submitter_id']} {name}")
 
 
@@ -112,12 +86,7 @@ async def add_submitter(run: Run, name: str, account_name: str, shares: float) -
 @command
 async def list_submitters(run: Run) -> None:
     """List submitters."""
-
-    async def here(store: PostgresStore) -> object:
-        accounts = {int(a.account_id): a.name for a in await store.people.accounts()}
-        return [submitter_as_json(s, accounts) for s in await store.people.submitters()]
-
-    rows = await run.ask(here, lambda client: client.submitters(limit=None))
+    rows = await run.ask(lambda client: client.submitters(limit=None))
     columns = ["submitter_id", "name", "account", "shares", "logical_at"]
     run.show_table(rows, columns, "No submitters yet: muster submitter add NAME")
 
@@ -142,9 +111,6 @@ async def set_submitter(
         shares = 1.0
     asked = _something_of(shares, permissions, no_permissions)
     shown = await run.ask(
-        lambda store: Members(store, run.clock).set_submitter(
-            name, shares=shares, account=account_name, permissions=asked
-        ),
         lambda client: client.set_submitter(name, shares=shares, account=account_name, permissions=asked),
     )
     also = "".join(f", {part:g} in {where}" for where, part in shown["further_accounts"].items())
@@ -202,24 +168,13 @@ async def set_grant(run: Run, account: str, units: float, period_days: float) ->
 
 
 async def _put(run: Run, account: str, units: float, period_days: float, *, new: bool) -> None:
-    def check(known: Container[str]) -> None:
-        if (account in known) is new:
+    async with run.client() as client:
+        if (account in [one["account"] for one in await client.grants(limit=None)]) is new:
             expected = (
                 "an account without a grant (muster grant set)" if new else "an account with a grant (muster grant add)"
             )
             raise InvalidInputError("account", expected, account)
-
-    async def here(store: PostgresStore) -> object:
-        rules = Rules(store, run.clock)
-        check(await rules.grants())
-        await rules.grant(account, granted_su=units, period_s=period_days * DAY_S)
-        return grant_as_json(account, (await rules.grants())[account], run.clock.now())
-
-    async def there(client: Client) -> object:
-        check([one["account"] for one in await client.grants(limit=None)])
-        return await client.set_grant(account, granted_su=units, period_s=period_days * DAY_S)
-
-    made = await run.ask(here, there)
+        made = await client.set_grant(account, granted_su=units, period_s=period_days * DAY_S)
     run.show(made, f"account {account}: {units:g} SU every {period_days:g} days, {as_text(made['left_su'])} left")
 
 
@@ -227,12 +182,7 @@ async def _put(run: Run, account: str, units: float, period_days: float, *, new:
 @command
 async def list_grants(run: Run) -> None:
     """List grants with what is used, reserved for work under way, and left."""
-
-    async def here(store: PostgresStore) -> object:
-        found = await Rules(store, run.clock).grants()
-        return [grant_as_json(name, one, run.clock.now()) for name, one in sorted(found.items())]
-
-    rows = await run.ask(here, lambda client: client.grants(limit=None))
+    rows = await run.ask(lambda client: client.grants(limit=None))
     run.show_table(rows, GRANT_COLUMNS, "No grants: every account may use what is free.")
 
 
@@ -241,7 +191,7 @@ async def list_grants(run: Run) -> None:
 @command
 async def drop_grant(run: Run, account: str) -> None:
     """Take an account's grant away: its work costs nothing any more."""
-    await run.ask(lambda store: Rules(store, run.clock).take_grant(account), lambda client: client.take_grant(account))
+    await run.ask(lambda client: client.take_grant(account))
     run.show({"account": account, "granted_su": None}, f"account {account}: no grant")
 
 
@@ -261,11 +211,7 @@ async def set_limit(
     run: Run, scope: str, quantity: str, name: str | None, soft: float | None, hard: float | None
 ) -> None:
     """Limit one by NAME, or everybody who has no limit of its own."""
-
-    async def here(store: PostgresStore) -> object:
-        return limit_as_json(await Rules(store, run.clock).limit(scope, quantity, name=name, soft=soft, hard=hard))
-
-    made = await run.ask(here, lambda client: client.set_limit(scope, quantity, name=name, soft=soft, hard=hard))
+    made = await run.ask(lambda client: client.set_limit(scope, quantity, name=name, soft=soft, hard=hard))
     bounds = f"soft {as_text(soft)}, hard {as_text(hard)}"
     run.show(made, f"{scope} {name or '(everybody)'}: {made['counts']}: {bounds}")
 
@@ -274,11 +220,7 @@ async def set_limit(
 @command
 async def list_limits(run: Run) -> None:
     """List limits."""
-
-    async def here(store: PostgresStore) -> object:
-        return [limit_as_json(one) for one in await Rules(store, run.clock).limits()]
-
-    rows = await run.ask(here, lambda client: client.limits(limit=None))
+    rows = await run.ask(lambda client: client.limits(limit=None))
     run.show_table(rows, ["scope", "name", "quantity", "soft", "hard", "counts"], "No limits.")
 
 
@@ -290,7 +232,6 @@ async def list_limits(run: Run) -> None:
 async def drop_limit(run: Run, scope: str, quantity: str, name: str | None) -> None:
     """Take a limit away."""
     await run.ask(
-        lambda store: Rules(store, run.clock).lift(scope, quantity, name=name),
         lambda client: client.lift_limit(scope, quantity, name=name),
     )
     dropped = {"scope": scope, "quantity": quantity, "name": name, "dropped": True}

@@ -11,18 +11,11 @@ from administration.apps import (
     Sign,
     VersionDraft,
     add_app_version,
-    change_app,
-    new_app,
-    plan_class_as_json,
-    plan_class_of,
 )
-from administration.show import app_as_json
 from administration.signing import with_key_file, with_project_key
 from cli.context import NotThroughServerError, Run, command, lines_of
 from domain.apps import OnePerVolunteer
 from domain.errors import InvalidInputError
-from muster_client import Client
-from store.postgres import PostgresStore
 from transfer.downloads import content_of
 from transfer.keys import read_signatures
 
@@ -75,11 +68,7 @@ async def add_app(
         **_spread(one_per_host, one_per_volunteer),
     }
 
-    async def here(store: PostgresStore) -> object:
-        made = await store.applications.add_app(new_app(name, **given))
-        return {"app_id": made.app_id, "name": made.name}
-
-    added = await run.ask(here, lambda client: client.add_app(name, **given))
+    added = await run.ask(lambda client: client.add_app(name, **given))
     run.show(added, f"app {added['app_id']} {name}")
 
 
@@ -87,12 +76,7 @@ async def add_app(
 @command
 async def list_apps(run: Run) -> None:
     """List applications and their current versions."""
-
-    async def here(store: PostgresStore) -> object:
-        catalogue = await store.applications.load_catalogue()
-        return [app_as_json(one, catalogue) for _, one in sorted(catalogue.apps.items())]
-
-    rows = await run.ask(here, lambda client: client.apps(limit=None))
+    rows = await run.ask(lambda client: client.apps(limit=None))
     run.show_table(rows, ["app_id", "name", "beta", "versions"], "No apps yet: muster app add NAME")
 
 
@@ -133,11 +117,7 @@ async def set_app(
     given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
     given |= _spread(one_per_host, one_per_volunteer)
 
-    async def here(store: PostgresStore) -> object:
-        changed = await change_app(store.applications, name, **given)
-        return app_as_json(changed, await store.applications.load_catalogue())
-
-    shown = await run.ask(here, lambda client: client.set_app(name, **given))
+    shown = await run.ask(lambda client: client.set_app(name, **given))
     run.show(shown, lines_of(shown))
 
 
@@ -200,34 +180,34 @@ async def add_version(
     if signatures is not None and key is not None:
         raise InvalidInputError("--key", "either it or --signatures", "both")
 
-    async def here(store: PostgresStore) -> object:
+    sign = _signer(signatures, key)
+    added: int
+    if run.server is None:
         new = VersionDraft(name, platform, version_num, main_program, more_files, plan_class, api_version)
         project = run.project()
-        sign = _signer(signatures, key) or with_project_key(project)
-        added = await add_app_version(store.applications, project, new, clock=run.clock, sign=sign)
-        return {"app_version_id": added}
-
-    async def there(client: Client) -> object:
-        sign = _signer(signatures, key)
-        if more_files:
-            raise NotThroughServerError("--file does not go through a server: add the version on the project's machine")
-        if sign is None:
-            raise InvalidInputError(
-                "--key", "the private key to sign with here, or --signatures that `muster sign --key` wrote", "neither"
+        async with run.store() as store:
+            added = await add_app_version(
+                store.applications, project, new, clock=run.clock, sign=sign or with_project_key(project)
             )
-        made = await client.add_version(
-            name,
-            main_program,
-            platform=platform,
-            version=version_num,
-            signature=sign(main_program.name, content_of(main_program).md5),
-            plan_class=plan_class,
-            api_version=api_version,
+    elif more_files:
+        raise NotThroughServerError("--file does not go through a server: add the version on the project's machine")
+    elif sign is None:
+        raise InvalidInputError(
+            "--key", "the private key to sign with here, or --signatures that `muster sign --key` wrote", "neither"
         )
-        return {"app_version_id": made}
-
-    added = await run.ask(here, there)
-    run.show(added, f"app version {added['app_version_id']}: {name} {version_num / 100:.2f} {platform}")
+    else:
+        signature = sign(main_program.name, content_of(main_program).md5)
+        async with run.client() as client:
+            added = await client.add_version(
+                name,
+                main_program,
+                platform=platform,
+                version=version_num,
+                signature=signature,
+                plan_class=plan_class,
+                api_version=api_version,
+            )
+    run.show({"app_version_id": added}, f"app version {added}: {name} {version_num / 100:.2f} {platform}")
 
 
 def _signer(signatures: Path | None, key: Path | None) -> Sign | None:
@@ -283,12 +263,7 @@ async def set_plan_class(
         "gpu_speed_fraction": gpu_speed_fraction,
     }
 
-    async def here(store: PostgresStore) -> object:
-        new = plan_class_of({"name": name, **given})
-        await store.applications.put_plan_class(new)
-        return plan_class_as_json(new)
-
-    await run.ask(here, lambda client: client.set_plan_class(name, **given))
+    await run.ask(lambda client: client.set_plan_class(name, **given))
     run.show({"plan_class": name}, f"plan class {name}")
 
 
@@ -296,9 +271,5 @@ async def set_plan_class(
 @command
 async def list_plan_classes(run: Run) -> None:
     """List plan classes."""
-
-    async def here(store: PostgresStore) -> object:
-        return [plan_class_as_json(one) for _, one in sorted((await store.applications.plan_classes()).items())]
-
-    rows = await run.ask(here, lambda client: client.plan_classes(limit=None))
+    rows = await run.ask(lambda client: client.plan_classes(limit=None))
     run.show_table(rows, ["name", "ncpus", "gpu_type", "gpu_count"], "")

@@ -9,19 +9,15 @@ from typing import Any
 
 import click
 
-from administration.batches import Batches, input_file_name, read_batch_file
+from administration.batches import input_file_name, read_batch_file
 from administration.forecasts.words import preview_in_words
-from administration.show import job_as_json
-from cli.context import Run, bar_of, command, field_as_text, lines_of, user
+from cli.context import Run, command, field_as_text, lines_of, spinner
 from cli.results import results
-from domain.access import Act
 from domain.errors import InvalidInputError
-from domain.settings import Settings
-from domain.units import BatchId, JobId, later
+from domain.units import later
 from muster_client import Client
 from runtime.logs import configure_logs
-from store.postgres import PostgresStore
-from transfer.downloads import DownloadFolder, content_of
+from transfer.downloads import content_of
 
 
 async def brought(client: Client, values: Mapping[str, object], folder: Path) -> dict[str, object]:
@@ -74,14 +70,7 @@ class _Bringing:
 
 
 COLUMNS = ["batch_id", "name", "app", "qos", "state", "jobs_total", "jobs_validated", "jobs_failed", "in_progress"]
-PROGRESS_FROM_JOBS = 10_000
 ID = click.IntRange(1, 2**62)
-
-
-def batches_of(run: Run, store: PostgresStore) -> Batches:
-    """What this command does with the project's batches."""
-    folder = DownloadFolder(run.project().download_dir, max_bytes=Settings().files.max_input_bytes)
-    return Batches(store, folder, run.clock)
 
 
 @click.group()
@@ -99,24 +88,20 @@ batch.add_command(results)
 async def submit(run: Run, file: Path, preview: bool) -> None:
     """Submit the batch a TOML or JSON file describes: all of its jobs, or none; and say when it will be done.
 
-    Through a server, inputs that the file names by a path are brought first.
+    Inputs that the file names by a path are brought first.
     """
     configure_logs("error")
     values = await asyncio.to_thread(read_batch_file, file)
 
-    async def here(store: PostgresStore) -> object:
-        batches = batches_of(run, store)
-        if preview:
-            return {"forecast": await batches.preview(values, folder=file.parent)}
-        with bar_of("jobs written", least=PROGRESS_FROM_JOBS) as progress:
-            return await batches.submit_and_preview(values, folder=file.parent, progress=progress)
-
-    async def there(client: Client) -> object:
+    async with run.client() as client:
         complete = await brought(client, values, file.parent)
-        return {"forecast": await client.preview(complete)} if preview else await client.submit_and_preview(complete)
-
-    done = await run.ask(here, there)
-    run.show(done, preview_in_words(done["forecast"]) if preview else _submitted(done))
+        if preview:
+            forecast = await client.preview(complete)
+            run.show({"forecast": forecast}, preview_in_words(forecast))
+        else:
+            with spinner("writing jobs"):
+                done = await client.submit_and_preview(complete)
+            run.show(done, _submitted(done))
 
 
 def _submitted(done: Mapping[str, Any]) -> str:
@@ -131,9 +116,7 @@ def _submitted(done: Mapping[str, Any]) -> str:
 @command
 async def show(run: Run, batch_id: int) -> None:
     """Show a batch with its counters."""
-    shown = await run.ask(
-        lambda store: batches_of(run, store).show(BatchId(batch_id)), lambda client: client.batch(batch_id)
-    )
+    shown = await run.ask(lambda client: client.batch(batch_id))
     run.show(shown, lines_of(shown))
 
 
@@ -142,9 +125,7 @@ async def show(run: Run, batch_id: int) -> None:
 @command
 async def list_batches(run: Run, limit: int) -> None:
     """List batches, newest first."""
-    rows = await run.ask(
-        lambda store: batches_of(run, store).listed(limit=limit), lambda client: client.batches(limit=limit)
-    )
+    rows = await run.ask(lambda client: client.batches(limit=limit))
     run.show_table(rows, COLUMNS, "No batches yet: muster batch submit FILE.toml")
     for row in rows:
         if row["at_risk"] is not None and not run.as_json:
@@ -184,19 +165,9 @@ async def set_batch(
     if deadline_s is not None:
         given["deadline_at"] = later(run.clock.now(), deadline_s)
 
-    async def here(store: PostgresStore) -> object:
-        batches = batches_of(run, store)
-        done = await batches.change(BatchId(batch_id), **given)
-        detail = {key: value for key, value in given.items() if value is not None}
-        act = Act(run.clock.now(), user(), "set_batch", f"batch {batch_id}", {**detail, "by": "muster"})
-        await store.access.note_act(act)
-        return {**await batches.show(BatchId(batch_id)), **done}
-
-    async def there(client: Client) -> object:
+    async with run.client() as client:
         done = await client.set_batch(batch_id, **given)
-        return {**await client.batch(batch_id), **done}
-
-    shown = await run.ask(here, there)
+        shown = {**await client.batch(batch_id), **done}
     run.show(shown, f"batch {batch_id}: {_important(shown)}")
 
 
@@ -210,13 +181,7 @@ def _important(shown: Mapping[str, object]) -> str:
 @command
 async def abort(run: Run, batch_id: int) -> None:
     """End a batch: what is unsent is cancelled, hosts are told to drop what they have not started."""
-
-    async def here(store: PostgresStore) -> object:
-        batches = batches_of(run, store)
-        await batches.abort(BatchId(batch_id))
-        return await batches.show(BatchId(batch_id))
-
-    shown = await run.ask(here, lambda client: client.abort(batch_id))
+    shown = await run.ask(lambda client: client.abort(batch_id))
     run.show(shown, f"batch {batch_id} is {shown['state']}")
 
 
@@ -232,12 +197,7 @@ def job() -> None:
 @command
 async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None) -> None:
     """List the jobs of a batch."""
-
-    async def here(store: PostgresStore) -> object:
-        continued = JobId(after) if after is not None else None
-        return [job_as_json(one) for one in await store.views.jobs(BatchId(batch_id), limit=limit, after=continued)]
-
-    rows = await run.ask(here, lambda client: client.jobs(batch_id, after=after, limit=limit))
+    rows = await run.ask(lambda client: client.jobs(batch_id, after=after, limit=limit))
     run.show_table(rows, ["job_id", "state", "command_line", "canonical_instance_id", "failure"], "no such jobs")
 
 
@@ -246,11 +206,7 @@ async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None) -> N
 @command
 async def show_job(run: Run, job_id: int) -> None:
     """Show a job, its instances, how their due dates came about and why they failed."""
-
-    async def here(store: PostgresStore) -> object:
-        return job_as_json(await store.views.job(JobId(job_id)))
-
-    shown = await run.ask(here, lambda client: client.job(job_id))
+    shown = await run.ask(lambda client: client.job(job_id))
     lines = [f"{key:22} {field_as_text(key, value)}" for key, value in shown.items() if key != "instances"]
     for instance in shown["instances"]:
         lines += ["", *(f"  {key:20} {field_as_text(key, value)}" for key, value in instance.items())]

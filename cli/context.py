@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -35,14 +35,14 @@ from domain.clock import Clock, SystemClock
 from domain.errors import InvalidInputError, MusterError
 from muster_client import Client
 from runtime.project import open_database
+from runtime.project_api import local_client
 from store.postgres import PostgresStore
 
 DEFAULT_DATA_DIR = "muster-data"
 ANY_WIDTH = 10_000  # of a pipe: a row is a line
 LAST_YEAR_AT = 253_000_000_000.0  # 9987: what comes later is shown in seconds
 
-Here = Callable[[PostgresStore], Awaitable[object]]
-There = Callable[[Client], Awaitable[object]]
+T = TypeVar("T")
 Body = Callable[..., Awaitable[None]]
 Command = Callable[..., None]
 
@@ -79,13 +79,20 @@ class Run:
         async with open_database(self.project(), self.clock) as store:
             yield store
 
-    async def ask(self, here: Here, there: There) -> Any:  # Any: a JSON document
-        """What `here` finds in the project's database or `there` learns from the server: the same, as plain JSON."""
-        if self.server is None:
-            async with self.store() as store:
-                return msgspec.to_builtins(await here(store))
-        async with Client(self.server.url, self.server.token) as client:
-            return msgspec.to_builtins(await there(client))
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Client]:
+        """The API that the command asks: the server's, or that of the project on this machine."""
+        if self.server is not None:
+            async with Client(self.server.url, self.server.token) as client:
+                yield client
+        else:
+            async with local_client(self.project(), self.clock, user=user()) as client:
+                yield client
+
+    async def ask(self, call: Callable[[Client], Awaitable[T]]) -> T:
+        """What one call of the API answers."""
+        async with self.client() as client:
+            return await call(client)
 
     def show(self, value: object, text: str) -> None:
         """Print `value` as one JSON object with --json, else `text`."""
@@ -162,7 +169,7 @@ def lines_of(value: Mapping[str, object]) -> str:
 def command(body: Body) -> Command:
     """A command that works on a project or through a server: adds the options that say which, and runs the coroutine.
 
-    The body leaves to `Run.ask` where its answer comes from.
+    The body asks the API, by `Run.ask` or `Run.client`.
     """
 
     @click.option("--server", envvar="MUSTER_SERVER", metavar="URL", help="Ask this server instead of the database.")
@@ -252,6 +259,17 @@ def _server_asked(url: str | None, token: str | None) -> Server | None:
     if token is None:
         raise InvalidInputError("--token", "a token for the API (`muster token add`)", "none")
     return Server(url, token)
+
+
+@contextmanager
+def spinner(what: str) -> Iterator[None]:
+    """Something is under way of which no share can be told; nothing off a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import forecasts_in_words, health_in_words, not_shown
 from administration.show import forecast_as_json
 from batch_estimator.service import RefitOutcome, RefitPass, RefitReport, in_silence
@@ -53,14 +52,11 @@ async def show_estimates(run: Run, batch_id: int | None, limit: int) -> None:
     """
     if batch_id is not None:
         shown = await run.ask(
-            lambda store: ForecastViews(store, run.clock).of_batch(BatchId(batch_id), limit=limit),
             lambda client: client.forecasts(batch_id, limit=limit),
         )
         run.show(shown, forecasts_in_words(shown))
         return
-    apps = await run.ask(
-        lambda store: ForecastViews(store, run.clock).health(), lambda client: client.forecast_health()
-    )
+    apps = await run.ask(lambda client: client.forecast_health())
     run.show(apps, "\n".join(health_in_words(apps)))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import click
 
-from administration.explain.service import Explain
 from administration.explain.words import Document, batch_in_words, host_in_words, instance_in_words, job_in_words
 from cli.context import Run, command
-from domain.units import BatchId, HostId, InstanceId, JobId
 from muster_client import ExplainedKind
 from runtime.logs import configure_logs
 
@@ -26,7 +24,7 @@ def explain() -> None:
 @command
 async def explain_host(run: Run, host_id: int) -> None:
     """What a host would be given if it called now, and why not more."""
-    await _show(run, "host", host_id, lambda explain: explain.host(HostId(host_id)), host_in_words)
+    await _show(run, "host", host_id, host_in_words)
 
 
 @explain.command("batch")
@@ -34,7 +32,7 @@ async def explain_host(run: Run, host_id: int) -> None:
 @command
 async def explain_batch(run: Run, batch_id: int) -> None:
     """What holds a batch back: what comes before it, and why hosts are refused its jobs."""
-    await _show(run, "batch", batch_id, lambda explain: explain.batch(BatchId(batch_id)), batch_in_words)
+    await _show(run, "batch", batch_id, batch_in_words)
 
 
 @explain.command("job")
@@ -42,7 +40,7 @@ async def explain_batch(run: Run, batch_id: int) -> None:
 @command
 async def explain_job(run: Run, job_id: int) -> None:
     """Why a job's unsent instances wait, and what became of the others."""
-    await _show(run, "job", job_id, lambda explain: explain.job(JobId(job_id)), job_in_words)
+    await _show(run, "job", job_id, job_in_words)
 
 
 @explain.command("instance")
@@ -50,18 +48,15 @@ async def explain_job(run: Run, job_id: int) -> None:
 @command
 async def explain_instance(run: Run, instance_id: int) -> None:
     """How an instance's due date came about, term by term, and what became of it."""
-    await _show(
-        run, "instance", instance_id, lambda explain: explain.instance(InstanceId(instance_id)), instance_in_words
-    )
+    await _show(run, "instance", instance_id, instance_in_words)
 
 
 async def _show(
     run: Run,
     kind: ExplainedKind,
     number: int,
-    here: Callable[[Explain], Awaitable[Document]],
     words: Callable[[Document], str],
 ) -> None:
     configure_logs("warning")
-    shown = await run.ask(lambda store: here(Explain(store, run.clock)), lambda client: client.explain(kind, number))
+    shown = await run.ask(lambda client: client.explain(kind, number))
     run.show(shown, words(shown))

@@ -9,13 +9,11 @@ from typing import Literal, get_args
 import click
 import msgspec
 
-from administration.ordering.sharing import ShareRow, Sharing
+from administration.ordering.sharing import ShareRow
 from cli.context import Run, aligned, command, only_here, to_json
 from domain.errors import InvalidInputError
-from muster_client import Client
 from priority.displays import figure
 from priority.emulate import SYSTEMS, EmulatedTable, emulate
-from store.postgres import PostgresStore
 
 Kind = Literal["account", "submitter"]
 KINDS = list(get_args(Kind))
@@ -79,11 +77,7 @@ async def show(run: Run) -> None:
     fairshare_ratio is 0.5 on target, towards 1 under-, towards 0 over-served; siblings are compared by level_weight,
     their share of the shares over their share of the usage; fairshare_rank is the place in the tree's order.
     """
-
-    async def here(store: PostgresStore) -> object:
-        return [one.as_json() for one in await Sharing(store, run.clock).show()]
-
-    rows = await run.ask(here, lambda client: client.fairshare())
+    rows = await run.ask(lambda client: client.fairshare())
     run.show(rows, tree_as_text([ShareRow(**one) for one in rows]))
 
 
@@ -98,17 +92,7 @@ async def set_shares(run: Run, kind: Kind, name: str, shares: float, account: st
     if kind == "account" and account is not None:
         raise InvalidInputError("--account", "only with a submitter", account)
 
-    async def here(store: PostgresStore) -> None:
-        sharing = Sharing(store, run.clock)
-        if kind == "account":
-            await sharing.set_account(name, shares)
-        else:
-            await sharing.set_submitter(name, shares, account)
-
-    async def there(client: Client) -> None:
-        await client.set_shares(kind, name, shares, account=account)
-
-    await run.ask(here, there)
+    await run.ask(lambda client: client.set_shares(kind, name, shares, account=account))
     where = "" if account is None else f" in {account}"
     run.show({kind: name, "account": account, "shares": shares}, f"{kind} {name}: shares {shares:g}{where}")
 

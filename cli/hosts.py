@@ -8,29 +8,12 @@ from typing import TextIO
 
 import click
 
-from administration.accounts import AccountKeys, add_volunteer
-from administration.hosts import (
-    SILENT_S,
-    choice_of,
-    counted_since,
-    first_hosts,
-    hav_as_json,
-    held_as_json,
-    host_as_json,
-    listed_as_json,
-)
-from administration.show_people import volunteer_as_json
-from administration.unschedulable import refused_lately
-from administration.volunteers import Wishes, change_volunteer
-from api.hosts import MOST_HELD, MOST_SILENT_S
+from administration.volunteers import Wishes
+from api.hosts import MOST_SILENT_S
 from cli.context import Run, as_text, command, lines_of
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind
-from domain.units import HostId, Seconds
 from muster_client.work import LookedFor
-from store.postgres import PostgresStore
-from transfer.keys import load_keys
-from wire.attach import password_hash
 
 ID = click.IntRange(1, 2**31 - 1)
 COLUMNS = ["host_id", "volunteer_id", "domain_name", "os_name", "ncpus", "last_rpc_at"]
@@ -66,17 +49,7 @@ async def list_hosts(run: Run, limit: int, show: LookedFor | None, silent_s: flo
     if silent_s is not None and kind is not HostKind.SILENT:
         raise InvalidInputError("silent_s", "nothing: it is asked of silent hosts", silent_s)
 
-    async def here(store: PostgresStore) -> object:
-        if kind is None:
-            ids = [one.host_id for one in await store.views.hosts(limit=limit)]
-            listed = await store.host_lists.listed(ids)
-            return [listed_as_json(listed[host_id]) for host_id in ids]
-        asked_s = SILENT_S if silent_s is None else Seconds(silent_s)
-        choice = choice_of(kind, now=run.clock.now(), silent_s=asked_s)
-        found = await first_hosts(store.host_lists, choice, limit)
-        return [listed_as_json(one, counted_since(found, choice)) for one in found.hosts]
-
-    rows = await run.ask(here, lambda client: client.hosts(limit=limit, show=show, silent_s=silent_s))
+    rows = await run.ask(lambda client: client.hosts(limit=limit, show=show, silent_s=silent_s))
     empty = "No host has called yet." if kind is None else "There is no such host."
     told = TOLD.get(kind, []) if kind is not None else []
     flat = rows if run.as_json else [{**one, **(one["slow"] or {}), **(one["failures"] or {})} for one in rows]
@@ -88,12 +61,7 @@ async def list_hosts(run: Run, limit: int, show: LookedFor | None, silent_s: flo
 @command
 async def show_host(run: Run, host_id: int) -> None:
     """Show a host, and what is known of it with each app version."""
-
-    async def here(store: PostgresStore) -> object:
-        found, havs = await store.views.host(HostId(host_id))
-        return {**host_as_json(found), "app_versions": [hav_as_json(one, run.clock.now()) for one in havs]}
-
-    shown = await run.ask(here, lambda client: client.host(host_id))
+    shown = await run.ask(lambda client: client.host(host_id))
     parts = [lines_of({key: value for key, value in shown.items() if key != "app_versions"})]
     parts += ["  " + lines_of(one).replace("\n", "\n  ") for one in shown["app_versions"]]
     run.show(shown, "\n\n".join(parts))
@@ -104,13 +72,7 @@ async def show_host(run: Run, host_id: int) -> None:
 @command
 async def list_instances(run: Run, host_id: int) -> None:
     """List what a host has in progress, by id."""
-
-    async def here(store: PostgresStore) -> object:
-        await store.views.host(HostId(host_id))
-        found = await store.listings.held_by(HostId(host_id), limit=MOST_HELD)
-        return [held_as_json(one) for one in sorted(found, key=lambda one: one.instance_id)]
-
-    rows = await run.ask(here, lambda client: client.host_instances(host_id, limit=None))
+    rows = await run.ask(lambda client: client.host_instances(host_id, limit=None))
     run.show_table(rows, HELD, f"Host {host_id} has nothing in progress.")
 
 
@@ -118,7 +80,7 @@ async def list_instances(run: Run, host_id: int) -> None:
 @command
 async def nobody(run: Run) -> None:
     """Show work that every host refuses, and why: what workers met lately."""
-    rows = await run.ask(lambda store: refused_lately(store.process_reports, run.clock), lambda client: client.nobody())
+    rows = await run.ask(lambda client: client.nobody())
     lines = []
     for one in rows:
         since = datetime.fromtimestamp(one["since_at"], UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -161,15 +123,7 @@ async def add(run: Run, email: str, name: str, password: str | None, password_fi
     if password_file is not None:
         password = password_in(password_file, given=password)
 
-    async def here(store: PostgresStore) -> object:
-        keys = AccountKeys(load_keys(run.project().keys_dir).account_secret)
-        hashed = password_hash(password, email) if password is not None else None
-        account = await add_volunteer(
-            store.volunteers, keys, email, name=name, password_hash=hashed, now=run.clock.now()
-        )
-        return {"volunteer_id": account.volunteer_id, "authenticator": account.authenticator}
-
-    added = await run.ask(here, lambda client: client.add_volunteer(email, name=name, password=password))
+    added = await run.ask(lambda client: client.add_volunteer(email, name=name, password=password))
     run.show(added, f"volunteer {added['volunteer_id']}\naccount key {added['authenticator']}")
 
 
@@ -177,12 +131,7 @@ async def add(run: Run, email: str, name: str, password: str | None, password_fi
 @command
 async def list_volunteers(run: Run) -> None:
     """List volunteers."""
-
-    async def here(store: PostgresStore) -> object:
-        apps = await store.applications.apps()
-        return [volunteer_as_json(record, apps) for record in await store.volunteers.volunteers()]
-
-    rows = await run.ask(here, lambda client: client.volunteers(limit=None))
+    rows = await run.ask(lambda client: client.volunteers(limit=None))
     run.show_table(rows, ["volunteer_id", "email", "name", "beta"], "No volunteers yet: muster volunteer add EMAIL")
 
 
@@ -213,8 +162,5 @@ async def set_volunteer(
     chosen = list(apps) if apps or all_apps else None
     wishes = Wishes(beta, cpu, gpu, max_jobs, max_cpus, chosen)
 
-    async def here(store: PostgresStore) -> object:
-        return await change_volunteer(store.volunteers, store.applications, email, wishes, now=run.clock.now())
-
-    shown = await run.ask(here, lambda client: client.set_volunteer(email, **asdict(wishes)))
+    shown = await run.ask(lambda client: client.set_volunteer(email, **asdict(wishes)))
     run.show(shown, f"volunteer {shown['volunteer_id']} changed")

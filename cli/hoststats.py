@@ -7,17 +7,14 @@ from typing import Any
 
 import click
 
-from administration.hosts import percentile_as_json
 from administration.show import run_as_json
 from cli.context import Run, command, local_command
 from domain.errors import MusterError
 from domain.settings import RankingSettings, Settings
-from domain.units import DAY_S, HostId, Seconds
+from domain.units import DAY_S, Seconds
 from hoststats.service import Progress, in_silence
-from muster_client import Client, shapes
 from runtime.compose import host_statistics
 from runtime.logs import configure_logs
-from store.postgres import PostgresStore
 
 COLUMNS = ["app", "processor", "rows", "ranked", "newcomers", "n", "state", "score", "R_q h", "T_retry h"]
 
@@ -54,20 +51,12 @@ async def run_ranking(run: Run, cut_points_only: bool) -> None:
 async def show_ranking(run: Run, host_id: int | None) -> None:
     """Show what the last run found, or where a host stands."""
     if host_id is not None:
-        rows = await run.ask(
-            lambda store: standings_of(store, HostId(host_id)), lambda client: client.host_percentiles(host_id)
-        )
+        rows = await run.ask(lambda client: client.host_percentiles(host_id))
         run.show_table(rows, ["app_version_id", "p", "x", "y"], f"No percentile of host {host_id}: a newcomer.")
         return
 
-    async def here(store: PostgresStore) -> object:
-        last = next(iter(await store.generations.runs(1)), None)
-        return None if last is None else run_as_json(last), await store.settings.settings()
-
-    async def there(client: Client) -> object:
-        return await client.ranking(), await client.settings()
-
-    last, stored = await run.ask(here, there)
+    async with run.client() as client:
+        last, stored = await client.ranking(), await client.settings()
     if last is None:
         run.show({}, "Hosts were never ranked: muster hoststats run")
         return
@@ -86,14 +75,6 @@ def is_overdue(age_s: Seconds, settings: RankingSettings) -> bool:
     [False, True]
     """
     return age_s > 2 * (settings.run_interval_s or DAY_S)
-
-
-async def standings_of(store: PostgresStore, host_id: HostId) -> list[shapes.PercentileShown]:
-    """Where a host stands, as the API tells it. Raises NotFoundError."""
-    rows = await store.generations.percentiles_of(host_id)
-    if not rows:
-        await store.views.host(host_id)
-    return [percentile_as_json(one) for one in rows]
 
 
 def _show(run: Run, done: Mapping[str, Any]) -> None:

@@ -9,21 +9,15 @@ import click
 
 from administration.ordering.priorities import (
     Changes,
-    Priorities,
     breakdown_of,
     ordering_changes,
-    preview_as_json,
-    weights_in_force,
 )
 from cli.context import Run, aligned, as_text, command, user
 from cli.settings import parsed
 from domain.errors import InvalidInputError
 from domain.ordering import Breakdown
-from domain.units import BatchId
-from muster_client import Client
 from priority.displays import Format, sprio, sprio_weights, verbose
 from priority.displays import shown as laid_out_as
-from store.postgres import PostgresStore
 
 CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
 LIMIT = click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Most batches.")
@@ -50,16 +44,11 @@ async def show(
     """Show the order of batches: signed contributions that sum to the total, as they were at the last ordering."""
     laid_out = _layout(Format(layout), normalised=normalised, weights=weights)
 
-    async def here(store: PostgresStore) -> object:
-        found = await Priorities(store, run.clock).show(None if batch_id is None else BatchId(batch_id), limit=limit)
-        return {"batches": found.records, "unordered": found.unordered}
-
-    async def there(client: Client) -> object:
+    async with run.client() as client:
         if batch_id is None:
-            return await client.order(limit=limit)
-        return {"batches": [await client.priority(batch_id)], "unordered": []}
-
-    shown = await run.ask(here, there)
+            shown = await client.order(limit=limit)
+        else:
+            shown = {"batches": [await client.priority(batch_id)], "unordered": []}
     breakdowns = [breakdown_of(one) for one in shown["batches"]]
     text = "\n\n".join(map(verbose, breakdowns)) if in_words else aligned(laid_out(breakdowns))
     if not breakdowns:
@@ -84,13 +73,7 @@ def _layout(layout: Format, *, normalised: bool, weights: bool) -> Callable[[Seq
 async def show_weights(run: Run) -> None:
     """Show the terms of the chosen policy with their weights and caps, per service level."""
 
-    async def here(store: PostgresStore) -> object:
-        return weights_in_force(await Priorities(store, run.clock).settings())
-
-    async def there(client: Client) -> object:
-        return (await client.weights())["terms"]
-
-    rows = await run.ask(here, there)
+    rows = (await run.ask(lambda client: client.weights()))["terms"]
     run.show_table(rows, ["level", "term", "component", "unit", "weight", "cap"], "no term weighs anything")
 
 
@@ -102,10 +85,7 @@ async def preview(run: Run, values: tuple[str, ...], limit: int) -> None:
     """Show where batches would stand with other ordering settings; change nothing."""
     changes = changes_given(values)
 
-    async def here(store: PostgresStore) -> object:
-        return preview_as_json(await Priorities(store, run.clock).preview(changes, limit=limit))
-
-    found = await run.ask(here, lambda client: client.preview_ordering(changes, limit=limit))
+    found = await run.ask(lambda client: client.preview_ordering(changes, limit=limit))
     run.show(found, preview_as_text(found))
 
 
@@ -118,10 +98,7 @@ async def set_settings(run: Run, values: tuple[str, ...], why: str, who: str | N
     """Choose and weigh the policy; the next ordering follows. All of the changes, or none."""
     changes = changes_given(values)
     by = who or user()
-    done = await run.ask(
-        lambda store: Priorities(store, run.clock).set(changes, who=by, why=why),
-        lambda client: client.set_ordering(changes, why=why, by=by),
-    )
+    done = await run.ask(lambda client: client.set_ordering(changes, why=why, by=by))
     run.show(done, "\n".join(f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])}" for one in done))
 
 

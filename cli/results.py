@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,14 +11,10 @@ from typing import Any, TypeVar
 import click
 
 from administration.collecting import Document, collect
-from administration.results import Results, result_as_json
 from cli.context import Run, bar_of, command
 from domain.clock import Clock
 from domain.errors import NotFoundError
-from domain.units import BatchId, JobId
 from muster_client import ApiError, Client, UnreachableError
-from store.postgres import PostgresStore
-from transfer.upload_folder import UploadFolder
 
 SHOWN = 20  # missing files that are told one by one
 NAMED = 5  # jobs that are named with a reason
@@ -46,51 +40,16 @@ async def results(run: Run, batch_id: int, folder: Path) -> None:
     What is there as it was recorded, by size and MD5, is not fetched again. Exit code 1 when a file that was brought is
     missing.
     """
-
-    async def here(store: PostgresStore) -> object:
+    async with run.client() as client:
         with bar_of("results") as progress:
-            return (await collect(StoredResults(run, store), batch_id, folder, progress=progress)).as_json()
-
-    async def there(client: Client) -> object:
-        with bar_of("results") as progress:
-            return (await collect(ServerResults(client, run.clock), batch_id, folder, progress=progress)).as_json()
-
-    done = await run.ask(here, there)
+            done = (await collect(PatientResults(client, run.clock), batch_id, folder, progress=progress)).as_json()
     run.show(done, in_words(done))
     if done["missing"]:
         sys.exit(1)
 
 
-class StoredResults:
-    """Results of the project on this machine."""
-
-    archives = False
-
-    def __init__(self, run: Run, store: PostgresStore) -> None:
-        self._store = store
-        self._results = Results(store.views, store.waiting, UploadFolder(run.project().upload_dir))
-
-    async def batch(self, batch_id: int) -> Document:
-        counts = (await self._store.views.batch(BatchId(batch_id))).counts
-        return {"jobs_total": counts.jobs_total, "jobs_validated": counts.jobs_validated}
-
-    async def results(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
-        found = await self._results.of_batch(BatchId(batch_id), limit=limit, after=JobId(after))
-        return [result_as_json(one) for one in found]
-
-    async def fetch(self, job_id: int, name: str, to: Path) -> None:
-        path = self._results.path(await self._results.of(JobId(job_id)), name)
-        await asyncio.to_thread(shutil.copyfile, path, to)
-
-    async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
-        """The files are beside it."""
-        return False
-
-
-class ServerResults:
-    """Results behind a server, asked no faster than it lets one address ask."""
-
-    archives = True
+class PatientResults:
+    """Results of a project, asked for no faster than a server lets one address ask."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client

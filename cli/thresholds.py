@@ -10,8 +10,7 @@ from rich.console import Console
 
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
 from administration.thresholds.replay import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, Replayed, replay
-from administration.thresholds.service import Thresholds
-from administration.thresholds.shown import preview_as_json, preview_as_text, replayed_in_words, thresholds_as_text
+from administration.thresholds.shown import preview_as_text, replayed_in_words, thresholds_as_text
 from cli.context import Run, Server, as_text, command, share_bar, to_json, user
 from cli.settings import parsed
 from cli.simulate import run_cases
@@ -21,7 +20,6 @@ from domain.views import SimulationState
 from muster_client import Client
 from simulator.report import table_of
 from simulator.text_charts import charts_of
-from store.postgres import PostgresStore
 
 ASK_EVERY_S = Seconds(1.0)
 
@@ -41,7 +39,7 @@ def thresholds() -> None:
 @command
 async def show(run: Run) -> None:
     """Show every threshold, what it is for and what changing it does, and who changed it last and why."""
-    rows = await run.ask(lambda store: Thresholds(store, run.clock).show(), lambda client: client.thresholds())
+    rows = await run.ask(lambda client: client.thresholds())
     run.show(rows, thresholds_as_text(rows))
 
 
@@ -86,12 +84,8 @@ async def preview(
         _show(run, found)
         return
     changes = changes_given(values, FORESEEN)
-
-    async def here(store: PostgresStore) -> object:
-        return preview_as_json(await Thresholds(store, run.clock).preview(changes))
-
-    found = await run.ask(here, lambda client: client.preview_thresholds(changes))
-    run.show(found, preview_as_text(found))
+    previewed = await run.ask(lambda client: client.preview_thresholds(changes))
+    run.show(previewed, preview_as_text(previewed))
 
 
 async def _simulated_here(
@@ -140,10 +134,7 @@ async def set_thresholds(run: Run, values: tuple[str, ...], why: str, who: str |
     """Change thresholds; running services follow within seconds."""
     changes = changes_given(values)
     by = who or user()
-    done = await run.ask(
-        lambda store: Thresholds(store, run.clock).set(changes, who=by, why=why),
-        lambda client: client.set_thresholds(changes, why=why, by=by),
-    )
+    done = await run.ask(lambda client: client.set_thresholds(changes, why=why, by=by))
     run.show(done, "\n".join(f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])}" for one in done))
 
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import click
 
-from administration.access.people import PROJECT, TokenDesk
 from administration.accounts import AccountKeys
-from administration.show_people import names_of, new_token_as_json, token_as_json
 from cli.context import Run, command, local_command
 from domain.access import Right
-from domain.units import TokenId
-from muster_client import Client
-from store.postgres import PostgresStore
 from transfer.keys import load_keys
 
 COLUMNS = ["token_id", "name", "person", "scopes", "expires_at", "last_used_at", "revoked_at"]
@@ -23,10 +15,6 @@ MOST = 1000
 
 def _project_token(run: Run) -> str:
     return AccountKeys(load_keys(run.project().keys_dir).account_secret).api_token()
-
-
-def _desk(run: Run, store: PostgresStore) -> TokenDesk:
-    return TokenDesk(store.access, run.clock, project_token=_project_token(run))
 
 
 @click.group()
@@ -56,34 +44,18 @@ async def show(run: Run) -> None:
 @command
 async def add(run: Run, name: str, person: str, scopes: tuple[str, ...], days: int | None) -> None:
     """Make a token of a person and print it; it is shown only now."""
-
-    async def here(store: PostgresStore) -> object:
-        rights = [Right(one) for one in scopes] if scopes else None
-        return _told(new_token_as_json(await _desk(run, store).add(person, name, rights=rights, days=days), person))
-
-    async def there(client: Client) -> object:
-        return _told(await client.add_token(name, scopes=scopes or None, days=days, person=person))
-
-    made = await run.ask(here, there)
-    run.show(made, made["token"])
-    if made["waits_because"] is not None and not run.as_json:
+    new = await run.ask(lambda client: client.add_token(name, scopes=scopes or None, days=days, person=person))
+    made = {"token": new["value"], **new["token"], "waits_because": new["waits_because"]}
+    run.show(made, new["value"])
+    if new["waits_because"] is not None and not run.as_json:
         click.echo(f"not good yet: {made['waits_because']}", err=True)
-
-
-def _told(new: Mapping[str, Any]) -> dict[str, object]:
-    return {"token": new["value"], **new["token"], "waits_because": new["waits_because"]}
 
 
 @token.command("list")
 @command
 async def list_tokens(run: Run) -> None:
     """List tokens of people, without the tokens themselves."""
-
-    async def here(store: PostgresStore) -> object:
-        names = await names_of(store.access)
-        return [token_as_json(one, names[one.person_id]) for one in await store.access.tokens(limit=MOST)]
-
-    rows = await run.ask(here, lambda client: client.tokens(limit=MOST))
+    rows = await run.ask(lambda client: client.tokens(limit=MOST))
     run.show_table(rows, COLUMNS, "No tokens yet: muster token add NAME --person PERSON")
 
 
@@ -92,10 +64,5 @@ async def list_tokens(run: Run) -> None:
 @command
 async def revoke(run: Run, token_id: int) -> None:
     """Revoke a token: from now on it lets nobody in."""
-
-    async def here(store: PostgresStore) -> object:
-        revoked = await _desk(run, store).revoke(TokenId(token_id), by=PROJECT)
-        return token_as_json(revoked, (await names_of(store.access))[revoked.person_id])
-
-    shown = await run.ask(here, lambda client: client.revoke_token(token_id))
+    shown = await run.ask(lambda client: client.revoke_token(token_id))
     run.show(shown, f"token {token_id} is revoked")

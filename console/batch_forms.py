@@ -55,9 +55,9 @@ class BatchForms:
         try:
             values = {**batch_of(fields, self._desk.clock.now()), "submitter": await self._submitter(person, fields)}
             if fields.get("what") == "preview":
-                forecast = await self._batches.preview(values, folder=None)
+                forecast = await self._batches.preview(values)
                 return await self._form(request, fields, None, forecast)
-            batch_id = await self._batches.submit(values, folder=None)
+            batch_id = await self._batches.submit(values)
         except NotAllowedError:
             raise
         except MusterError as error:

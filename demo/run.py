@@ -140,7 +140,7 @@ async def run_demo(*, volunteers: int, seed: int, quiet: bool, database_url: str
             members, stock_key = await _people(demo, volunteers, seed)
             await _application(demo)
             screen.say(f"console: {url}console/ while it lasts; sign in as demo with {await _operator(demo)}")
-            ids = [await demo.batches().submit(batch, folder=None) for batch in planned_batches()]
+            ids = [await demo.batches().submit(batch) for batch in planned_batches()]
             screen.say(f"serving on {url}: four batches submitted, {volunteers} volunteers are coming …")
             crowd = Crowd(members, scheduler_url=f"{url}scheduler", folder=folder / "crowd", clock=clock, seed=seed)
             stock = StockVolunteer(folder / "stock-client", url, stock_key)

@@ -139,7 +139,7 @@ def with_rows(spec: BatchSpec, rows: Rows, *, files: FileSettings = FileSettings
     """
     if not spec.jobs_csv:
         raise InvalidInputError("jobs_csv", "the name of a CSV file; it must be given", None)
-    return replace(spec, jobs=_CsvJobs(spec.jobs_csv, rows, spec.defaults or {}, files))
+    return replace(spec, jobs=_CsvJobs(rows, spec.defaults or {}, files))
 
 
 def size_of(spec: BatchSpec) -> BatchSize:
@@ -170,7 +170,7 @@ def size_of(spec: BatchSpec) -> BatchSize:
         if jobs > MAX_JOBS:
             raise InvalidInputError("jobs", f"at most {MAX_JOBS} jobs in a batch", f"{jobs} or more")
     if jobs == 0:
-        raise InvalidInputError(spec.jobs_csv or "jobs", "at least one job", 0)
+        raise InvalidInputError("jobs_csv" if spec.jobs_csv else "jobs", "at least one job", 0)
     bounds_s = delay_bound_s, shortest_bound_s
     return BatchSize(jobs, Flop(flop), *bounds_s, quorum, jobs_of_flop, stored.nbytes, tuple(inputs), request)
 
@@ -188,7 +188,6 @@ def _most(request: Request, job_class: JobClass) -> Request:
 class _CsvJobs:
     """The jobs of a CSV file, read anew each time they are gone through."""
 
-    file: str
     rows: Rows
     defaults: Mapping[str, object]
     files: FileSettings
@@ -197,7 +196,7 @@ class _CsvJobs:
         defaults = Fields(self.defaults, known=JOB_FIELDS, where="jobs")
         seen: dict[tuple[str, ...], JobSpec] = {}  # most rows ask for the same and differ in the command line
         for number, row in enumerate(self.rows(), start=1):
-            cells = self._cells(row, f"{self.file} row {number}")
+            cells = self._cells(row, f"jobs_csv row {number}")
             asked = tuple(row.get(name, "") for name in COLUMNS if name not in _OWN_COLUMNS)
             like = seen.get(asked)
             if like is None:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, islice
 
@@ -36,8 +36,6 @@ from priority.logical_time import charge_batch
 
 CHUNK_JOBS = 5_000  # jobs per round trip
 
-Progress = Callable[[int, int], None]  # jobs written, jobs in all
-
 
 class JobStream:
     """Streams the jobs of one batch; jobs that ask for the same share a class."""
@@ -49,7 +47,7 @@ class JobStream:
         self._classes: dict[JobClass, JobClassId] = {}
         self._shared = SharedTexts(self._template_of)
 
-    async def write(self, spec: BatchSpec, total: int, progress: Progress | None) -> None:
+    async def write(self, spec: BatchSpec, total: int) -> None:
         """Raises InvalidInputError when the jobs are not as many as they were when the batch was checked."""
         jobs = _one_by_one(spec)
         written = 0
@@ -59,10 +57,10 @@ class JobStream:
             new = [self._new_job(job, index, asked) for (job, index), asked in zip(chunk, classes, strict=True)]
             await self._writer.add_jobs(self._batch_id, new)
             written += len(chunk)
-            if progress is not None:
-                progress(written, total)
         if written != total:
-            raise InvalidInputError(spec.jobs_csv or "jobs", f"the {total} jobs there were a moment ago", written)
+            raise InvalidInputError(
+                "jobs_csv" if spec.jobs_csv else "jobs", f"the {total} jobs there were a moment ago", written
+            )
 
     async def _add_classes(self, asked: Iterable[JobClass]) -> None:
         """Write those that are new, all at once: every job may ask for something else."""
@@ -147,14 +145,13 @@ async def submit(
     ports: SubmissionPorts,
     ordering: OrderingSettings,
     clock: Clock,
-    progress: Progress | None = None,
 ) -> BatchId:
-    """Submit a batch; committed when this returns. `progress` hears of every chunk written.
+    """Submit a batch; committed when this returns.
 
     Raises InvalidInputError, and NotFoundError for an unknown submitter, app or input file.
     """
     batch = await checked(spec, ports=ports)
-    return await write(batch, submissions=ports.submissions, ordering=ordering, clock=clock, progress=progress)
+    return await write(batch, submissions=ports.submissions, ordering=ordering, clock=clock)
 
 
 async def checked(spec: BatchSpec, *, ports: SubmissionPorts) -> CheckedBatch:
@@ -172,7 +169,6 @@ async def write(
     submissions: Submissions,
     ordering: OrderingSettings,
     clock: Clock,
-    progress: Progress | None = None,
     key: SubmissionKey | None = None,
 ) -> BatchId:
     """Write a batch whole; committed when this returns.
@@ -190,7 +186,7 @@ async def write(
             await writer.remember(key, batch_id, now=now)
         breakdown = replace(found.order.breakdown, batch_id=batch_id)
         await writer.explain(batch_id, record_of(breakdown, queue=found.queue_because, hold=None), now=now)
-        await JobStream(writer, batch_id, batch.inputs).write(batch.spec, batch.size.jobs, progress)
+        await JobStream(writer, batch_id, batch.inputs).write(batch.spec, batch.size.jobs)
     return batch_id
 
 

@@ -19,16 +19,11 @@ import jobs.build
 import transfer.build
 from administration.access.authentication import AccessDoor
 from administration.accounts import AccountKeys
-from administration.batches import Batches
 from administration.catalogue import CatalogueCache
 from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
 from administration.project import Project
-from administration.results import Results
-from administration.simulations.runs import SimulationRuns
 from api.events import ProgressHub
-from api.files import Files
 from api.reading import MAX_BODY_BYTES
-from api.routes import Api
 from batch_estimator.filling import TableSnapshots
 from batch_estimator.ports import EstimatorPorts
 from batch_estimator.service import Estimator
@@ -50,6 +45,8 @@ from runtime.logs import PageCounters, RequestIds
 from runtime.metrics.metrics_store import MetricsStore, OwnBoard
 from runtime.metrics.pages import BackgroundStatus, WorkerStatus
 from runtime.periodic_tasks import ROUND_S, DutyWatch, PeriodicTask
+from runtime.project_api import PLACE as API_PLACE
+from runtime.project_api import build_project_api
 from runtime.rate_limits.hosts import HostLimit, NewcomerLimit
 from runtime.rate_limits.requests import AREA as MALFORMED
 from runtime.rate_limits.requests import Entrance, MalformedRequests
@@ -203,23 +200,18 @@ async def build_worker(
             *site.routes(),
             *status.pages.routes(),
         ]
-        batches = Batches(store, files.downloads, clock)
-        results = Results(store.views, store.waiting, UploadFolder(project.upload_dir))
-        runs = SimulationRuns(store.simulations, clock)
-        api = Api(
+        served = build_project_api(
             store,
-            batches,
-            Files(store.applications, files.downloads, project, clock, max_bytes=Settings().files.max_input_bytes),
-            results,
-            runs,
+            project,
             account_keys,
             door,
             clock,
             settings=lambda: catalogue.catalogue().settings,
             array=fed.array,
         )
+        api, batches, results, runs = served.api, served.batches, served.results, served.runs
         console = build_console(store, catalogue, batches, results, runs, api.thresholds, door, clock, fed.array)
-        parts = {"/api/v1": api.application(), "/console": console, PLACE: site.application}
+        parts = {API_PLACE: api.application(), "/console": console, PLACE: site.application}
         application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
         figures = WorkerHeartbeat(counters, pages, fed.array, fed.report, catalogue, clock, folder=folder)

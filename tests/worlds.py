@@ -10,6 +10,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+from administration.access.people import PROJECT_NAME
+from administration.access.who import Person
+from domain.access import Role
 from domain.apps import App, AppVersion
 from domain.batches import Batch, QoS
 from domain.dispatch import Assignment, AssignmentFate, Report, RequestKey, RequestView, RequestWrites, WriteOutcome
@@ -35,6 +38,7 @@ from tests.builders import NOW, a_host, a_job_class, an_app, an_app_version
 from tests.stores import Store
 
 DAY_S = 86400.0
+PROJECT = Person(PROJECT_NAME, Role.OPERATOR, Role.OPERATOR.rights)
 
 
 @dataclass(frozen=True, slots=True)

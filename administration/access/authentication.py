@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from administration.access.people import KnownSubmitters, PeopleDesk, TokenDesk
+from administration.access.people import PROJECT_NAME, KnownSubmitters, PeopleDesk, TokenDesk
 from administration.access.ports import AccessStore
 from administration.access.sign_in import KnownVolunteers, NewSession, SignIn, address_of, from_elsewhere, hash_of
 from administration.access.who import (
@@ -42,8 +42,9 @@ log = structlog.get_logger()
 class AccessDoor:
     """One per worker. `middleware` comes before handlers that ask `person_of`; `volunteers` before `volunteer_of`.
 
-    They refuse a token that is no good with NotSignedInError. What a page of another site had sent in somebody's name
-    is nobody's: `admit` then raises ForgedError, and signing in works.
+    Who sends the project's own token has every right, under the name `user`. They refuse a token that is no good with
+    NotSignedInError. What a page of another site had sent in somebody's name is nobody's: `admit` then raises
+    ForgedError, and signing in works.
     """
 
     def __init__(
@@ -56,13 +57,14 @@ class AccessDoor:
         *,
         project_token: str,
         signing: SignIn | None = None,
+        user: str = PROJECT_NAME,
     ) -> None:
         self.store = store
         self._settings = settings
         self._clock = clock
         self.signing = signing or SignIn(store, volunteers, lambda: settings().access, clock)
         self.people = PeopleDesk(store, submitters, lambda: settings().access, clock)
-        self.tokens = TokenDesk(store, clock, project_token=project_token)
+        self.tokens = TokenDesk(store, clock, project_token=project_token, user=user)
 
     # ------------------------------------------------------------------ who asks
 

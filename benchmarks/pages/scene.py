@@ -165,11 +165,11 @@ async def _batches(
     folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
     batches = Batches(store, folder, clock)
     one = {"app": APP, "qos": "afap", "jobs": {**JOB, "count": SMALL, "command_line": COMMAND_LINE}}
-    ids = [await batches.submit({**one, "name": f"small {n}"}, folder=None) for n in range(options.batches - 1)]
+    ids = [await batches.submit({**one, "name": f"small {n}"}) for n in range(options.batches - 1)]
     say(f"{len(ids)} small batches are there")
     count = max(SMALL, options.jobs - SMALL * len(ids))
     jobs = {**JOB, "count": count, "command_line": COMMAND_LINE}
-    large = await batches.submit({"app": APP, "qos": "throughput", "name": "large", "jobs": jobs}, folder=None)
+    large = await batches.submit({"app": APP, "qos": "throughput", "name": "large", "jobs": jobs})
     say(f"and one of {count} jobs")
     return large, ids[0] if ids else large
 

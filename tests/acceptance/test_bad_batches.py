@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from administration.batches import Batches, read_batch_file
+from administration.batches import Batches, input_file_name, read_batch_file
 from domain.bounds import BOUNDS
 from domain.errors import InvalidInputError
 from domain.settings import Settings
 from tests.acceptance.evidence import evidence
 from tests.acceptance.server import LiveServer, a_batch
-from transfer.downloads import DownloadFolder
+from transfer.downloads import DownloadFolder, content_of
 
 JOB = {"fpops_est": 1e9}
 FIELDS = "account, app, deadline_s, job, jobs, jobs_csv, level, name, qos, queue, submitter, user_priority"
@@ -133,13 +133,15 @@ async def test_a_batch_for_an_app_without_versions_is_refused(server: LiveServer
 
 
 async def refused(server: LiveServer, folder: Path, batch: str, csv: str) -> str:
-    """Submit a batch file beside a CSV file as the command line does; what it is refused for."""
+    """Submit a batch file with a CSV file that was put before; what it is refused for."""
     (folder / "batch.toml").write_text(batch)
     (folder / "jobs.csv").write_text(csv)
     downloads = DownloadFolder(server.project.download_dir, max_bytes=Settings().files.max_input_bytes)
     batches = Batches(server.store, downloads, server.clock)
+    name = input_file_name(folder / "jobs.csv", content_of(folder / "jobs.csv").md5)
+    downloads.register_file(folder / "jobs.csv", name)
     with pytest.raises(InvalidInputError) as refusal:
-        await batches.submit(read_batch_file(folder / "batch.toml"), folder=folder)
+        await batches.submit({**read_batch_file(folder / "batch.toml"), "jobs_csv": name})
     return str(refusal.value)
 
 
@@ -149,11 +151,11 @@ CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est 
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ("--part 7,lots", "jobs.csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'lots'"),
-        ("--part 7,-1", "jobs.csv row 7.fpops_est: expected a number from 1 to 1e+21, got '-1'"),
-        ("--part 7,nan", "jobs.csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'nan'"),
-        ("--part 7", "jobs.csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
-        ("--part 7,1e9,x", "jobs.csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
+        ("--part 7,lots", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'lots'"),
+        ("--part 7,-1", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got '-1'"),
+        ("--part 7,nan", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'nan'"),
+        ("--part 7", "jobs_csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
+        ("--part 7,1e9,x", "jobs_csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
     ],
 )
 async def test_a_bad_row_of_a_csv_file_is_named(server: LiveServer, tmp_path: Path, row: str, why: str) -> None:

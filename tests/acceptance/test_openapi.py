@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from administration.access.people import PROJECT
 from administration.access.sign_in import Cost, stretched
 from administration.accounts import AccountKeys
 from domain.access import Right, Role
 from domain.units import DAY_S
 from tests.acceptance.asking import Asker, Questions
 from tests.acceptance.server import LiveServer
+from tests.worlds import PROJECT
 from transfer.keys import load_keys
 
 EXAMPLES = int(os.environ.get("MUSTER_API_EXAMPLES", "8"))  # of each operation; `make api-fuzz` asks for more

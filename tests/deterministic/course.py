@@ -183,7 +183,7 @@ class _Course:
         while True:
             try:
                 values = {**plan, "name": name, "app": "pi", "jobs": jobs}
-                await batches.submit_and_preview(values, folder=None, key=key)
+                await batches.submit_and_preview(values, key=key)
             except UnavailableError:
                 await self.true.sleep(self.draw.uniform(1.0, 120.0))
             else:

@@ -18,7 +18,6 @@ import msgspec.inspect
 from aiohttp import web
 from yarl import URL
 
-from administration.access.people import PROJECT
 from administration.accounts import AccountKeys
 from administration.batches import Batches
 from administration.project import Project
@@ -39,7 +38,7 @@ from tests.fuzz.loops import lasting_loop
 from tests.fuzz.requests import Requests
 from tests.fuzz.watch import Run
 from tests.unit.administration.access.world import a_world
-from tests.worlds import a_registered_version, a_registered_volunteer, a_submitted_batch
+from tests.worlds import PROJECT, a_registered_version, a_registered_volunteer, a_submitted_batch
 from transfer.downloads import DownloadFolder
 from transfer.upload_folder import UploadFolder
 

@@ -20,7 +20,7 @@ from administration.access.who import Person
 from administration.collecting import collect
 from administration.results import CutFileError, OutputState, Result, Results, sees_results, tar_of
 from api.outputs import file_headers
-from cli.results import ServerResults
+from cli.results import PatientResults
 from domain.access import Right, Role
 from domain.dispatch import Upload
 from domain.errors import InvalidInputError, NotFoundError
@@ -198,6 +198,8 @@ class Shelf:
         }
 
     async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
+        if not self.archives:
+            return False
         self.archived.append((after, limit))
         with tarfile.open(to, "w") as tar:
             for job_id in self.page(after, limit):
@@ -401,7 +403,7 @@ async def test_a_server_that_is_asked_too_often_is_asked_later(tmp_path: Path) -
     page = web.json_response({"results": [], "next_cursor": None})
 
     async with answering(too_often(), too_often(), page, too_often(), whole) as client:
-        results = ServerResults(client, clock)
+        results = PatientResults(client, clock)
         assert await results.results(1, after=0, limit=1000) == []
         await results.fetch(7, "out", tmp_path / "out")
 
@@ -414,7 +416,7 @@ async def test_another_refusal_is_told_at_once_and_a_file_that_is_gone_as_such(t
     gone = web.json_response({"detail": "no file pi_1_7_12_r0"}, status=404)
 
     async with answering(forbidden, gone) as client:
-        results = ServerResults(client, ForwardClock())
+        results = PatientResults(client, ForwardClock())
         with pytest.raises(ApiError, match=r"^not yours$"):
             await results.results(1, after=0, limit=1000)
         with pytest.raises(NotFoundError, match=r"^no file pi_1_7_12_r0$"):

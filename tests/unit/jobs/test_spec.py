@@ -254,12 +254,12 @@ def test_counts_that_add_up_to_too_many_jobs_are_refused() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"fpops_est": "much"}, "jobs.csv row 2.fpops_est: expected a number from 1 to 1e+21, got 'much'"),
-        ({"count": "1_0"}, "jobs.csv row 2.count: expected a whole number from 1 to 1000000, got '1_0'"),
-        ({"cuont": "1"}, "jobs.csv row 2.cuont: expected one of command_line, count, "),
-        ({"outputs": "x"}, "jobs.csv row 2.outputs: expected one of command_line, count, "),
-        ({None: ["more"]}, "jobs.csv row 2: expected as many cells as the heading has"),
-        ({"command_line": None}, "jobs.csv row 2: expected as many cells as the heading has"),
+        ({"fpops_est": "much"}, "jobs_csv row 2.fpops_est: expected a number from 1 to 1e+21, got 'much'"),
+        ({"count": "1_0"}, "jobs_csv row 2.count: expected a whole number from 1 to 1000000, got '1_0'"),
+        ({"cuont": "1"}, "jobs_csv row 2.cuont: expected one of command_line, count, "),
+        ({"outputs": "x"}, "jobs_csv row 2.outputs: expected one of command_line, count, "),
+        ({None: ["more"]}, "jobs_csv row 2: expected as many cells as the heading has"),
+        ({"command_line": None}, "jobs_csv row 2: expected as many cells as the heading has"),
     ],
 )
 def test_a_wrong_row_is_named(row: dict[Any, Any], message: str) -> None:

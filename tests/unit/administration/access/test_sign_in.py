@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from administration.access.people import PROJECT
 from administration.access.sign_in import (
     Cost,
     checked_password,
@@ -26,6 +25,7 @@ from domain.access import Right, Role
 from domain.errors import InvalidInputError, NotFoundError
 from domain.units import SubmitterId
 from tests.unit.administration.access.world import CHEAP, PASSWORD, PROJECT_TOKEN, World, a_world
+from tests.worlds import PROJECT
 from wire.attach import password_hash
 
 

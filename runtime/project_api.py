@@ -1,0 +1,94 @@
+"""The API of a project: as a worker mounts it, and as it is served to one command on the project's own machine.
+
+A command asks the API in either case, so that it does and says the same here and through a server.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from administration.access.authentication import AccessDoor
+from administration.accounts import AccountKeys
+from administration.batches import Batches
+from administration.project import Project
+from administration.results import Results
+from administration.simulations.runs import SimulationRuns
+from api.files import Files
+from api.routes import Api
+from domain.clock import Clock
+from domain.settings import Settings
+from feeder.array import JobArray
+from muster_client import Client
+from runtime.project import open_database
+from store.postgres import PostgresStore
+from transfer.downloads import DownloadFolder
+from transfer.keys import load_keys
+from transfer.upload_folder import UploadFolder
+
+PLACE = "/api/v1"
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectApi:
+    """The API with the use cases that pages share with it."""
+
+    api: Api
+    batches: Batches
+    results: Results
+    runs: SimulationRuns
+
+
+def build_project_api(
+    store: PostgresStore,
+    project: Project,
+    keys: AccountKeys,
+    door: AccessDoor,
+    clock: Clock,
+    *,
+    settings: Callable[[], Settings],
+    array: JobArray | None = None,
+) -> ProjectApi:
+    """`array` is the job array of the worker that answers; without one an explanation fills its own."""
+    largest = Settings().files.max_input_bytes
+    downloads = DownloadFolder(project.download_dir, max_bytes=largest)
+    batches = Batches(store, downloads, clock)
+    results = Results(store.views, store.waiting, UploadFolder(project.upload_dir))
+    runs = SimulationRuns(store.simulations, clock)
+    files = Files(store.applications, downloads, project, clock, max_bytes=largest)
+    api = Api(store, batches, files, results, runs, keys, door, clock, settings=settings, array=array)
+    return ProjectApi(api, batches, results, runs)
+
+
+@asynccontextmanager
+async def local_client(project: Project, clock: Clock, *, user: str) -> AsyncIterator[Client]:
+    """A client of the project's own API, which `user` asks with every right.
+
+    It is served on a port of the loopback interface that the system chooses, to a token made for this, and ends with
+    the block.
+    """
+    async with open_database(project, clock) as store:
+        settings = Settings.from_stored(await store.settings.settings())[0]
+        keys = AccountKeys(load_keys(project.keys_dir).account_secret)
+        token = secrets.token_urlsafe(32)
+        door = AccessDoor(
+            store.access, store.volunteers, store.people, lambda: settings, clock, project_token=token, user=user
+        )
+        application = web.Application()
+        application.add_subapp(
+            PLACE, build_project_api(store, project, keys, door, clock, settings=lambda: settings).api.application()
+        )
+        runner = web.AppRunner(application, access_log=None)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, LOOPBACK, 0).start()
+            [address] = runner.addresses
+            async with Client(f"http://{LOOPBACK}:{address[1]}/", token) as client:
+                yield client
+        finally:
+            await runner.cleanup()
