@@ -269,7 +269,7 @@ def test_a_wrong_row_is_named(row: dict[Any, Any], message: str) -> None:
 
 
 def test_a_csv_file_without_rows_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"jobs\.csv: expected at least one job, got 0"):
+    with pytest.raises(InvalidInputError, match=r"^jobs_csv: expected at least one job, got 0"):
         size_of(from_csv([], fpops_est=1e12))
 
 
