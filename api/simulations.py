@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
 
 from administration.simulations.ports import Simulations
 from administration.simulations.rules import MOST_SEEDS
-from administration.simulations.runs import SimulationRuns
+from administration.simulations.runs import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, SimulationRuns
 from administration.thresholds.keys import changes_of
-from administration.thresholds.recent import RecentStore
-from administration.thresholds.replay import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, replay
 from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
@@ -21,10 +19,12 @@ from muster_client import shapes
 
 LOST = "lost"  # the process that ran it is gone
 
+if TYPE_CHECKING:
+    from administration.thresholds.recent import RecentStore
 
-class SimulationsStore(RecentStore, Protocol):
-    @property
-    def simulations(self) -> Simulations: ...
+    class SimulationsStore(RecentStore, Protocol):
+        @property
+        def simulations(self) -> Simulations: ...
 
 
 class SimulationParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -60,6 +60,8 @@ class SimulationsApi:
     )
     async def simulate_thresholds(self, ask: Ask[NoParams, TriedBody]) -> shapes.SimulationShown:
         """Whoever submits may: it takes a CPU, not the project's data."""
+        from administration.thresholds.replay import replay  # noqa: PLC0415  the simulator, with it
+
         body = ask.body
         changes = changes_of(body.values.items())
         await self._runs.check_free()

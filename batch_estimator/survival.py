@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, InstanceStanding, Ints
 
@@ -23,6 +22,8 @@ def replied(z: Floats) -> Floats:
     >>> replied(np.array([0.0, 1.0])).round(4).tolist()
     [0.5, 0.8458]
     """
+    from scipy.special import expit  # noqa: PLC0415  only who forecasts waits for scipy
+
     share: Floats = expit(SLOPE * z)
     return share
 
@@ -33,8 +34,7 @@ def silent_share(z: Floats) -> Floats:
     >>> silent_share(np.array([0.0, 2.0, 40.0])).round(4).tolist()
     [0.5, 0.0322, 0.0]
     """
-    share: Floats = np.maximum(expit(-SLOPE * z), LEAST_SHARE)
-    return share
+    return np.maximum(replied(-z), LEAST_SHARE)
 
 
 def logit_moved(share: Floats, by: float) -> Floats:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, HavRows, InstanceStanding, Ints
 from batch_estimator.survival import SurvivalData, silent_share, thinned
@@ -110,6 +109,8 @@ def censored_normal(done: Floats, at_least: Floats, expected: float) -> tuple[fl
     >>> round(mean, 3), round(variance, 3)
     (10.03, 0.1)
     """
+    from scipy.special import ndtr  # noqa: PLC0415  only who forecasts waits for scipy
+
     mean, variance = float(np.mean(done)), max(float(np.var(done)), 0.25)
     for _ in range(ROUNDS):
         sd = variance**0.5

@@ -35,7 +35,6 @@ from domain.clock import Clock, SystemClock
 from domain.errors import InvalidInputError, MusterError
 from muster_client import Client
 from runtime.project import open_database
-from runtime.project_api import local_client
 from store.postgres import PostgresStore
 
 DEFAULT_DATA_DIR = "muster-data"
@@ -86,6 +85,8 @@ class Run:
             async with Client(self.server.url, self.server.token) as client:
                 yield client
         else:
+            from runtime.project_api import local_client  # noqa: PLC0415  others need not wait for the whole API
+
             async with local_client(self.project(), self.clock, user=user()) as client:
                 yield client
 

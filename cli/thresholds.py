@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import click
 from rich.console import Console
 
+from administration.simulations.runs import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
-from administration.thresholds.replay import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, Replayed, replay
+from administration.thresholds.replay import Replayed, replay
 from administration.thresholds.shown import preview_as_text, replayed_in_words, thresholds_as_text
 from cli.context import Run, Server, as_text, command, share_bar, to_json, user
 from cli.settings import parsed

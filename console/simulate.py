@@ -9,16 +9,13 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, scenarios
+from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, choices
 from administration.simulations.runs import SimulationRuns
 from console.charts import Chart, Trace, bars, colour, line
 from domain.access import Role
 from domain.errors import MusterError
 from domain.units import HOUR_S
 from domain.views import SimulationState
-from simulator.host_models import FITTED
-from simulator.run import FIXED_COPIES, RULES
-from simulator.scenario import SHIPPED
 from web.handlers import Desk, Fields, fields_of, id_of, number_of, whole_number
 from web.moments import length, number, percent
 from web.rendering import Crumb, RenderedPage
@@ -196,7 +193,7 @@ RULE_WORDS = {
     "proposal": "the proposal's pseudo-code, word for word",
     "fixed": "always the delay bound",
     "accelerated": "the reference server's batch acceleration",
-    FIXED_COPIES: "always the delay bound, with the project's copies of last jobs",
+    "fixed+copies": "always the delay bound, with the project's copies of last jobs",
     "clairvoyant": "a bound: what a server that knows the future would reach",
 }
 
@@ -212,7 +209,7 @@ def asked_of(fields: Fields, rules: list[str]) -> RequestedComparison:
         value = number_of(fields, name, low=low, high=high)
         if value is not None:
             changes[path] = int(value) if name == "hosts" else value
-    if fields.get("computers", "") in FITTED:
+    if fields.get("computers", "") in choices().computers:
         changes["population.computers"] = fields["computers"]
     return RequestedComparison(
         fields.get("scenario", ""), rules, whole_number(fields.get("seeds", ""), "seeds", 1, MOST_SEEDS), changes
@@ -313,14 +310,15 @@ class SimulatePages:
     ) -> web.Response:
         now = self._desk.clock.now()
         past = await self._desk.store.simulations.simulations(LISTED)
+        offered = choices()
         values: dict[str, object] = {
             "fields": fields,
             "chosen": rules,
             "wrong": wrong,
-            "scenarios": [(name, _about(name)) for name in scenarios()],
-            "rules": [(rule, RULE_WORDS.get(rule, "")) for rule in RULES],
+            "scenarios": list(offered.scenarios.items()),
+            "rules": [(rule, RULE_WORDS.get(rule, "")) for rule in offered.rules],
             "people": PEOPLE,
-            "computers": sorted(FITTED),
+            "computers": offered.computers,
             "past": [(one, "lost" if one.is_lost(now) else one.state.value) for one in past],
             "most_seeds": MOST_SEEDS,
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
@@ -329,9 +327,3 @@ class SimulatePages:
         return self._desk.show(
             request, RenderedPage("simulate.html", "Simulate", "simulate", values=values, status=status)
         )
-
-
-def _about(name: str) -> str:
-    """What a shipped scenario is, by the comment it begins with."""
-    first = (SHIPPED / f"{name}.toml").read_text(encoding="utf-8").partition("\n")[0]
-    return first.lstrip("# ") if first.startswith("#") else ""

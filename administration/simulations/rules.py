@@ -1,21 +1,25 @@
-"""Rules compared on a shipped scenario: what somebody asks for, checked, and what it came to. Pure but for the file."""
+"""Rules compared on a shipped scenario: what somebody asks for, checked, and what it came to. Pure but for the file.
+
+The simulator is imported by those who simulate: serving processes and commands start sooner without it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule
-from simulator.report import RuleComparison, rows_of
-from simulator.run import RULES, Case, Ran, checked_rule
-from simulator.scenario import SHIPPED, read_scenario
-from simulator.sweep import cases_of, compared
+
+if TYPE_CHECKING:
+    from simulator.report import RuleComparison
+    from simulator.run import Case, Ran
 
 MOST_SEEDS = 10
-MOST_RULES = len(RULES)
 MOST_HOSTS = 5000
 MOST_DAYS = 120.0
 POINTS = 200  # of a curve
@@ -39,20 +43,46 @@ class RulesCompared:
     cases: Sequence[Case]
 
     def result(self, ran: Sequence[Ran]) -> dict[str, object]:
+        from simulator.sweep import compared  # noqa: PLC0415
+
         return as_result(compared(self.cases, ran))
 
 
-def scenarios() -> list[str]:
-    """The names of those that are shipped, the small ones first."""
-    return sorted(
-        (path.stem for path in SHIPPED.glob("*.toml")), key=lambda name: (name == "large", name != "small", name)
-    )
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a page may choose among: `scenarios` have their names and what they are, `computers` are populations."""
+
+    scenarios: Mapping[str, str]
+    rules: Sequence[str]
+    computers: Sequence[str]
+
+
+def choices() -> Choices:
+    """The scenarios are those that are shipped, the small ones first."""
+    from simulator.host_models import FITTED  # noqa: PLC0415
+    from simulator.run import RULES  # noqa: PLC0415
+    from simulator.scenario import SHIPPED  # noqa: PLC0415
+
+    files = {path.stem: path for path in SHIPPED.glob("*.toml")}
+    names = sorted(files, key=lambda name: (name == "large", name != "small", name))
+    return Choices({name: _about(files[name]) for name in names}, RULES, sorted(FITTED))
+
+
+def _about(file: Path) -> str:
+    """What a shipped scenario is, by the comment it begins with."""
+    first = file.read_text(encoding="utf-8").partition("\n")[0]
+    return first.lstrip("# ") if first.startswith("#") else ""
 
 
 def checked(asked: RequestedComparison) -> RulesCompared:
     """What is to be run. Raises InvalidInputError naming the field; files are never read but those that are shipped."""
-    if asked.scenario not in scenarios():
-        raise InvalidInputError("scenario", "one of " + ", ".join(scenarios()), asked.scenario)
+    from simulator.run import checked_rule  # noqa: PLC0415
+    from simulator.scenario import read_scenario  # noqa: PLC0415
+    from simulator.sweep import cases_of  # noqa: PLC0415
+
+    scenarios = choices().scenarios
+    if asked.scenario not in scenarios:
+        raise InvalidInputError("scenario", "one of " + ", ".join(scenarios), asked.scenario)
     if not 1 <= asked.seeds <= MOST_SEEDS:
         raise InvalidInputError("seeds", f"a whole number from 1 to {MOST_SEEDS}", asked.seeds)
     if not asked.rules or len(set(asked.rules)) != len(asked.rules):
@@ -69,6 +99,8 @@ def checked(asked: RequestedComparison) -> RulesCompared:
 
 def as_result(comparison: RuleComparison) -> dict[str, object]:
     """What a page shows: the figures, the table's rows, and how urgent batches come to their end."""
+    from simulator.report import rows_of  # noqa: PLC0415
+
     return {
         **comparison.as_json(),
         "rows": rows_of(comparison),

@@ -12,7 +12,7 @@ import os
 import pickle
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import structlog
@@ -22,10 +22,15 @@ from domain.clock import Clock
 from domain.errors import ConflictError, UnavailableError
 from domain.units import later
 from domain.views import SILENT_S, SimulationState
-from simulator.run import Case, Ran
+
+if TYPE_CHECKING:
+    from simulator.run import Case, Ran
 
 PROGRAM = (sys.executable, "-m", "administration.simulations.process")
 LOOKED_AT = 20  # of the latest
+MOST_HOSTS = 5000
+SOME_SEEDS, SOME_HOSTS, SOME_DAYS = 3, 500, 14.0  # of thresholds tried on the project itself
+MOST_DAYS = 365.0
 AT_ONCE = 1  # in the whole cluster: they take a CPU each from the workers
 NOTE_EVERY_S = 1.0
 LINE_BYTES = 2**24  # a result

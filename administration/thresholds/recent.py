@@ -176,7 +176,6 @@ def _or(value: float | None, usual: float) -> float:
     return usual if value is None else value
 
 
-MOST_HOSTS = 5000
 MOST_BATCHES = 200  # waiting ones, first in order
 LEARN_S = 7 * DAY_S
 LEARN_FRACTION = 0.8  # of what the computers could do in that time

@@ -15,7 +15,7 @@ import msgspec
 
 from administration.simulations.rules import as_result
 from administration.thresholds.keys import Changes, with_changes
-from administration.thresholds.recent import MOST_HOSTS, SCENARIO, Recent, RecentSample, RecentStore, recent_project
+from administration.thresholds.recent import SCENARIO, Recent, RecentSample, RecentStore, recent_project
 from domain.clock import Clock
 from domain.settings import Settings
 from simulator.metrics import Figures, as_json
@@ -98,14 +98,6 @@ def _in_order(figures: Figures) -> Figures:
     tables = {one.name: getattr(figures, one.name) for one in fields(figures)}
     in_order = {name: dict(sorted(table.items())) for name, table in tables.items() if isinstance(table, Mapping)}
     return replace(figures, **in_order)  # type: ignore[arg-type]  # each of its own field's kind
-
-
-SOME_SEEDS = 3
-SOME_HOSTS = 500
-SOME_DAYS = 14.0
-MOST_DAYS = 365.0
-
-__all__ = ["MOST_DAYS", "MOST_HOSTS", "SOME_DAYS", "SOME_HOSTS", "SOME_SEEDS", "ThresholdReplay", "replay"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any  # a JSON document's values
+from typing import TYPE_CHECKING, Any  # a JSON document's values
 
 from administration.thresholds.preview import Side, TypePreview, Wait
-from administration.thresholds.replay import Replayed
 from administration.thresholds.service import Preview
 from domain.formatting import in_words
 from muster_client import shapes
+
+if TYPE_CHECKING:
+    from administration.thresholds.replay import Replayed
 
 
 def preview_as_json(preview: Preview) -> shapes.ThresholdsPreviewed:
