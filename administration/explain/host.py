@@ -188,7 +188,7 @@ def _chosen(one: Chosen, now: Instant, catalogue: Catalogue) -> dict[str, object
         "due_in_s": given.due_at - now,
         "est_runtime_s": given.est_runtime_s,
         "tight": given.tight,
-        "because": given.because,
+        "because": given.due_terms.in_full,
     }
 
 

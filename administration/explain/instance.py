@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.job import JobExplainer, JobExplanation, waiting_as_json
@@ -12,6 +12,7 @@ from administration.explain.sample import SAMPLE_HOSTS
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
+from domain.due_terms import DueTerms
 from domain.hosts import Host, HostAppVersion
 from domain.insight import SentTerms
 from domain.jobs import JobClass
@@ -22,7 +23,6 @@ from lifecycle.turnaround import timeout_at
 from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import percentile_of, reachable
 from scheduler.runtime import speed_of
-from scheduler.terms import terms_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +173,14 @@ def _due(explanation: InstanceExplanation) -> dict[str, object] | None:
     row, timeout_at = explanation.row, explanation.terms.timeout_at
     if row.sent_at is None or row.due_at is None:
         return None
-    because, given = terms_in(row.because)
+    terms = row.due_terms
     allowed_s, bound_s = row.due_at - row.sent_at, explanation.job_class.delay_bound_s
     return {
         "sent_at": row.sent_at,
         "due_at": row.due_at,
         "allowed_s": allowed_s,
-        "because": because,
-        "terms": None if given is None else asdict(given),
+        "because": "" if terms is None else terms.because,
+        "terms": None if terms is None else _given(terms),
         "tight": row.tight,
         "est_runtime_s": row.est_runtime_s,
         "allowed_over_runtime": round(allowed_s / row.est_runtime_s, 3) if row.est_runtime_s else None,
@@ -189,6 +189,19 @@ def _due(explanation: InstanceExplanation) -> dict[str, object] | None:
         "timeout_at": timeout_at,
         "grace_s": None if timeout_at is None else timeout_at - row.due_at,
         "timeout_by_settings_at": explanation.timeout_by_settings_at,
+    }
+
+
+def _given(terms: DueTerms) -> dict[str, object]:
+    return {
+        "rule": terms.rule.value,
+        "start_s": terms.start_s,
+        "queue_s": terms.queue_s,
+        "runtime_s": terms.runtime_s,
+        "safe_runtime_s": terms.safe_runtime_s,
+        "p": terms.p,
+        "gate": terms.gate.value,
+        "threshold": terms.threshold,
     }
 
 
