@@ -10,33 +10,12 @@ from typing import Any, Protocol
 from administration.heartbeats import SILENT_S
 from administration.show import shown
 from domain.clock import Clock
-from domain.refusals import RefusalCode
+from domain.refusals import traits_of
 from domain.units import BatchId, Instant, later
 from domain.views import ProcessReport
 from muster_client import shapes
 
 Document = Mapping[str, Any]  # Any: a JSON document
-
-ADVICE = {  # what to do about the most frequent reason
-    RefusalCode.NO_APP_VERSION: "Add a version of the app for the platforms that ask.",
-    RefusalCode.PLATFORM: "Add a version of the app for the platforms that ask.",
-    RefusalCode.PLAN_CLASS: "Hosts lack what the plan class asks for; loosen it, or add a version for the CPU.",
-    RefusalCode.MEMORY: "Jobs ask for more memory than hosts lend; ask for less.",
-    RefusalCode.DISK: "Jobs ask for more disk than hosts lend; ask for less.",
-    RefusalCode.CPUS: "Jobs ask for more CPUs than hosts have; ask for fewer.",
-    RefusalCode.TOO_SLOW: "Hosts cannot return it within the delay bound; allow more time (more than "
-    "deadline.min_slack_s in any case), or make jobs smaller.",
-    RefusalCode.BELOW_GATE: "It waits for better hosts; look what a lower threshold would do.",
-    RefusalCode.BETA: "The app is marked beta, and few volunteers take beta work.",
-    RefusalCode.APP_NOT_SELECTED: "Volunteers have not chosen the app.",
-    RefusalCode.NO_GPU: "Volunteers keep their GPUs for others, or have none.",
-    RefusalCode.NO_CPU: "Volunteers keep their CPUs for others; a version for GPUs would be taken.",
-    RefusalCode.SAME_VOLUNTEER: "It waits for another volunteer: these have had the job. More volunteers help, or "
-    "`muster app set NAME --one-per-volunteer never`.",
-    RefusalCode.SAME_HOST: "It waits for another host: these have had the job. More hosts help, or "
-    "`muster app set NAME --several-per-host`.",
-    RefusalCode.HR_CLASS: "The job's other results came from another kind of machine; it waits for one like those.",
-}
 
 
 class Reports(Protocol):
@@ -69,8 +48,8 @@ class RefusedByAll:
     @property
     def advice(self) -> str:
         """What to do about the most frequent reason."""
-        first = self.codes[0][0] if self.codes else ""
-        return ADVICE.get(RefusalCode(first), "") if first in list(RefusalCode) else ""
+        traits = traits_of(self.codes[0][0]) if self.codes else None
+        return traits.advice if traits is not None else ""
 
 
 @dataclass(slots=True)

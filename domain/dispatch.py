@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
+from domain.due_terms import DueTerms
 from domain.havs import HavEvent
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Input, InstanceInProgress, InstanceState, Output
@@ -143,7 +144,7 @@ class Assignment:
     timeout_at: Instant
     est_runtime_s: Seconds
     tight: bool
-    because: str
+    due_terms: DueTerms
     hr_class: int = 0  # fixed for the job by its first dispatch; 0 = none
     copies: int = 0  # adaptive replication: copies the job now needs; 0 = leave
     gated: bool = False  # the host was asked for a percentile: one of its share of urgent jobs

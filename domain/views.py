@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from domain.batches import Batch, BatchState, QoS
 from domain.dispatch import Upload
+from domain.due_terms import DueTerms
 from domain.jobs import InstanceState, JobState
 from domain.units import (
     AppId,
@@ -66,9 +67,14 @@ class InstanceRow:
     elapsed_s: Seconds | None
     exit_status: int | None
     reason: str
-    because: str
+    due_terms: DueTerms | None  # None: not sent
     stderr: str
     uploads: tuple[Upload, ...] = ()
+
+    @property
+    def because(self) -> str:
+        """How its due date came about; empty if it was not sent."""
+        return "" if self.due_terms is None else self.due_terms.in_full
 
 
 @dataclass(frozen=True, slots=True)

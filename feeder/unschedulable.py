@@ -8,21 +8,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from domain.jobs import Ready
-from domain.refusals import RefusalCode
+from domain.refusals import RefusalCode, codes_where
 from domain.settings import FeederSettings
 from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, Seconds, later, shard_of
 from feeder.groups import GroupKey, group_key
 
-# The work fits such a host; it waits for a better one, or for the host's turn. Out of the array nobody would find it.
-WAITS_FOR_ANOTHER = frozenset(
-    {
-        RefusalCode.BELOW_GATE,
-        RefusalCode.NEWCOMER_SHARE,
-        RefusalCode.NOT_YET,
-        RefusalCode.LEASED,
-        RefusalCode.DISPLACES,
-    }
-)
+# In a back-off, the host the work waits for would never find it.
+WAITS_FOR_ANOTHER = codes_where(lambda traits: traits.fits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from domain.catalogue import Catalogue
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from domain.hosts import Host, HostAppVersion
 from domain.ranking import Percentile
-from domain.refusals import PLAIN_REASONS, RefusalCode, Whys
+from domain.refusals import Whys, traits_of
 from domain.units import HostId, Seconds
 from domain.volunteers import Outcome
 from portal.ports import Belongings
@@ -84,11 +84,8 @@ def reasons_in_words(whys: Whys) -> tuple[Reason, ...]:
 
 
 def _reason(code: str, said: str) -> Reason:
-    try:
-        words, advice = PLAIN_REASONS[RefusalCode(code)]
-    except (ValueError, KeyError):  # of another version of this program
-        return Reason(said, "", "")
-    return Reason(words, advice, said)
+    traits = traits_of(code)
+    return Reason(said, "", "") if traits is None else Reason(traits.meaning, traits.remedy, said)
 
 
 def reasons_of_dry_run(shown: Document, *, most: int = 5) -> tuple[Reason, ...]:
@@ -112,7 +109,7 @@ def _refusals(shown: Document) -> Iterable[tuple[str, str, int]]:
         yield one["code"], one["why"], 1
     for group in shown["groups"]:
         for look in group["looks"]:
-            if look["code"] is not None and look["code"] != RefusalCode.NO_WORK_WANTED:
+            if look["code"] is not None:
                 yield look["code"], look["why"], group["slots"]
             for one in look["passed_over"]:
                 yield one["code"], one["why"], one["slots"]

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from domain.apps import CPU, PlanClass, ProcessorType
 from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import Refusal, RefusalCode, codes_where
 from domain.reservations import Lease
 from domain.units import BatchId, Instant, Seconds
 from priority.big_jobs import CoreUse, fits_around, lease
@@ -23,7 +23,7 @@ from priority.displacement import DisplacingJob, UnderWay, may_displace
 from scheduler.busy import HostLoad, Timeline, usage_of
 from scheduler.context import ClientTask, SchedulingContext
 
-BUSY = frozenset({RefusalCode.TOO_SLOW, RefusalCode.NOT_YET})  # said to hosts that are able when their work is done
+BUSY = codes_where(lambda traits: traits.ends_when_idle)
 LEAST_CORES = 2.0  # a job on one processor waits for its turn as every other does
 
 

@@ -8,18 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from domain.apps import AppVersion, ProcessorType
 from domain.batches import Batch
 from domain.dispatch import Assignment
+from domain.due_terms import DueTerms
 from domain.jobs import JobClass, Ready
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.reservations import Lease
-from domain.units import AppId, BatchId, FlopPerSecond, JobClassId
+from domain.settings import DeadlineRule
+from domain.units import AppId, BatchId, FlopPerSecond, JobClassId, Seconds
 from lifecycle.settle import copies_for
 from lifecycle.turnaround import timeout_at
 from scheduler.context import SchedulingContext
 from scheduler.evaluation import Evaluation
 from scheduler.feasibility import hr_class_of
 from scheduler.ports import SlotGroup
-from scheduler.terms import kept_because
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -169,10 +170,28 @@ def assignment_of(
         timeout_at=timeout_at(context.now, due.due_at, context.catalogue.settings.lifecycle),
         est_runtime_s=evaluation.runtime_s,
         tight=due.tight,
-        because=kept_because(evaluation, context.catalogue.settings.deadline.rule),
+        due_terms=_due_terms(evaluation, context.catalogue.settings.deadline.rule),
         hr_class=hr_class_of(host, job_class.hr_type),
         copies=_copies(context, group, evaluation, rng),
         gated=evaluation.gated,
+    )
+
+
+def _due_terms(evaluation: Evaluation, rule: DeadlineRule) -> DueTerms:
+    due, moment = evaluation.due, evaluation.moment
+    p = moment.percentile.p
+    return DueTerms(
+        rule,
+        due.decided_by,
+        due.numbers,
+        due.retry,
+        Seconds(round(moment.start_s)),
+        Seconds(round(moment.queue_s)),
+        Seconds(round(evaluation.runtime_s)),
+        Seconds(round(evaluation.safe_runtime_s)),
+        None if p is None else round(p, 3),
+        due.gate,
+        due.threshold,
     )
 
 

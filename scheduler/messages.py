@@ -10,7 +10,7 @@ from domain.catalogue import Catalogue
 from domain.formatting import in_words
 from domain.hosts import Host
 from domain.jobs import InstanceInProgress
-from domain.refusals import PLAIN_REASONS, Refusal, RefusalCode, Whys
+from domain.refusals import About, Refusal, RefusalCode, Whys, codes_where
 from domain.settings import SchedulerSettings
 from domain.units import AppVersionId, Instant, Seconds
 from scheduler.admission import Admission, HostCase
@@ -21,8 +21,9 @@ from wire.messages import Message
 
 LEAST_FRACTION = 1.0 / 6.0  # of request_delay_s, for a host whose work is done by then: 10 s by default
 
-# What only the computer's owner or the project can change; such a client need not call again soon.
-WRONG_PLATFORM = frozenset({RefusalCode.ANONYMOUS_PLATFORM, RefusalCode.PLATFORM, RefusalCode.NO_APP_VERSION})
+WRONG_PLATFORM = codes_where(lambda traits: traits.wrong_platform)
+_UNSAID = codes_where(lambda traits: traits.known_to_client)
+_NOT_ABOUT_JOBS = codes_where(lambda traits: traits.about is not About.JOBS)
 
 
 def request_delay_s(
@@ -105,11 +106,7 @@ HIGH = "high"
 NOTICE = "notice"
 
 Reasons = Mapping[RefusalCode, tuple[int, str]]  # how often a reason was met, and its first sentence
-# The owner reads the two numbers of these themselves: they differ from computer to computer.
-_IN_FULL = frozenset({RefusalCode.CLOCK_SKEW})
 _PLACE = {code: place for place, code in enumerate(RefusalCode)}
-# What the client knows already and must not be told.
-_UNSAID = frozenset({RefusalCode.NO_WORK_WANTED, RefusalCode.NO_NEW_TASKS})
 
 
 def about_host(admission: Admission, *, taken_over: int = 0) -> tuple[Message, ...]:
@@ -179,16 +176,16 @@ def why_no_work(reasons: Reasons, delay_s: Seconds, *, unrunnable: bool = False)
 
 
 def _said(code: RefusalCode, reasons: Reasons) -> str:
-    if code not in _IN_FULL:
-        return PLAIN_REASONS[code][0]
+    if not code.traits.in_full:
+        return code.traits.meaning
     sentence = _sentence(reasons[code][1])
     return sentence[0].upper() + sentence[1:]
 
 
 def _priority(code: RefusalCode, *, unrunnable: bool) -> str:
-    if code is RefusalCode.CLOCK_SKEW:
+    if code.traits.in_full:
         return NOTICE
-    return HIGH if unrunnable and code in WRONG_PLATFORM else "low"
+    return HIGH if unrunnable and code.traits.wrong_platform else "low"
 
 
 def kept_of(reasons: Reasons) -> Whys:
@@ -221,23 +218,7 @@ def counts_as_empty(reasons: Collection[RefusalCode]) -> bool:
     """
     if RefusalCode.REQUEST_LIMIT in reasons:
         return False
-    return not reasons or not _ABOUT_THE_COMPUTER.issuperset(reasons)
-
-
-_ABOUT_THE_COMPUTER = WRONG_PLATFORM | {
-    RefusalCode.CLOCK_SKEW,
-    RefusalCode.NO_WORK_WANTED,
-    RefusalCode.NO_NEW_TASKS,
-    RefusalCode.PROJECT_DOWN,
-    RefusalCode.DAILY_QUOTA,
-    RefusalCode.IN_PROGRESS_LIMIT,
-    RefusalCode.NOT_YET,
-    RefusalCode.PLAN_CLASS,
-    RefusalCode.APP_NOT_SELECTED,
-    RefusalCode.BETA,
-    RefusalCode.NO_GPU,
-    RefusalCode.NO_CPU,
-}
+    return not reasons or not _NOT_ABOUT_JOBS.issuperset(reasons)
 
 
 def _sentence(detail: str) -> str:

@@ -16,7 +16,7 @@ from domain.dispatch import Report, Reported, RequestView, RequestWrites, TakeOv
 from domain.errors import TooManyHostsError
 from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import Refusal
 from domain.units import HostId, InstanceId, Instant, Seconds, later
 from domain.volunteers import Volunteer
 from scheduler import messages, reply
@@ -318,7 +318,7 @@ def _take_over(
 
 def _will_pass(refusal: Refusal | None) -> bool:
     """Whether lost jobs wait as well: the project is down, or the client would drop them for its wrong clock."""
-    return refusal is not None and refusal.code in (RefusalCode.PROJECT_DOWN, RefusalCode.CLOCK_SKEW)
+    return refusal is not None and refusal.code.traits.keeps_lost_jobs
 
 
 def build_service(ports: SchedulerPorts, clock: Clock) -> RequestService:

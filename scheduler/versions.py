@@ -89,9 +89,6 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 LEAST_EXPLORATION = 0.1  # the random factor's floor (POLICY 3)
 
-# Of several reasons, the one that came closest to a version is told.
-CLOSEST_FIRST = (RefusalCode.DAILY_QUOTA, RefusalCode.PLAN_CLASS, RefusalCode.PLATFORM, RefusalCode.NO_APP_VERSION)
-
 
 @quick_dataclass(frozen=True, slots=True)
 class Usable:
@@ -242,7 +239,7 @@ def _processors(context: SchedulingContext, kind: ProcessorType) -> int:
 
 
 def _closest(refusals: Sequence[Refusal]) -> Refusal | None:
-    return min(refusals, key=lambda one: CLOSEST_FIRST.index(one.code), default=None)
+    return max(refusals, key=lambda one: one.code.traits.closeness, default=None)
 
 
 def _nothing_fits(app: App, kind: ProcessorType, context: SchedulingContext) -> Refusal:

@@ -19,7 +19,7 @@ from domain.batches import QoS
 from domain.dispatch import Assignment, AssignmentFate, RequestWrites, TrickleFate, WriteOutcome
 from domain.forecasts import ForecastAge, ForecastRecord
 from domain.jobs import InstanceState, JobClass, JobState
-from domain.refusals import RefusalCode
+from domain.refusals import RefusalCode, codes_where
 from domain.settlement import InstanceStep, JobFacts, JobSettlement
 from domain.units import DAY_S, HOUR_S, BatchId, Instant, JobClassId, JobId, Seconds
 from jobs.ports import OverdueWork, UnsettledJobs
@@ -137,10 +137,8 @@ def _part(used_s: float, available_s: float) -> float | None:
     return float(used_s / available_s) if available_s > 0.0 else None
 
 
-# met after all that is feasibility
-POLICY_REFUSALS = frozenset((RefusalCode.BELOW_GATE, RefusalCode.NEWCOMER_SHARE, RefusalCode.NOT_YET))
-
-NOT_ASKING = frozenset((RefusalCode.NO_WORK_WANTED, RefusalCode.NO_NEW_TASKS))
+POLICY_REFUSALS = codes_where(lambda traits: traits.by_gate_or_share)
+NOT_ASKING = codes_where(lambda traits: traits.known_to_client)
 
 
 def doubles() -> array[float]:

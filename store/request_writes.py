@@ -19,6 +19,7 @@ from store.counters import CountChanges, StatisticsChanges
 from store.counting import Counted, change_counts
 from store.pool import Connection
 from store.queries import load
+from store.rows import encoded
 
 _UNSENT = Counted(InstanceState.UNSENT)
 
@@ -131,7 +132,7 @@ async def _update_instances(connection: Connection, chosen: Sequence[Assignment]
         [a.timeout_at for a in chosen],
         [a.est_runtime_s for a in chosen],
         [a.tight for a in chosen],
-        [a.because for a in chosen],
+        [encoded(a.due_terms) for a in chosen],
         [a.job_id for a in chosen],
         [a.gated for a in chosen],
         nths,

@@ -14,6 +14,7 @@ import msgspec
 from domain.apps import App, AppFile, AppVersion, OnePerVolunteer, PlanClass, ProcessorType
 from domain.batches import Account, Batch, BatchCounts, BatchState, QoS, Submitter
 from domain.dispatch import Reported, SentJob, Upload
+from domain.due_terms import DueTerms
 from domain.hosts import Coprocessor, DecayedSums, Host, HostAppVersion
 from domain.jobs import (
     Candidate,
@@ -292,6 +293,10 @@ def decoded(text: str | None) -> object:
     return None if text is None else msgspec.json.decode(text)
 
 
+def due_terms(text: str | None) -> DueTerms | None:
+    return None if text is None else msgspec.json.decode(text, type=DueTerms)
+
+
 def decoded_object(text: str) -> dict[str, object]:
     """What a jsonb column holds that is an object.
 
@@ -443,7 +448,7 @@ def instance_row(row: Row) -> InstanceRow:
         row["elapsed_s"],
         row["exit_status"],
         row["reason"] or "",
-        row["because"] or "",
+        due_terms(row["due_terms"]),
         row["stderr"] or "",
         uploads(row["uploads"]),
     )

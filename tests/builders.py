@@ -7,8 +7,11 @@ from typing import Any
 
 from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.batches import Batch, BatchCounts, BatchState, QoS
+from domain.due_terms import DueRow, DueTerms
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceInProgress, JobClass, Output, Ready
+from domain.ranking import Gate
+from domain.settings import DeadlineRule
 from domain.units import (
     AccountId,
     AppId,
@@ -125,3 +128,12 @@ def a_held(**changes: Any) -> InstanceInProgress:
         tight=False,
     )
     return replace(held, **changes)
+
+
+def some_due_terms(**changes: Any) -> DueTerms:
+    """Those of an idle host with P = 0.5 and of a throughput job that takes it an hour."""
+    numbers, idle_s, runtime_s = (3600.0, 86400.0), Seconds(0.0), Seconds(3600.0)
+    rule, row, safe_s = DeadlineRule.MUSTER, DueRow.TABLE_1, Seconds(9000.0)
+    return replace(
+        DueTerms(rule, row, numbers, False, idle_s, idle_s, runtime_s, safe_s, 0.5, Gate.NONE, 0.0), **changes
+    )

@@ -34,7 +34,7 @@ from domain.units import (
     later,
 )
 from domain.volunteers import Credentials
-from tests.builders import NOW, a_host, a_job_class, an_app, an_app_version
+from tests.builders import NOW, a_host, a_job_class, an_app, an_app_version, some_due_terms
 from tests.stores import Store
 
 DAY_S = 86400.0
@@ -214,7 +214,7 @@ def an_assignment(candidate: Candidate, host: RegisteredHost, version: AppVersio
         "timeout_at": later(due_at, 3600.0),
         "est_runtime_s": Seconds(3600.0),
         "tight": False,
-        "because": "now + delay bound",
+        "due_terms": some_due_terms(),
     }
     return Assignment(**(values | changes))
 

@@ -156,7 +156,13 @@ def _standing(app_id: AppId, kind: ProcessorType, best: Best | Refusal, catalogu
 
 def _chosen(one: Chosen, now: Instant, catalogue: Catalogue) -> shapes.WouldGet:
     given = one.assignment
-    return shown(shapes.WouldGet, given, app=catalogue.apps[given.app_id].name, due_in_s=given.due_at - now)
+    return shown(
+        shapes.WouldGet,
+        given,
+        app=catalogue.apps[given.app_id].name,
+        due_in_s=given.due_at - now,
+        because=given.due_terms.in_full,
+    )
 
 
 def _at_large(one: Refused, catalogue: Catalogue) -> shapes.RefusedAtLarge:

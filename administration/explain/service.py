@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from administration.explain.batch import BatchExplainer, batch_as_json
 from administration.explain.host import HostExplainer, host_as_json
 from administration.explain.instance import InstanceExplainer, instance_explained_as_json
@@ -42,4 +40,4 @@ class Explain:
     async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> shapes.InstanceExplained:
         """How the instance's due date came about, and what became of it; likewise why it waits, if it does."""
         explained = await InstanceExplainer(self._store, self._clock).explain(instance_id, hosts=hosts)
-        return cast(shapes.InstanceExplained, instance_explained_as_json(explained))
+        return instance_explained_as_json(explained)

@@ -1,7 +1,7 @@
 """The deadline rules: by when a host must return a job, if it may have it at all. One module per rule. Pure.
 
-To add a rule: a module here with a function `due`, a line in `RULES`, its name in `DeadlineRule` (domain/settings.py)
-and its traits in domain/deadline_rules.py.
+To add a rule: a module here with a function `due`, a line in `RULES`, its name in `DeadlineRule` (domain/settings.py),
+its traits in domain/deadline_rules.py and the sentences of its rows in domain/due_terms.py.
 """
 
 from __future__ import annotations

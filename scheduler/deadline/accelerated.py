@@ -5,15 +5,13 @@ Its hosts, apps and batches are in domain/acceleration.py, its copies in lifecyc
 
 from __future__ import annotations
 
+from domain.due_terms import DueRow
 from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineSettings
 from scheduler.deadline import fixed
 from scheduler.deadline.inputs import Due, DueInputs, Moment
 
-ACCELERATED = (
-    "accelerated: for a low-turnaround host; all work done {0:length} from now, due at the delay bound of {1:length}"
-)
 NOT_LOW = "accelerated: the batch is nearly done, its jobs are for low-turnaround hosts only"
 
 
@@ -37,4 +35,4 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
         return found
     if not job.low_turnaround:
         return Refusal(RefusalCode.BELOW_GATE, NOT_LOW)
-    return Due(found.due_at, False, Gate.LOW_TURNAROUND, 0.0, 0, ACCELERATED, found.numbers)
+    return Due(found.due_at, False, Gate.LOW_TURNAROUND, 0.0, DueRow.ACCELERATED, found.numbers)

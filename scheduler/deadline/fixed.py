@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from domain.due_terms import DueRow
 from domain.ranking import Gate
 from domain.refusals import Refusal
 from domain.settings import DeadlineSettings
 from domain.units import Instant
 from scheduler.deadline.inputs import Due, DueInputs, Moment, too_slow
-
-FIXED = "fixed: all work done {0:length} from now, due at the delay bound of {1:length}"
 
 
 def due(moment: Moment, job: DueInputs, _settings: DeadlineSettings) -> Due | Refusal:
@@ -16,4 +15,4 @@ def due(moment: Moment, job: DueInputs, _settings: DeadlineSettings) -> Due | Re
     done_s = moment.queue_s + job.runtime_s
     if done_s > job.bound_s:
         return too_slow("queue", moment.queue_s, "runtime", job.runtime_s, job.bound_s)
-    return Due(Instant(moment.now + job.bound_s), False, Gate.NONE, 0.0, 0, FIXED, (done_s, job.bound_s))
+    return Due(Instant(moment.now + job.bound_s), False, Gate.NONE, 0.0, DueRow.FIXED, (done_s, job.bound_s))

@@ -10,7 +10,7 @@ retry takes and P the percentile of (host, app version):
 from __future__ import annotations
 
 from domain.batches import Batch, QoS, complete_at
-from domain.formatting import told
+from domain.due_terms import DueRow
 from domain.jobs import JobClass
 from domain.quick import quick_dataclass
 from domain.ranking import CutPoints, Gate, Percentile
@@ -82,22 +82,27 @@ def due_inputs(
 class Due:
     """What the host is told, and the terms it follows from.
 
-    `row` is the row of the table (0: a rule without one). `threshold` is 0 where `gate` is none.
-    `sentence` with `numbers` put in is `because`.
+    `decided_by` has the sentence that `numbers` are put into. `threshold` is 0 where `gate` is none. `retry`: the
+    host also had to reach the percentile of a retry.
     """
 
     due_at: Instant
     tight: bool
     gate: Gate
     threshold: float
-    row: int
-    sentence: str
+    decided_by: DueRow
     numbers: tuple[float, ...]
+    retry: bool = False
+
+    @property
+    def row(self) -> int:
+        """The row of the table; 0: a rule without one."""
+        return self.decided_by.number
 
     @property
     def because(self) -> str:
         """The reason in one sentence, with its terms; times from now."""
-        return told(self.sentence, *self.numbers)
+        return self.decided_by.because(self.numbers, retry=self.retry)
 
 
 TOO_SLOW = "host needs {0:length} ({1} {2:length}, {3} {4:length}), job allows {5:length}"

@@ -11,16 +11,13 @@ each `afap_due_factor` times as far ahead (decision 0050), at most D.
 from __future__ import annotations
 
 from domain.batches import QoS
+from domain.due_terms import DueRow
 from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal
 from domain.settings import DeadlineSettings
 from domain.units import Instant
 from scheduler.deadline import table
 from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate, shown_p, too_slow
-
-ROW_2_NO_ESTIMATE = "row 2: no estimate yet, P {0:.3f} >= {1:g}, done for sure {2:length} from now; due in {3:length}"
-ROW_2 = "row 2: a good host, P {0:.3f} >= {1:g}, done for sure {2:length} from now; due in {3:length}"
-ROW_3 = "row 3: done in its turn {0:length} from now, within {1:g} times the {2:length} of a retry; due in {3:length}"
 
 
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
@@ -56,11 +53,11 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
         if turn_s <= min(bound_s, settings.afap_turn_factor * job.retry_s):
             due_s = min(settings.afap_due_factor * turn_s, bound_s)
             numbers: tuple[float, ...] = (turn_s, settings.afap_turn_factor, job.retry_s, due_s)
-            return Due(Instant(now + due_s), False, Gate.NONE, 0.0, 3, ROW_3, numbers)
+            return Due(Instant(now + due_s), False, Gate.NONE, 0.0, DueRow.PROMPT_3, numbers)
     due_s = min(settings.afap_due_factor * in_s, bound_s)
-    sentence = ROW_2_NO_ESTIMATE if job.complete_at is None else ROW_2
+    row = DueRow.PROMPT_2_NO_ESTIMATE if job.complete_at is None else DueRow.PROMPT_2
     numbers = (shown_p(moment.percentile), settings.p_afap, in_s, due_s)
-    return Due(Instant(now + due_s), True, Gate.AFAP, settings.p_afap, 2, sentence, numbers)
+    return Due(Instant(now + due_s), True, Gate.AFAP, settings.p_afap, row, numbers)
 
 
 def _retry(found: Due, percentile: Percentile, settings: DeadlineSettings) -> Due | Refusal:
@@ -72,4 +69,4 @@ def _retry(found: Due, percentile: Percentile, settings: DeadlineSettings) -> Du
         return below_gate(percentile, Gate.RETRY, settings.p_retry, f"a retry, row {found.row}")
     stricter = found.gate is Gate.NONE or settings.p_retry > found.threshold
     gate, threshold = Gate.RETRY if stricter else found.gate, max(settings.p_retry, found.threshold)
-    return Due(found.due_at, found.tight, gate, threshold, found.row, found.sentence + "; a retry", found.numbers)
+    return Due(found.due_at, found.tight, gate, threshold, found.decided_by, found.numbers, retry=True)

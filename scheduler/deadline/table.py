@@ -18,6 +18,7 @@ without asking for more, if that is longer (decision 0062).
 from __future__ import annotations
 
 from domain.batches import QoS
+from domain.due_terms import DueRow
 from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineSettings
@@ -26,17 +27,6 @@ from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate, shown_
 
 RETRY_QUEUE = 0.5  # of T_retry: a host with more work than this gets no retry that would wait for its turn
 
-ROW_1 = "row 1: throughput, all work done {0:length} from now, due at the delay bound of {1:length}"
-ROW_2 = "row 2: no estimate yet, P {0:.3f} >= {1:g}, due when this host is done for sure, {2:length} from now"
-ROW_3 = (
-    "row 3: done for sure {0:length} from now; the batch is to be complete in {1:length}, a retry takes {2:length}; "
-    "due in {3:length}"
-)
-ROW_4 = (
-    "row 4: done for sure {0:length} from now, too late for a retry before completion in {1:length}, "
-    "P {2:.3f} >= {3:g}; due in {4:length}"
-)
-ROW_5 = "row 5: completion in {0:length} comes first, P {1:.3f} >= {2:g}, due when done for sure, {3:length} from now"
 QUEUE_TOO_LONG = "the host's queue of work is too long: {0:length}, and {1:length} for the job, due in {2:length}"
 NOT_YET = "the host has work for {0:length}; a retry goes to one with work for less than {1:length}"
 
@@ -73,19 +63,19 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
     now, target, retry_s = moment.now, job.complete_at, job.retry_s
     last_at = Instant(now + job.bound_s)
     if job.qos is QoS.THROUGHPUT:
-        return Due(last_at, False, Gate.NONE, 0.0, 1, ROW_1, (moment.queue_s + job.runtime_s, job.bound_s))
+        return Due(last_at, False, Gate.NONE, 0.0, DueRow.TABLE_1, (moment.queue_s + job.runtime_s, job.bound_s))
     x = min(Instant(now + moment.start_s + job.safe_runtime_s), last_at)
     p = shown_p(moment.percentile)
     if target is None:
-        return Due(x, True, Gate.AFAP, settings.p_afap, 2, ROW_2, (p, settings.p_afap, x - now))
+        return Due(x, True, Gate.AFAP, settings.p_afap, DueRow.TABLE_2, (p, settings.p_afap, x - now))
     if x <= target - retry_s:
         due_at = Instant(max(x, min(target - retry_s, last_at)))
-        return Due(due_at, False, Gate.NONE, 0.0, 3, ROW_3, (x - now, target - now, retry_s, due_at - now))
+        return Due(due_at, False, Gate.NONE, 0.0, DueRow.TABLE_3, (x - now, target - now, retry_s, due_at - now))
     if x <= target:
         due_at = min(target, last_at)
         late = (x - now, target - now, p, settings.p_late, due_at - now)
-        return Due(due_at, False, Gate.LATE, settings.p_late, 4, ROW_4, late)
-    return Due(x, True, Gate.TIGHT, settings.p_tight, 5, ROW_5, (target - now, p, settings.p_tight, x - now))
+        return Due(due_at, False, Gate.LATE, settings.p_late, DueRow.TABLE_4, late)
+    return Due(x, True, Gate.TIGHT, settings.p_tight, DueRow.TABLE_5, (target - now, p, settings.p_tight, x - now))
 
 
 def behind_gate(due: Due, percentile: Percentile) -> Due | Refusal:

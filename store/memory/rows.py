@@ -15,12 +15,14 @@ from typing import Protocol, TypeVar
 
 from domain.batches import Batch, BatchCounts, BatchState
 from domain.dispatch import Upload
+from domain.due_terms import DueTerms
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import Candidate, Input, InstanceInProgress, InstanceState, JobClass, JobState, instance_name
 from domain.refusals import Whys
 from domain.submission import NewBatch
 from domain.units import AppId, AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds, VolunteerId
 from store.counting import Counted
+from store.rows import due_terms
 
 BLOCK = 256  # texts that are compressed together
 BETWEEN = "\0"  # in no text: databases have none either
@@ -162,7 +164,7 @@ class StoredBatch:
     tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was looked at last
     columns: Columns | None = None  # store.memory.batch_columns
     returns: Columns | None = None  # store.memory.turnarounds
-    reasons: Texts = field(default_factory=Texts)  # of its instances' due dates
+    due_terms: Texts = field(default_factory=Texts)  # of its instances, as JSON
 
     @property
     def order(self) -> tuple[int, float, BatchId]:
@@ -270,7 +272,7 @@ class StoredInstance:
     due_at: Instant | None = None
     timeout_at: Instant | None = None
     est_runtime_s: Seconds | None = None
-    reason_number: int | None = None  # among its batch's reasons
+    terms_number: int | None = None  # among its batch's due terms
     reported_at: Instant | None = None
     elapsed_s: Seconds | None = None
     cpu_s: Seconds | None = None
@@ -292,9 +294,9 @@ class StoredInstance:
         return instance_name(job.batch.app_name, job.batch.batch_id, job.job_id, self.instance_id)
 
     @property
-    def because(self) -> str:
-        """Why it is due when it is; empty while it was not sent."""
-        return "" if self.reason_number is None else self.job.batch.reasons[self.reason_number]
+    def due_terms(self) -> DueTerms | None:
+        """Why it is due when it is; None while it was not sent."""
+        return None if self.terms_number is None else due_terms(self.job.batch.due_terms[self.terms_number])
 
     def counted(self) -> Counted:
         return Counted(self.state, self.sent_at, self.due_at, self.reported_at)

@@ -296,7 +296,7 @@ def _instance_row(row: StoredInstance) -> InstanceRow:
         row.elapsed_s,
         row.exit_status,
         row.reason,
-        row.because,
+        row.due_terms,
         row.stderr,
         row.uploads,
     )

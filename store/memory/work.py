@@ -41,6 +41,7 @@ from store.memory.columns import HostColumns
 from store.memory.quotas import SharedQuotas
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
+from store.rows import encoded
 
 
 class Dispatches:
@@ -259,7 +260,7 @@ class Work:
         row.est_runtime_s = assignment.est_runtime_s
         row.tight = assignment.tight
         row.gated = assignment.gated
-        row.reason_number = batch.reasons.add(assignment.because) if assignment.because else None
+        row.terms_number = batch.due_terms.add(encoded(assignment.due_terms))
         self.set_due(row, due_at=assignment.due_at, timeout_at=assignment.timeout_at)
         host.held[row.instance_id] = row
         self.dispatches.setdefault(batch.new.app_id, Dispatches()).add(assignment.sent_at, row.instance_id)

@@ -321,7 +321,7 @@ CREATE TABLE instance (
     due_at            double precision,
     timeout_at        double precision,                 -- due_at and grace
     est_runtime_s     double precision,
-    because           text,                             -- how due_at came about
+    due_terms         jsonb,                            -- how due_at came about (domain/due_terms.py)
     reported_at       double precision,
     elapsed_s         double precision,
     cpu_s             double precision,
@@ -909,7 +909,7 @@ CREATE TABLE finished_instance (
     due_at             double precision,
     timeout_at         double precision,
     est_runtime_s      double precision,
-    because            text,
+    due_terms          jsonb,
     reported_at        double precision,
     elapsed_s          double precision,
     cpu_s              double precision,

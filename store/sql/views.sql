@@ -43,7 +43,7 @@ ORDER BY job_class_id;
 -- Result: instances by id, with their standard error and uploads (JSON).
 SELECT
     instance_id, job_id, state, retries, tight, host_id, app_version_id, sent_at, due_at, reported_at, est_runtime_s,
-    elapsed_s, exit_status, reason, because, stderr, uploads
+    elapsed_s, exit_status, reason, due_terms, stderr, uploads
 FROM finished_instance
 WHERE batch_ended_at = (SELECT ended_at FROM batch WHERE batch_id = $2) AND job_id = $1
 ORDER BY instance_id;
@@ -76,7 +76,7 @@ SELECT * FROM host WHERE host_id = $1::bigint;
 SELECT
     instance.instance_id, instance.job_id, instance.state, instance.retries, instance.tight, instance.host_id,
     instance.app_version_id, instance.sent_at, instance.due_at, instance.reported_at, instance.est_runtime_s,
-    instance.elapsed_s, instance.exit_status, instance.reason, instance.because, instance_stderr.stderr,
+    instance.elapsed_s, instance.exit_status, instance.reason, instance.due_terms, instance_stderr.stderr,
     (
         SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
         FROM upload

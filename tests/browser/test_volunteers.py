@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from playwright.async_api import Browser, expect
 
-from domain.refusals import PLAIN_REASONS, RefusalCode
+from domain.refusals import RefusalCode
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import new_tab
@@ -85,7 +85,7 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
     assert set(given) == {"folding"}
     reply = await attic.call(cpu_req_s=8.0, cpu_req_instances=8.0)
     assert not reply.workunits
-    assert any(PLAIN_REASONS[RefusalCode.APP_NOT_SELECTED][0] in one.text for one in reply.messages)
+    assert any(RefusalCode.APP_NOT_SELECTED.traits.meaning in one.text for one in reply.messages)
 
     # Why no work? In words, and tried out.
     await page.get_by_role("link", name="My computers").click()

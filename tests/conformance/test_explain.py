@@ -20,10 +20,11 @@ from domain.errors import NotFoundError
 from domain.hosts import Coprocessor
 from domain.jobs import InstanceState
 from domain.quotas import QuotaRequest
+from domain.ranking import Gate
 from domain.settlement import ExtraCopy, JobSettlement
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
 from feeder.array import JobArray
-from tests.builders import NOW, a_job_class
+from tests.builders import NOW, a_job_class, some_due_terms
 from tests.conformance.test_thresholds import ranked_hosts
 from tests.stores import Store
 from tests.unit.jobs.projects import HandClock
@@ -37,7 +38,9 @@ from tests.worlds import (
     report,
 )
 
-GIVEN = "[muster: start 0 s, queue 7200 s, R 3600 s, R_q 9000 s, P 0.750, gate p_retry 0.5]"
+GIVEN = some_due_terms(
+    retry=True, queue_s=Seconds(7200.0), safe_runtime_s=Seconds(9000.0), p=0.75, gate=Gate.RETRY, threshold=0.5
+)
 
 
 def explain(store: Store) -> Explain:
@@ -344,16 +347,18 @@ async def test_a_due_date_is_taken_apart(store: Store) -> None:
     await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=1)
     host = await a_calling_host(store)
-    sent = await a_sent_instance(store, batch.batch_id, host, because=f"row 1: throughput {GIVEN}", tight=False)
+    sent = await a_sent_instance(store, batch.batch_id, host, due_terms=GIVEN, tight=False)
     await report(store, host, a_report(sent, turnaround_sample=0.25))
 
     shown = await explain(store).instance(sent.instance_id)
 
     due, outcome, today = shown["due"], shown["outcome"], shown["today"]
-    assert isinstance(due, dict) and isinstance(outcome, dict) and isinstance(today, dict)
-    assert (due["because"], due["allowed_s"], due["est_runtime_s"]) == ("row 1: throughput", 86400.0, 3600.0)
-    assert (due["terms"]["start_s"], due["terms"]["queue_s"], due["terms"]["safe_runtime_s"]) == (0.0, 7200.0, 9000.0)
-    assert (due["terms"]["rule"], due["terms"]["p"], due["terms"]["gate"]) == ("muster", 0.75, "p_retry")
+    assert due is not None and today is not None
+    terms = due["terms"]
+    assert terms is not None
+    assert (due["because"], due["allowed_s"], due["est_runtime_s"]) == (GIVEN.because, 86400.0, 3600.0)
+    assert (terms["start_s"], terms["queue_s"], terms["safe_runtime_s"]) == (0.0, 7200.0, 9000.0)
+    assert (terms["rule"], terms["p"], terms["gate"]) == ("muster", 0.75, "p_retry")
     assert (due["allowed_over_runtime"], due["delay_bound_s"], due["is_delay_bound"]) == (24.0, 7 * 86400.0, False)
     assert (due["grace_s"], due["timeout_by_settings_at"]) == (3600.0, sent.due_at + 8640.0)
     assert (outcome["turnaround_s"], outcome["late_s"]) == (3600.0, 3600.0 - 86400.0)

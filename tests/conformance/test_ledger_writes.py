@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from domain.batches import BatchCounts
 from domain.dispatch import AssignmentFate, RequestWrites, SentJob, WriteOutcome
+from domain.due_terms import DueRow
 from domain.jobs import Candidate, Input, InstanceState, JobState
+from domain.ranking import Gate
 from domain.settlement import JobSettlement
 from domain.submission import NewJob
 from domain.units import InstanceId, later
-from tests.builders import NOW, a_job_class
+from tests.builders import NOW, a_job_class, some_due_terms
 from tests.stores import Store
 from tests.worlds import (
     a_new_batch,
@@ -94,7 +96,8 @@ async def test_a_sent_assignment_is_written_whole(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)
     [candidate] = await waiting_of(store, batch.batch_id)
-    assignment = an_assignment(candidate, host, await the_version(store), tight=True, because="x = now + R_q")
+    terms = some_due_terms(row=DueRow.PROMPT_2, numbers=(0.1 + 0.2, 0.25, 1e-3, 2e9), p=None, gate=Gate.AFAP)
+    assignment = an_assignment(candidate, host, await the_version(store), tight=True, due_terms=terms)
 
     outcome = await send(store, host, assignment)
 
@@ -107,7 +110,7 @@ async def test_a_sent_assignment_is_written_whole(store: Store) -> None:
         assignment.app_version_id,
     )
     assert (row.sent_at, row.due_at, row.est_runtime_s) == (NOW, NOW + 86400.0, 3600.0)
-    assert (row.tight, row.because) == (True, "x = now + R_q")
+    assert (row.tight, row.due_terms) == (True, terms)
     after = await store.views.batch(batch.batch_id)
     assert after.counts == BatchCounts(jobs_total=1, in_progress=1, sent=1)
 

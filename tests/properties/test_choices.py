@@ -195,7 +195,7 @@ def test_a_full_queue_never_makes_relaxed_jobs_due_before_they_can_be_done(
 @given(askings(), arrays())
 def test_everything_has_a_reason(context: SchedulingContext, array: ListArray) -> None:
     choice = choose(context, array)
-    assert all(one.assignment.because for one in choice.chosen)
+    assert all(one.assignment.due_terms.because for one in choice.chosen)
     assert all(one.refusal.detail for one in choice.refused)
     if not choice.chosen and context.wants[1].req_s > 0:
         assert choice.refused
@@ -371,7 +371,7 @@ def test_no_gated_job_goes_to_a_host_below_its_gate(context: SchedulingContext, 
             is_prompt = one.batch.qos is QoS.AFAP and gates.afap is AfapPolicy.PROMPT
             assert not (is_prompt and one.slot.retries) or found.passes(gates.p_retry)
             assert not one.assignment.tight or found.passes(min(gates.p_afap, gates.p_tight))
-            assert not one.assignment.because.startswith("row 4") or found.passes(gates.p_late)
+            assert not one.assignment.due_terms.because.startswith("row 4") or found.passes(gates.p_late)
             assert one.assignment.gated or not one.assignment.tight
         if rule is DeadlineRule.PROPOSAL and one.assignment.tight:
             assert found.p is not None
@@ -386,4 +386,6 @@ def test_every_refusal_has_a_reason_under_every_rule(context: SchedulingContext,
     choice = choose(context, array)
     refusals = [*(one.refusal for one in choice.refused), *(why for _, _, why in choice.not_given)]
     assert all(why.detail and "{" not in why.detail for why in refusals)
-    assert all(one.assignment.because and "{" not in one.assignment.because for one in choice.chosen)
+    assert all(
+        one.assignment.due_terms.because and "{" not in one.assignment.due_terms.because for one in choice.chosen
+    )

@@ -13,11 +13,11 @@ given AS (
 instance_made AS (
     INSERT INTO instance (
         job_id, batch_id, job_class_id, shard, state, created_at, host_id, volunteer_id, app_version_id, sent_at, due_at,
-        timeout_at, est_runtime_s, because
+        timeout_at, est_runtime_s
     )
     SELECT
         job_id, $1::bigint, $2::bigint, (job_id % 64)::smallint, 'in_progress', $4::double precision, host_id,
-        (host_id + 1) / 2, $6::int, $4::double precision, $7::double precision, $7::double precision + 86400, 3600, 'seeded'
+        (host_id + 1) / 2, $6::int, $4::double precision, $7::double precision, $7::double precision + 86400, 3600
     FROM given
     ORDER BY job_id
     RETURNING instance_id

@@ -265,7 +265,7 @@ class GivenTerms(TypedDict):
 
 
 class DueShown(TypedDict):
-    """What the host was told, and why. `terms` None: it was sent before they were kept."""
+    """What the host was told, and why. `terms` None: none are stored."""
 
     sent_at: float
     due_at: float

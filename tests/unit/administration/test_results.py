@@ -40,7 +40,7 @@ def an_instance(instance_id: int, state: InstanceState, *positions: int) -> Inst
     more: dict[str, Any] = dict.fromkeys(
         ("host_id", "app_version_id", "sent_at", "due_at", "reported_at", "est_runtime_s", "elapsed_s", "exit_status")
     )
-    more |= {"reason": "", "because": "", "stderr": ""}
+    more |= {"reason": "", "due_terms": None, "stderr": ""}
     return InstanceRow(InstanceId(instance_id), JobId(7), state, 0, tight=False, uploads=uploads, **more)
 
 

@@ -22,8 +22,9 @@ from domain.units import (
     SubmitterId,
 )
 from domain.views import InstanceRow, JobRow
-from tests.builders import LINUX, NOW, a_batch, a_plan_class, an_app, an_app_version
+from tests.builders import LINUX, NOW, a_batch, a_plan_class, an_app, an_app_version, some_due_terms
 
+TERMS = some_due_terms()
 INSTANCE = InstanceRow(
     InstanceId(77),
     JobId(41),
@@ -39,7 +40,7 @@ INSTANCE = InstanceRow(
     None,
     0,
     "",
-    "tight: 60 s",
+    TERMS,
     "",
     (Upload("pi_3_41_77_r0", 10, "0" * 32),),
 )
@@ -62,7 +63,7 @@ def test_a_job_comes_with_its_instances_and_their_outputs() -> None:
 
     assert (shown["job_id"], shown["state"], shown["canonical_instance_id"]) == (41, "valid", 77)
     [instance] = shown["instances"]
-    assert (instance["state"], instance["tight"], instance["because"]) == ("valid", True, "tight: 60 s")
+    assert (instance["state"], instance["tight"], instance["because"]) == ("valid", True, TERMS.in_full)
     assert instance["uploads"] == [{"name": "pi_3_41_77_r0", "nbytes": 10, "md5": "0" * 32}]
 
 

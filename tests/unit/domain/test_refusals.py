@@ -1,12 +1,15 @@
-"""The codes of refusals."""
+"""The codes of refusals and the table of their traits."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import TRAITS, About, Refusal, RefusalCode, codes_where, traits_of
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("code", list(RefusalCode))
@@ -20,3 +23,37 @@ def test_equal_refusals_count_as_one() -> None:
 
     assert len({refusal, Refusal(RefusalCode.TOO_SLOW, "needs 20.0 h, allowed are 10.0 h")}) == 1
     assert refusal != Refusal(RefusalCode.TOO_SLOW, "needs 21.0 h, allowed are 10.0 h")
+
+
+def test_every_code_has_traits_in_its_order() -> None:
+    assert list(TRAITS) == list(RefusalCode)
+
+
+@pytest.mark.parametrize("code", list(RefusalCode))
+def test_wording_is_whole_sentences(code: RefusalCode) -> None:
+    """The volunteer reads the meaning in a client's message, and both sentences on the web pages."""
+    traits = code.traits
+    for text in (traits.meaning, traits.remedy, *filter(None, [traits.advice])):
+        assert re.fullmatch(r"[A-Z].*[^ .]\.", text)
+
+
+def test_meaning_is_unique() -> None:
+    assert len({traits.meaning for traits in TRAITS.values()}) == len(TRAITS)
+
+
+def test_traits_agree() -> None:
+    platform = codes_where(lambda traits: traits.wrong_platform)
+    assert platform <= codes_where(lambda traits: traits.about is About.HOST)
+    assert codes_where(lambda traits: traits.by_gate_or_share) < codes_where(lambda traits: traits.fits)
+    assert not codes_where(lambda traits: traits.fits) & platform
+
+
+def test_stored_code_of_another_version_has_no_traits() -> None:
+    assert traits_of("memory") is TRAITS[RefusalCode.MEMORY]
+    assert traits_of("of another version") is None
+
+
+def test_every_code_is_raised() -> None:
+    sources = "".join(path.read_text() for room in ("scheduler", "feeder") for path in (ROOT / room).rglob("*.py"))
+    raised = set(re.findall(r"RefusalCode\.([A-Z_]+)", sources))
+    assert raised == {code.name for code in RefusalCode}

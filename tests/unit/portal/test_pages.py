@@ -18,7 +18,7 @@ from administration.accounts import AccountKeys, add_volunteer, password_matches
 from administration.catalogue import CatalogueCache
 from domain.dispatch import RequestWrites
 from domain.jobs import InstanceState
-from domain.refusals import PLAIN_REASONS, RefusalCode
+from domain.refusals import RefusalCode
 from domain.units import Instant
 from domain.volunteers import Outcome, VolunteerRecord
 from portal.build import PLACE, QUESTIONS, build_site
@@ -342,8 +342,8 @@ async def test_a_computer_tells_why_it_had_no_work_in_its_owners_words() -> None
 
         overview, page = await place.page("/computers"), await place.page(f"/computers/{host.host_id}")
 
-        assert "attic" in overview and PLAIN_REASONS[RefusalCode.MEMORY][0] in overview
-        assert PLAIN_REASONS[RefusalCode.MEMORY][1] in page and "job needs 9 bytes of RAM" in page
+        assert "attic" in overview and RefusalCode.MEMORY.traits.meaning in overview
+        assert RefusalCode.MEMORY.traits.remedy in page and "job needs 9 bytes of RAM" in page
 
 
 async def test_the_decision_is_tried_out_for_the_owner_a_few_times_in_a_row() -> None:
@@ -474,6 +474,5 @@ async def test_all_applications_ticked_are_all_also_those_to_come() -> None:
         assert (await place.record()).volunteer.apps == ()
 
 
-def test_every_refusal_has_words_for_volunteers() -> None:
-    assert set(PLAIN_REASONS) == set(RefusalCode)
+def test_every_outcome_has_words_for_volunteers() -> None:
     assert set(OUTCOME_WORDS) == set(Outcome)

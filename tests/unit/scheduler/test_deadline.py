@@ -447,5 +447,7 @@ def test_before_anything_is_flagged_all_jobs_go_in_order() -> None:
 def test_due_dates_are_the_delay_bounds() -> None:
     chosen = choose(context(jobs=4), ListArray([a_group(1, 3), a_group(2, 3, delay_bound_s=2 * DAY_S)])).chosen
     assert [one.assignment.due_at - NOW for one in chosen[:3]] == [2 * DAY_S] * 3
-    assert all(not one.assignment.tight and one.assignment.because.startswith("accelerated") for one in chosen[:3])
-    assert chosen[3].assignment.because.startswith("fixed")
+    assert all(
+        not one.assignment.tight and one.assignment.due_terms.because.startswith("accelerated") for one in chosen[:3]
+    )
+    assert chosen[3].assignment.due_terms.because.startswith("fixed")

@@ -145,4 +145,4 @@ def test_a_host_that_reaches_a_lowered_gate_gets_the_late_job_with_the_gate_told
         chosen = choose(context, ListArray([late])).chosen
         assert len(chosen) == given_
         if chosen:
-            assert "P 0.650 >= 0.6" in chosen[0].assignment.because
+            assert "P 0.650 >= 0.6" in chosen[0].assignment.due_terms.because

@@ -76,7 +76,7 @@ def test_a_job_is_taken_from_the_array_with_everything_to_write() -> None:
     assert (one.app_id, one.app_version_id, one.host_id, one.volunteer_id) == (1, 1, 1, 1)
     assert (one.sent_at, one.due_at, one.est_runtime_s, one.tight) == (NOW, NOW + 7 * DAY_S, JOB_S, False)
     assert one.timeout_at == one.due_at + 0.1 * 7 * DAY_S
-    assert one.because == (
+    assert one.due_terms.in_full == (
         "row 1: throughput, all work done 1 h from now, due at the delay bound of 7 d "
         "[muster: start 0 s, queue 0 s, R 3600 s, R_q 9000 s, P 0.500, gate none 0]"
     )
@@ -88,7 +88,7 @@ def test_a_job_is_taken_from_the_array_with_everything_to_write() -> None:
 def test_a_tight_job_says_so() -> None:
     (chosen,) = choose(an_asking(), array(a_group(1, **AFAP))).chosen
     assert (chosen.assignment.tight, chosen.assignment.due_at) == (True, NOW + 2.5 * JOB_S)
-    assert chosen.assignment.because.startswith("row 2: no estimate yet, P 0.500 >= 0.5")
+    assert chosen.assignment.due_terms.because.startswith("row 2: no estimate yet, P 0.500 >= 0.5")
 
 
 def test_the_host_class_is_fixed_where_jobs_ask_for_hosts_alike() -> None:
@@ -549,7 +549,7 @@ def test_a_late_job_goes_to_the_best_hosts_only() -> None:
     late: dict[str, Any] = {"qos": QoS.SHORT_DEADLINE, "deadline_at": Instant(NOW + HOUR_S)}
     catalogue = a_catalogue(cuts=[some_cuts()])
     good = choose(an_asking(havs=ranked(0.95), catalogue=catalogue), array(a_group(1, **late)))
-    assert good.chosen[0].assignment.because.startswith("row 5")
+    assert good.chosen[0].assignment.due_terms.because.startswith("row 5")
     fair = choose(an_asking(havs=ranked(0.8), catalogue=catalogue), array(a_group(1, **late)))
     assert codes(fair) == {RefusalCode.BELOW_GATE}
 
@@ -564,8 +564,8 @@ def test_an_estimate_opens_an_afap_batch_to_other_hosts_than_good_ones_and_these
         return chosen.assignment
 
     good, other = assigned(0.95), assigned(0.2)
-    assert (good.tight, good.because[:5]) == (True, "row 2")
-    assert (other.tight, other.because[:5]) == (False, "row 3")
+    assert (good.tight, good.due_terms.because[:5]) == (True, "row 2")
+    assert (other.tight, other.due_terms.because[:5]) == (False, "row 3")
     assert good.due_at == other.due_at < NOW + DAY_S  # both are idle: at once is in turn
 
 

@@ -29,6 +29,7 @@ from simulator.metrics import Figures, as_json, bound_figures, figures_of, makes
 from simulator.ports import VolunteerFacts
 from simulator.recording import Followed, RunRecord
 from simulator.scenario import read_scenario
+from tests.builders import some_due_terms
 
 END = Instant(1000.0)
 
@@ -248,7 +249,7 @@ def sent(batch: Followed, number: int, at: float) -> Assignment:
         timeout_at=later(due_at, 3600.0),
         est_runtime_s=Seconds(3600.0),
         tight=False,
-        because="",
+        due_terms=some_due_terms(),
     )
 
 
