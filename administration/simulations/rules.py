@@ -10,12 +10,11 @@ import msgspec
 from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule
 from simulator.report import RuleComparison, rows_of
-from simulator.run import RULES, Case, Ran, checked_rule
+from simulator.run import Case, Ran, checked_rule
 from simulator.scenario import SHIPPED, read_scenario
 from simulator.sweep import cases_of, compared
 
 MOST_SEEDS = 10
-MOST_RULES = len(RULES)
 MOST_HOSTS = 5000
 MOST_DAYS = 120.0
 POINTS = 200  # of a curve

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from domain.acceleration import Acceleration, low_turnaround
+from domain.acceleration import Acceleration, LowTurnaround
 from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
 from domain.history import MovedJobs
@@ -244,7 +244,7 @@ async def test_low_turnaround_is_counted_alike(store: Store) -> None:
     assert low.hosts == frozenset(HostId(n) for n in range(1, 31))
     assert low.apps == frozenset({AppId(1)})
     assert low.median_s == {batch.batch_id: 7200.0}
-    assert await store.tails.low_turnaround(since=later(NOW, 1.0)) == low_turnaround([])
+    assert await store.tails.low_turnaround(since=later(NOW, 1.0)) == LowTurnaround()
 
 
 async def test_acceleration_flags_hosts_and_batches_and_hurries_what_is_left(store: Store) -> None:

@@ -29,7 +29,7 @@ from simulator.population import MeasuredPopulation
 from simulator.report import rows_of
 from simulator.run import run_case, warnings_only
 from simulator.scenario import read_scenario
-from simulator.sweep import Unwatched, run_here, unwatched
+from simulator.sweep import run_here, unwatched
 from simulator.virtual_time import run_without_threads
 from store.memory import MemoryStore
 from tests.builders import NOW
@@ -81,6 +81,14 @@ def prepared(*changes: tuple[str, object], seeds: int = 1, most_hosts: int = 100
     return run_without_threads(
         replay(engine.store, engine.clock, wanted, seeds=range(1, seeds + 1), most_hosts=most_hosts, days=2.0)
     )
+
+
+class Unwatched:
+    """Satisfies the simulator's Watching; nobody looks."""
+
+    def moved(self, place: int, at: Instant) -> None: ...
+
+    def over(self, place: int) -> None: ...
 
 
 def replayed(of: ThresholdReplay) -> Replayed:
