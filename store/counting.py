@@ -13,18 +13,7 @@ from domain.batches import BatchCounts
 from domain.jobs import InstanceState, JobState
 from domain.quick import quick_dataclass
 from domain.units import Instant
-
-# Over and unusable: each of them is one retry of its job.
-UNUSABLE = frozenset(
-    (
-        InstanceState.INVALID,
-        InstanceState.FAILED,
-        InstanceState.TIMED_OUT,
-        InstanceState.ABORTED,
-        InstanceState.TOO_LATE,
-    )
-)
-
+from lifecycle.states import RETRY_CAUSES
 
 Kind: TypeAlias = tuple[InstanceState, bool, bool, bool]  # of instances that are counted alike
 
@@ -72,7 +61,7 @@ def _counts(kind: Kind) -> BatchCounts:
     return BatchCounts(
         unsent=int(state is InstanceState.UNSENT),
         in_progress=int(state is InstanceState.IN_PROGRESS),
-        retries=int(state in UNUSABLE),
+        retries=int(state in RETRY_CAUSES),
         sent=int(sent),
         reported=int(reported),
         deadlines_missed=int(late or state is InstanceState.TIMED_OUT),

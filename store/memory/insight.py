@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import exp
@@ -15,7 +15,6 @@ from domain.batches import BatchState
 from domain.dispatch import RequestKey
 from domain.errors import NotFoundError
 from domain.host_lists import (
-    FAILED,
     LOOKED_AT,
     RESULTS_LOOKED_AT,
     HostChoice,
@@ -49,6 +48,7 @@ from domain.insight import (
 from domain.jobs import InstanceState
 from domain.units import HOUR_S, AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, Seconds, VolunteerId
 from domain.volunteers import ResultPlace
+from lifecycle.states import HOST_FAILURES, NO_RESULT, SENT_OF_USE
 from store.binary_copy import Table, native_dtype
 from store.memory.columns import HAV_COLUMNS
 from store.memory.percentiles import MemoryGenerations
@@ -56,9 +56,6 @@ from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
 from store.memory.work import Work
 
-STILL_OF_USE = frozenset(
-    (InstanceState.IN_PROGRESS, InstanceState.REPORTED, InstanceState.INCONCLUSIVE, InstanceState.VALID)
-)
 SAME = {name for name, _ in HAV_COLUMNS}
 
 
@@ -177,7 +174,7 @@ def _needs_another(job: StoredJob, app: App, callers: Sequence[Host]) -> bool:
     agreeing = max(job.job_class.quorum, app.adaptive_copies, job.copies)
     spread = spread_of(app.one_per_volunteer, one_per_host=app.one_per_host, agreeing=agreeing)
     sent = [row for row in job.instances if row.host_id is not None]
-    if sum(row.state in STILL_OF_USE for row in sent) >= agreeing or spread.one_per is None:
+    if sum(row.state in SENT_OF_USE for row in sent) >= agreeing or spread.one_per is None:
         return False
     if spread.per_volunteer:
         return {host.volunteer_id for host in callers} <= {row.volunteer_id for row in sent}
@@ -228,7 +225,6 @@ def _job_size(batch: StoredBatch) -> JobSize:
 
 
 SLOWEST = 0.1
-NOT_OVER = (InstanceState.UNSENT, InstanceState.IN_PROGRESS, InstanceState.CANCELLED)
 
 
 class MemoryHostLists:
@@ -265,7 +261,7 @@ class MemoryHostLists:
     ) -> HostInstances:
         sent = [row for row in self._busy() if row.volunteer_id == volunteer_id]
         sent = sorted((row for row in sent if after is None or _place(row) < _key(after)), key=_place, reverse=True)
-        over = [row for row in sent if row.state not in NOT_OVER]
+        over = [row for row in sent if row.state not in NO_RESULT]
         end = None if len(over) <= looked_at else _place(over[looked_at - 1])
         chosen = [
             row
@@ -305,7 +301,7 @@ class MemoryHostLists:
         return None if hav is None or hav.relaxed.n <= 0 else exp(hav.relaxed.mean)
 
     def _failing(self, since: Instant, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
-        failed = [(_failed_at(row), row.instance_id, row) for row in self._busy() if row.state in FAILED]
+        failed = [(_failed_at(row), row.instance_id, row) for row in self._busy() if row.state in HOST_FAILURES]
         last = sorted((one for one in failed if one[0] >= since), key=lambda one: one[:2], reverse=True)[:looked_at]
         by_host: defaultdict[HostId, list[tuple[Instant, InstanceState]]] = defaultdict(list)
         for at, _, row in last:
@@ -353,8 +349,11 @@ def _failed_at(row: StoredInstance) -> Instant:
 
 
 def _failures(some: Sequence[tuple[Instant, InstanceState]]) -> RecentFailures:
-    errors, invalid, timed_out = (sum(state is kind for _, state in some) for kind in FAILED)
-    return RecentFailures(errors, invalid, timed_out, max(at for at, _ in some))
+    many = Counter(state for _, state in some)
+    last_at = max(at for at, _ in some)
+    return RecentFailures(
+        many[InstanceState.FAILED], many[InstanceState.INVALID], many[InstanceState.TIMED_OUT], last_at
+    )
 
 
 def _key(place: ResultPlace) -> tuple[float, int]:

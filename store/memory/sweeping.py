@@ -15,7 +15,7 @@ from domain.history import FinishedMonth, JobPlace, MovedJobs, OutputPage, month
 from domain.jobs import InstanceState, JobState
 from domain.settlement import InstanceStep, OutageReport, Overdue
 from domain.units import InstanceId, Instant, Seconds, elapsed_s, later
-from lifecycle.states import ACCEPTS_OUTPUTS
+from lifecycle.states import ACCEPTS_OUTPUTS, OUTSTANDING
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance, StoredJob
 from store.memory.settling import make_step
@@ -180,9 +180,7 @@ class MemoryUploads:
         row = self._work.instance_of_any_age(instance_id)
         if row is None:
             return False
-        return row.state in (InstanceState.UNSENT, InstanceState.IN_PROGRESS) or name in {
-            one.name for one in row.uploads
-        }
+        return row.state in OUTSTANDING or name in {one.name for one in row.uploads}
 
 
 def add_due(work: Work, row: StoredInstance, number: int) -> None:
@@ -194,9 +192,6 @@ def add_due(work: Work, row: StoredInstance, number: int) -> None:
 
 def _times_out_at(row: StoredInstance, timeout_at: Instant) -> bool:
     return row.state is InstanceState.IN_PROGRESS and row.timeout_at == timeout_at
-
-
-UNDER_WAY = frozenset((InstanceState.UNSENT, InstanceState.IN_PROGRESS))
 
 
 class MemoryHistory:
@@ -228,7 +223,7 @@ class MemoryHistory:
         return (
             job.state is not JobState.OPEN
             and job.job_id not in self._work.todo
-            and not any(row.state in UNDER_WAY or (row.due_at or 0.0) > passed for row in job.instances)
+            and not any(row.state in OUTSTANDING or (row.due_at or 0.0) > passed for row in job.instances)
         )
 
     def _note_month(self, month: str, moved: Sequence[StoredJob]) -> None:
