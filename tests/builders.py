@@ -8,7 +8,8 @@ from typing import Any
 from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import InstanceInProgress, JobClass, Output, Ready
+from domain.jobs import InstanceInProgress, InstanceState, JobClass, JobState, Output, Ready
+from domain.settlement import InstanceFacts, JobFacts
 from domain.units import (
     AccountId,
     AppId,
@@ -125,3 +126,27 @@ def a_held(**changes: Any) -> InstanceInProgress:
         tight=False,
     )
     return replace(held, **changes)
+
+
+def instance_facts(number: int, state: InstanceState = InstanceState.REPORTED, **changes: Any) -> InstanceFacts:
+    """An instance that was never at a host, whatever its state."""
+    facts = InstanceFacts(
+        InstanceId(number), f"pi_1_1_{number}", state, None, None, None, None, None, None, None, tight=False, uploads=()
+    )
+    return replace(facts, **changes)
+
+
+def job_facts(*instances: InstanceFacts, job_class: JobClass | None = None, **changes: Any) -> JobFacts:
+    facts = JobFacts(
+        JobId(1),
+        BatchId(1),
+        serial=1,
+        state=JobState.OPEN,
+        job_class=job_class or a_job_class(),
+        copies=0,
+        canonical_instance_id=None,
+        batch_aborted=False,
+        app_name="pi",
+        instances=instances,
+    )
+    return replace(facts, **changes)

@@ -12,7 +12,6 @@ from domain.jobs import InstanceState
 from domain.settings import Settings
 from domain.settlement import CopyUse, ExtraCopy, TailInstance
 from domain.units import DAY_S, AppId, BatchId, HostId, Instant, JobId, later
-from jobs.settling import view_of
 from jobs.tails import Accelerator, TailCopier, TailReport
 from lifecycle.settle import settle
 from tests.builders import NOW
@@ -220,7 +219,7 @@ async def test_a_copy_stays_while_its_job_is_settled(store: Store) -> None:
     [facts] = await store.unsettled.unsettled(9, now=NOW)
 
     assert (facts.tail_copies, facts.more_instances) == (1, 0)
-    assert settle(view_of(facts, max_lost=20), {}).events == ()
+    assert settle(facts, {}, now=NOW, max_lost=20).steps == ()
 
 
 async def results(store: Store, *, quick: int, slow: int) -> Batch:

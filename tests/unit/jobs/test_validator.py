@@ -21,9 +21,8 @@ from domain.jobs import InstanceState, JobState, Output, ValidatorKind, output_f
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
 from domain.units import AppVersionId, Flop, HostId, InstanceId, Instant, JobId, Seconds, later
 from jobs.comparisons import Compared, Comparison, OutputFile, TooSlowError, compare_here
-from jobs.settling import speed_s_per_flop
 from jobs.validator import Validator, ValidatorReport
-from lifecycle.settle import UNREADABLE
+from lifecycle.settle import UNREADABLE, speed_s_per_flop
 from store.memory import MemoryStore
 from tests.builders import NOW, a_job_class
 from tests.unit.jobs.projects import HandClock, a_project
