@@ -1,7 +1,7 @@
 """What one step of an instance or a job adds to the counters of its batch. Pure.
 
 An instance is counted as what its row says; a step adds the difference. Both stores change their counters by
-these functions, in the transaction of the step, and recount by `instance_counts` to check them.
+these functions, in the transaction of the step.
 """
 
 from __future__ import annotations
@@ -26,17 +26,6 @@ class Counted:
     sent_at: Instant | None = None
     due_at: Instant | None = None
     reported_at: Instant | None = None
-
-
-def instance_counts(instance: Counted) -> BatchCounts:
-    """What one instance is counted as: the sum of all its steps.
-
-    One that timed out and was reported late missed one deadline, not two.
-
-    >>> instance_counts(Counted(InstanceState.FAILED, Instant(1.0), Instant(5.0), Instant(6.0))).deadlines_missed
-    1
-    """
-    return _counts(_kind(instance))
 
 
 def change_counts(before: Counted | None, after: Counted) -> BatchCounts:

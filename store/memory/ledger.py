@@ -58,10 +58,6 @@ class MemoryTrickles:
             )
         return too_many
 
-    async def of_instance(self, instance_id: InstanceId, *, after: int, limit: int) -> Sequence[Trickle]:
-        found = [one for one in self._kept if one.instance_id == instance_id and one.trickle_id > after]
-        return found[:limit]
-
 
 def _key(one: Trickle) -> object:
     return one.instance_id, one.sent_at, one.variety, one.text

@@ -23,8 +23,8 @@ from domain.units import AppVersionId, Flop, HostId, InstanceId, Instant, JobId,
 from jobs.comparisons import Compared, Comparison, OutputFile, TooSlowError, compare_here
 from jobs.validator import Validator, ValidatorReport
 from lifecycle.settle import UNREADABLE, speed_s_per_flop
-from store.memory import MemoryStore
 from tests.builders import NOW, a_job_class
+from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock, a_project
 from tests.worlds import RegisteredHost, a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 

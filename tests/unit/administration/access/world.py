@@ -16,8 +16,8 @@ from api.errors import problems
 from domain.access import PersonRecord, Role
 from domain.settings import Settings
 from domain.units import Instant, Seconds
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 
 CHEAP = Cost(2, 8, 1)
 PROJECT_TOKEN = "p" * 64
