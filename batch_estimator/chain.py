@@ -14,7 +14,6 @@ from batch_estimator.survival import replied
 
 MOST_ROUNDS = 40  # retries of one job
 CLOSE_ENOUGH = 1e-7
-HORIZON_BOUNDS = 16.0  # the law is followed for this many delay bounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,12 +22,12 @@ from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
 from domain.units import DAY_S, HostId, Instant, Seconds
 from domain.volunteers import ResultPlace
+from lifecycle.states import NEVER_SENT
 from web.handlers import Desk, id_of, number_of
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
 ALL = "all"
-NEVER_SENT = (InstanceState.UNSENT, InstanceState.CANCELLED)
 STATES = (ALL, *(state.value for state in InstanceState if state not in NEVER_SENT))
 Document = Mapping[str, Any]  # Any: a JSON document
 

@@ -11,7 +11,6 @@ from domain.jobs import InstanceState
 from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds
 from domain.volunteers import ResultPlace
 
-FAILED = (InstanceState.FAILED, InstanceState.INVALID, InstanceState.TIMED_OUT)
 # What a page reads at most of hosts, or of failures, to find those that are asked for.
 LOOKED_AT = 10_000
 RESULTS_LOOKED_AT = 5000  # of a volunteer, for those of one of his hosts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -172,8 +171,3 @@ def total_of(points: Iterable[float]) -> float:
     for one in points:
         total += one
     return total
-
-
-def finite(value: float | None) -> float | None:
-    """The value, or None (unknown) where it is no finite number."""
-    return value if value is not None and math.isfinite(value) else None

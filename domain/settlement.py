@@ -58,6 +58,16 @@ class JobFacts:
     tail_copies: int = 0  # made beyond what it needs, because its batch waited for it
     more_instances: int = 0  # what those raised its most instances by
 
+    @property
+    def max_instances(self) -> int:
+        """Counts all instances but the cancelled, which no host ever had, and the lost."""
+        return self.job_class.max_instances + self.more_instances
+
+    @property
+    def agreeing_needed(self) -> int:
+        """How many results must agree: the quorum, or `copies` (adaptive replication), at most max_instances."""
+        return min(self.max_instances, max(self.job_class.quorum, self.copies))
+
 
 @quick_dataclass(frozen=True, slots=True)
 class InstanceStep:
@@ -75,10 +85,11 @@ class InstanceStep:
 class JobSettlement:
     """What settling a job changes, all in one transaction.
 
-    Applied only while the job's `serial` is unchanged; otherwise it is looked at again.
-    `new_instances` are made unsent and urgent when `retries` > 0 or a sibling is back; `hasten` marks the
-    job's unsent instances urgent because a sibling is back. When the last open job of a batch ends, the
-    batch is complete.
+    Applied only while the job's `serial` is unchanged; otherwise it is looked at again. `failure` says why the job
+    fails now; empty for one that was over before. `new_instances` are made unsent, with `retries`, the job's
+    instances that are over and unusable after the steps; they are urgent when `retries` > 0 or a sibling is back.
+    `hasten` marks the job's unsent instances urgent because a sibling is back. When the last open job of a batch
+    ends, the batch is complete.
     """
 
     job_id: JobId

@@ -212,7 +212,7 @@ class TailWork(Protocol):
         ...
 
     async def low_turnaround(self, *, since: Instant) -> LowTurnaround:
-        """domain.acceleration.low_turnaround over the batches made since."""
+        """Over the batches made since; a host's mean is over those with a median (domain.acceleration)."""
         ...
 
 

@@ -16,15 +16,14 @@ from dataclasses import dataclass
 import structlog
 
 from domain.clock import Clock
-from domain.jobs import JobState
-from domain.settlement import JobFacts, JobSettlement
+from domain.jobs import JobClass, JobState, output_file_name
+from domain.settlement import InstanceFacts, JobFacts, JobSettlement
 from domain.units import InstanceId, Instant, JobId
-from jobs.comparisons import Compared, Comparison, Comparisons, TooSlowError, compare_here
+from jobs.comparisons import Compared, Comparison, Comparisons, OutputFile, TooSlowError, compare_here
 from jobs.ports import UnsettledJobs
-from jobs.settling import files_of, job_settlement, view_of
 from jobs.writing import Resting, write_or_rest
 from lifecycle.compare import comparer_for
-from lifecycle.settle import JobView, give_up, needs_comparison, settle
+from lifecycle.settle import give_up, needs_comparison, settle
 
 LIMIT = 500  # jobs per round
 MOST_COMPARING = 5000  # jobs whose outputs are compared or wait for that; the next ones wait in the database
@@ -105,7 +104,7 @@ class Validator:
     def _settled_at_once(self, job: JobFacts, now: Instant) -> JobSettlement | None:
         """The change that settles the job; None when its outputs must be read first, or when that failed."""
         try:
-            comparison = _comparison_of(job, needs_comparison(self._view_of(job)))
+            comparison = _comparison_of(job, needs_comparison(job))
             if comparer_for(comparison.validator, comparison.tolerance).needs_content and comparison.outputs:
                 if len(self._waiting) < MOST_COMPARING:
                     self._waiting[job.job_id] = (job, comparison)
@@ -150,16 +149,13 @@ class Validator:
             return [(job, self._settled(job, task.result(), now))]
         except TooSlowError as error:
             log.error("outputs cannot be compared, the job is given up", job_id=job.job_id, because=str(error))
-            return [(job, job_settlement(job, give_up(self._view_of(job), str(error)), now))]
+            return [(job, give_up(job, str(error), now=now))]
         except Exception as error:  # files that cannot be read now, a child process that ended
             self._resting.add(job.job_id, now, error)
             return ()
 
-    def _view_of(self, job: JobFacts) -> JobView:
-        return view_of(job, max_lost=self._max_lost())
-
     def _settled(self, job: JobFacts, compared: Compared, now: Instant) -> JobSettlement:
-        return job_settlement(job, settle(self._view_of(job), compared.groups), now, compared.because)
+        return settle(job, compared.groups, now=now, max_lost=self._max_lost(), because=compared.because)
 
     async def _write(self, settled: Sequence[Settled], now: Instant) -> int:
         """How many were still current."""
@@ -171,11 +167,19 @@ class Validator:
 
 def _comparison_of(job: JobFacts, ids: Sequence[InstanceId]) -> Comparison:
     outputs = {
-        instance.instance_id: files_of(instance, job.job_class)
+        instance.instance_id: _files_of(instance, job.job_class)
         for instance in job.instances
         if instance.instance_id in ids
     }
     return Comparison(job.job_class.validator, job.job_class.tolerance, outputs, job.canonical_instance_id)
+
+
+def _files_of(instance: InstanceFacts, job_class: JobClass) -> tuple[OutputFile, ...]:
+    """The instance's outputs for a comparison, by the job's names for them; optional ones may be missing."""
+    brought = {upload.name: upload for upload in instance.uploads}
+    named = [(output.name, output_file_name(instance.name, n)) for n, output in enumerate(job_class.outputs)]
+    found = [(name, brought[file_name]) for name, file_name in named if file_name in brought]
+    return tuple([OutputFile(name, upload.name, upload.nbytes, upload.md5) for name, upload in found])
 
 
 def _report(settled: Sequence[Settled], current: int, *, looked_at: int, broken: int, more: bool) -> ValidatorReport:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from domain.jobs import InstanceState
 from domain.jobs import InstanceState as S
-from lifecycle.states import SHAPES, TRANSITIONS, Event, StateShape, is_job_error, is_lost, is_retry_cause
+from lifecycle.states import JOB_ERRORS, LOST, RETRY_CAUSES, SHAPES, TRANSITIONS, Event, StateShape
 
 _HEAD = """\
 # The life of an instance
@@ -44,7 +44,7 @@ def _steps() -> str:
 def _states() -> str:
     rows = [
         f"| {state} | {_yes(SHAPES[state].sent)} | {_reported(SHAPES[state])} "
-        f"| {_yes(is_retry_cause(state))} | {_yes(is_job_error(state))} | {_yes(is_lost(state))} |"
+        f"| {_yes(state in RETRY_CAUSES)} | {_yes(state in JOB_ERRORS)} | {_yes(state in LOST)} |"
         for state in InstanceState
     ]
     head = (

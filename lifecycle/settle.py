@@ -6,73 +6,37 @@ caller groups their outputs (lifecycle/compare.py), `settle` decides.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 from domain.errors import InvalidInputError
+from domain.havs import HavEvent, HavEventKind
 from domain.jobs import InstanceState, JobState
 from domain.quick import quick_dataclass
-from domain.units import InstanceId
-from lifecycle.states import JOB_ERRORS, LOST, NOT_COUNTED, OUTSTANDING, RETRY_CAUSES, UNDECIDED, USABLE, Event, advance
+from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
+from domain.units import Flop, InstanceId, Instant, Seconds
+from lifecycle.states import (
+    JOB_ERRORS,
+    LOST,
+    NOT_COUNTED,
+    OUTSTANDING,
+    RETRY_CAUSES,
+    UNDECIDED,
+    USABLE,
+    Event,
+    advance,
+    host_record,
+)
+from lifecycle.turnaround import LEAST_S, returned_sample, yardstick_s
 
 UNREADABLE = -1  # the group of an instance whose output cannot be read
 UNSENT = frozenset({InstanceState.UNSENT})
+NO_REASONS: Mapping[InstanceId, str] = MappingProxyType({})
 
 
-@quick_dataclass(frozen=True, slots=True)
-class InstanceView:
-    """One instance of a job that is being settled."""
-
-    instance_id: InstanceId
-    state: InstanceState
-
-
-@quick_dataclass(frozen=True, slots=True)
-class JobView:
-    """A job that is being settled: its limits (domain.jobs.JobClass), where it is, its instances.
-
-    `copies` is what adaptive replication asks for, 0 = the quorum. `max_errors` job errors end the job.
-    `max_instances` counts all instances but the cancelled, which no host ever had, and the lost. `max_lost` is the
-    number of lost instances at which the job fails instead of getting another one.
-    """
-
-    quorum: int
-    max_errors: int
-    max_instances: int
-    instances: tuple[InstanceView, ...]
-    copies: int = 0
-    state: JobState = JobState.OPEN
-    canonical_instance_id: InstanceId | None = None
-    batch_aborted: bool = False
-    extra: int = 0  # instances it may have beyond what it needs: copies made for the tail of its batch
-    max_lost: int = 20
-
-    @property
-    def agreeing_needed(self) -> int:
-        """How many results must agree: max(quorum, copies), at most max_instances."""
-        return min(self.max_instances, max(self.quorum, self.copies))
-
-
-@quick_dataclass(frozen=True, slots=True)
-class Settlement:
-    """What settling changes. `events` are steps of lifecycle/states.py, by instance id.
-
-    `failure` says why the job fails now; empty for one that was over before. `new_instances` are to be
-    made because of `new_because`; they start with `retries`, the job's instances that are over and
-    unusable after the events. `hasten`: a sibling is back, so what is unsent (new ones included) is urgent.
-    """
-
-    state: JobState
-    canonical_instance_id: InstanceId | None
-    events: tuple[tuple[InstanceId, Event], ...] = ()
-    failure: str = ""
-    new_instances: int = 0
-    new_because: str = ""
-    retries: int = 0
-    hasten: bool = False
-
-
-def needs_comparison(job: JobView) -> tuple[InstanceId, ...]:
+def needs_comparison(job: JobFacts) -> tuple[InstanceId, ...]:
     """The instances whose outputs must be compared before the job can be settled, by id; often none.
 
     While the job is open: all usable ones, once there are enough for the quorum. When it is valid: the
@@ -87,87 +51,166 @@ def needs_comparison(job: JobView) -> tuple[InstanceId, ...]:
     return usable
 
 
-def settle(job: JobView, groups: Mapping[InstanceId, int]) -> Settlement:
+def settle(
+    job: JobFacts,
+    groups: Mapping[InstanceId, int],
+    *,
+    now: Instant,
+    max_lost: int,
+    because: Mapping[InstanceId, str] = NO_REASONS,
+) -> JobSettlement:
     """Decide. `groups` gives each instance that `needs_comparison` names its group of equal outputs.
 
-    Group UNREADABLE (-1) is rejected. A quorum makes the job valid, the smallest id of the largest group
-    canonical; what disagrees is rejected, what is unsent cancelled. Without one, as many instances are
-    made as the quorum lacks, counting the outstanding; unsent ones it no longer lacks are cancelled
-    (a late result takes back its retry). The job fails when its errors reach max_errors, or when it
-    would need more than max_instances, or another instance after max_lost were lost.
+    Group UNREADABLE (-1) is rejected, `because` says why by instance. A quorum makes the job valid, the smallest id of
+    the largest group canonical; what disagrees is rejected, what is unsent cancelled. Without one, as many instances
+    are made as the quorum lacks, counting the outstanding; unsent ones it no longer lacks are cancelled (a late result
+    takes back its retry). The job fails when its errors reach max_errors, or when it would need more than
+    max_instances, or another instance after max_lost (lifecycle.max_lost_instances) were lost.
     Raises InvalidInputError when `groups` names other instances.
     """
     if groups.keys() != set(needs_comparison(job)):
         raise InvalidInputError("groups", f"a group for each of {list(needs_comparison(job))}", dict(groups))
+    settling = _Settling(job, groups, now, max_lost, because)
     if job.state is JobState.VALID:
-        return _settle_latecomers(job, groups)
+        return settling.latecomers()
     if job.state is not JobState.OPEN:
-        return _ended(job, job.state)
+        return settling.ended(job.state)
     if job.batch_aborted:
-        return _ended(job, JobState.CANCELLED)
+        return settling.ended(JobState.CANCELLED)
     agreeing = _largest_group(groups)
     if len(agreeing) >= job.agreeing_needed:
-        return _valid(job, groups, agreeing)
-    return _settle_without_quorum(job, groups, agreeing)
+        return settling.valid(agreeing)
+    return settling.without_quorum(agreeing)
 
 
-def give_up(job: JobView, failure: str) -> Settlement:
-    """Decide without a comparison, for one that cannot be made: nobody is blamed.
+def give_up(job: JobFacts, failure: str, *, now: Instant) -> JobSettlement:
+    """Decide without a comparison, for one that cannot be made: no host is blamed.
 
     An open job fails; a valid one keeps its canonical instance, and later results count for nothing.
     """
-    if job.state is not JobState.VALID:
-        return _ended(job, JobState.FAILED, failure)
-    late = dict.fromkeys(_ids(job, UNDECIDED), Event.TOO_LATE)
-    return _settlement(job, JobState.VALID, {**_cancelled(job), **late}, canonical=_canonical(job))
+    settling = _Settling(job, {}, now, 0, NO_REASONS)
+    return settling.uncompared() if job.state is JobState.VALID else settling.ended(JobState.FAILED, failure)
 
 
-def _settle_latecomers(job: JobView, groups: Mapping[InstanceId, int]) -> Settlement:
-    canonical = _canonical(job)
-    events = _cancelled(job)
-    for instance_id in _ids(job, UNDECIDED):
-        if groups[instance_id] == UNREADABLE:
-            events[instance_id] = Event.REJECTED
-        elif groups[canonical] == UNREADABLE:  # its files are gone: nothing to compare with
-            events[instance_id] = Event.TOO_LATE
-        else:
-            same = groups[instance_id] == groups[canonical]
-            events[instance_id] = Event.VALIDATED if same else Event.REJECTED
-    return _settlement(job, JobState.VALID, events, canonical=canonical)
+class _Settling:
+    """One job and the groups of its outputs; each method is one way to settle it."""
 
+    def __init__(
+        self,
+        job: JobFacts,
+        groups: Mapping[InstanceId, int],
+        now: Instant,
+        max_lost: int,
+        because: Mapping[InstanceId, str],
+    ) -> None:
+        self._job = job
+        self._groups = groups
+        self._now = now
+        self._max_lost = max_lost
+        self._because = because
+        self._cancelled = dict.fromkeys(_ids(job, UNSENT), Event.NOT_NEEDED)
 
-def _ended(job: JobView, state: JobState, failure: str = "", rejected: Iterable[InstanceId] = ()) -> Settlement:
-    """The job is over without a canonical result: nothing is sent or awaited any more."""
-    events = _cancelled(job)
-    events.update((instance_id, Event.TOO_LATE) for instance_id in _ids(job, UNDECIDED))
-    events.update((instance_id, Event.REJECTED) for instance_id in rejected)
-    return _settlement(job, state, events, failure=failure)
+    def latecomers(self) -> JobSettlement:
+        groups, canonical = self._groups, _canonical(self._job)
+        events = self._cancelled
+        for instance_id in _ids(self._job, UNDECIDED):
+            if groups[instance_id] == UNREADABLE:
+                events[instance_id] = Event.REJECTED
+            elif groups[canonical] == UNREADABLE:  # its files are gone: nothing to compare with
+                events[instance_id] = Event.TOO_LATE
+            else:
+                same = groups[instance_id] == groups[canonical]
+                events[instance_id] = Event.VALIDATED if same else Event.REJECTED
+        return self._settled(JobState.VALID, events, canonical=canonical)
 
+    def uncompared(self) -> JobSettlement:
+        late = dict.fromkeys(_ids(self._job, UNDECIDED), Event.TOO_LATE)
+        return self._settled(JobState.VALID, {**self._cancelled, **late}, canonical=_canonical(self._job))
 
-def _valid(job: JobView, groups: Mapping[InstanceId, int], agreeing: tuple[InstanceId, ...]) -> Settlement:
-    events = _cancelled(job)
-    for instance_id in groups:
-        events[instance_id] = Event.VALIDATED if instance_id in agreeing else Event.REJECTED
-    return _settlement(job, JobState.VALID, events, canonical=agreeing[0])
+    def ended(self, state: JobState, failure: str = "", rejected: Iterable[InstanceId] = ()) -> JobSettlement:
+        """The job is over without a canonical result: nothing is sent or awaited any more."""
+        late = dict.fromkeys(_ids(self._job, UNDECIDED), Event.TOO_LATE)
+        events = {**self._cancelled, **late, **dict.fromkeys(rejected, Event.REJECTED)}
+        return self._settled(state, events, failure=failure)
 
+    def valid(self, agreeing: tuple[InstanceId, ...]) -> JobSettlement:
+        verdicts = {id_: Event.VALIDATED if id_ in agreeing else Event.REJECTED for id_ in self._groups}
+        return self._settled(JobState.VALID, {**self._cancelled, **verdicts}, canonical=agreeing[0])
 
-def _settle_without_quorum(
-    job: JobView, groups: Mapping[InstanceId, int], agreeing: tuple[InstanceId, ...]
-) -> Settlement:
-    rejected = dict.fromkeys((id_ for id_, group in groups.items() if group == UNREADABLE), Event.REJECTED)
-    errors = [state for state in _after(job, rejected) if state in JOB_ERRORS]
-    if len(errors) >= job.max_errors:
-        return _ended(job, JobState.FAILED, _too_many_errors(errors, job.max_errors), rejected)
-    shortage = _shortage(job, tuple(id_ for id_ in _ids(job, USABLE) if id_ not in rejected), agreeing)
-    room = job.max_instances - sum(view.state not in NOT_COUNTED for view in job.instances)
-    if shortage.missing > max(0, room):  # lost instances that come back after all may take more than there is
-        failure = f"no instances left: {shortage.because}, {job.max_instances} instances allowed in all"
-        return _ended(job, JobState.FAILED, failure, rejected)
-    lost = [view.state for view in job.instances if view.state in LOST]
-    if shortage.missing > 0 and len(lost) >= job.max_lost:
-        failure = f"too many instances lost: {_counted(lost)}, {job.max_lost} end the job"
-        return _ended(job, JobState.FAILED, failure, rejected)
-    return _still_open(job, shortage, rejected)
+    def without_quorum(self, agreeing: tuple[InstanceId, ...]) -> JobSettlement:
+        job = self._job
+        rejected = dict.fromkeys((id_ for id_, group in self._groups.items() if group == UNREADABLE), Event.REJECTED)
+        errors = [one.state for one in job.instances if one.state in JOB_ERRORS]
+        errors += [InstanceState.INVALID] * len(rejected)
+        if len(errors) >= job.job_class.max_errors:
+            failure = f"too many errors: {_counted(errors)}, {job.job_class.max_errors} end the job"
+            return self.ended(JobState.FAILED, failure, rejected)
+        shortage = _shortage(job, tuple(id_ for id_ in _ids(job, USABLE) if id_ not in rejected), agreeing)
+        room = job.max_instances - sum(one.state not in NOT_COUNTED for one in job.instances)
+        if shortage.missing > max(0, room):  # lost instances that come back after all may take more than there is
+            failure = f"no instances left: {shortage.because}, {job.max_instances} instances allowed in all"
+            return self.ended(JobState.FAILED, failure, rejected)
+        lost = [one.state for one in job.instances if one.state in LOST]
+        if shortage.missing > 0 and len(lost) >= self._max_lost:
+            failure = f"too many instances lost: {_counted(lost)}, {self._max_lost} end the job"
+            return self.ended(JobState.FAILED, failure, rejected)
+        return self._still_open(shortage, rejected)
+
+    def _still_open(self, shortage: _Shortage, rejected: Mapping[InstanceId, Event]) -> JobSettlement:
+        job, events = self._job, dict(rejected)
+        if shortage.compared:
+            reported = _ids(job, {InstanceState.REPORTED})
+            events.update((id_, Event.UNDECIDED) for id_ in reported if id_ in shortage.readable)
+        unsent = _ids(job, UNSENT)
+        kept = max(0, len(unsent) + min(0, shortage.missing + job.tail_copies))
+        events.update((id_, Event.NOT_NEEDED) for id_ in unsent[kept:])
+        new_instances = max(0, shortage.missing)
+        hasten = bool(shortage.readable) and kept + new_instances > 0
+        return self._settled(JobState.OPEN, events, new_instances=new_instances, hasten=hasten)
+
+    def _settled(
+        self,
+        state: JobState,
+        events: Mapping[InstanceId, Event],
+        *,
+        canonical: InstanceId | None = None,
+        failure: str = "",
+        new_instances: int = 0,
+        hasten: bool = False,
+    ) -> JobSettlement:
+        job, steps = self._job, self._steps(events)
+        after = [one.state for one in job.instances if one.instance_id not in events]
+        after += [step.to_state for step in steps]
+        return JobSettlement(
+            job.job_id,
+            job.serial,
+            state,
+            self._now,
+            canonical_instance_id=canonical,
+            failure=failure,
+            steps=steps,
+            new_instances=new_instances,
+            retries=len([one for one in after if one in RETRY_CAUSES]),
+            hasten=hasten,
+        )
+
+    def _steps(self, events: Mapping[InstanceId, Event]) -> tuple[InstanceStep, ...]:
+        """The steps by instance id, with what they say about hosts."""
+        found = sorted([one for one in self._job.instances if one.instance_id in events], key=_id_of)
+        return tuple([self._step(one, events[one.instance_id]) for one in found])
+
+    def _step(self, instance: InstanceFacts, event: Event) -> InstanceStep:
+        step = advance(instance.state, event, instance_id=instance.instance_id)
+        kind = host_record(step.instructions)
+        return InstanceStep(
+            instance.instance_id,
+            instance.state,
+            step.state,
+            hav_event=None
+            if kind is None
+            else _hav_event(instance, kind, self._job.job_class.fpops_est_flop, self._now),
+            reason=self._because.get(instance.instance_id, "") if event is Event.REJECTED else "",
+        )
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -180,7 +223,7 @@ class _Shortage:
     because: str
 
 
-def _shortage(job: JobView, readable: tuple[InstanceId, ...], agreeing: tuple[InstanceId, ...]) -> _Shortage:
+def _shortage(job: JobFacts, readable: tuple[InstanceId, ...], agreeing: tuple[InstanceId, ...]) -> _Shortage:
     """missing = results that must agree - results in hand - outstanding instances.
 
     Results that were compared count as the largest group that agrees; others may yet all agree.
@@ -195,58 +238,6 @@ def _shortage(job: JobView, readable: tuple[InstanceId, ...], agreeing: tuple[In
     return _Shortage(readable, compared, job.agreeing_needed - in_hand - outstanding, because)
 
 
-def _still_open(job: JobView, shortage: _Shortage, rejected: Mapping[InstanceId, Event]) -> Settlement:
-    events = dict(rejected)
-    if shortage.compared:
-        reported = _ids(job, {InstanceState.REPORTED})
-        events.update((id_, Event.UNDECIDED) for id_ in reported if id_ in shortage.readable)
-    unsent = _ids(job, UNSENT)
-    kept = max(0, len(unsent) + min(0, shortage.missing + job.extra))
-    events.update((id_, Event.NOT_NEEDED) for id_ in unsent[kept:])
-    new_instances = max(0, shortage.missing)
-    return _settlement(
-        job,
-        JobState.OPEN,
-        events,
-        new_instances=new_instances,
-        new_because=shortage.because if new_instances else "",
-        hasten=bool(shortage.readable) and kept + new_instances > 0,
-    )
-
-
-def _settlement(
-    job: JobView,
-    state: JobState,
-    events: Mapping[InstanceId, Event],
-    *,
-    canonical: InstanceId | None = None,
-    failure: str = "",
-    new_instances: int = 0,
-    new_because: str = "",
-    hasten: bool = False,
-) -> Settlement:
-    return Settlement(
-        state,
-        canonical,
-        events=tuple(sorted(events.items())),
-        failure=failure,
-        new_instances=new_instances,
-        new_because=new_because,
-        retries=len([after for after in _after(job, events) if after in RETRY_CAUSES]),
-        hasten=hasten,
-    )
-
-
-def _after(job: JobView, events: Mapping[InstanceId, Event]) -> list[InstanceState]:
-    """The states of the instances once the events have happened."""
-    return [
-        advance(view.state, events[view.instance_id], instance_id=view.instance_id).state
-        if view.instance_id in events
-        else view.state
-        for view in job.instances
-    ]
-
-
 def _largest_group(groups: Mapping[InstanceId, int]) -> tuple[InstanceId, ...]:
     """The members of the largest readable group by id; of equally large ones that with the smallest id."""
     members: dict[int, list[InstanceId]] = {}
@@ -259,10 +250,6 @@ def _largest_group(groups: Mapping[InstanceId, int]) -> tuple[InstanceId, ...]:
     return tuple(largest)
 
 
-def _too_many_errors(errors: list[InstanceState], max_errors: int) -> str:
-    return f"too many errors: {_counted(errors)}, {max_errors} end the job"
-
-
 def _counted(states: list[InstanceState]) -> str:
     """How many there are, and how many of each.
 
@@ -273,18 +260,67 @@ def _counted(states: list[InstanceState]) -> str:
     return f"{len(states)} ({', '.join(named)})"
 
 
-def _cancelled(job: JobView) -> dict[InstanceId, Event]:
-    return dict.fromkeys(_ids(job, UNSENT), Event.NOT_NEEDED)
+def _ids(job: JobFacts, states: Collection[InstanceState]) -> tuple[InstanceId, ...]:
+    return tuple(sorted([one.instance_id for one in job.instances if one.state in states]))
 
 
-def _ids(job: JobView, states: Collection[InstanceState]) -> tuple[InstanceId, ...]:
-    return tuple(sorted([view.instance_id for view in job.instances if view.state in states]))
+def _id_of(instance: InstanceFacts) -> InstanceId:
+    return instance.instance_id
 
 
-def _canonical(job: JobView) -> InstanceId:
+def _canonical(job: JobFacts) -> InstanceId:
     if job.canonical_instance_id is None:
         raise InvalidInputError("canonical_instance_id", "an instance id, because the job is valid", None)
     return job.canonical_instance_id
+
+
+# ---- what a step says about the instance's host
+
+
+def _hav_event(instance: InstanceFacts, kind: HavEventKind, fpops_est_flop: Flop, now: Instant) -> HavEvent | None:
+    """What the host's statistics are told. A valid result takes back what an earlier time-out left."""
+    if instance.host_id is None or instance.app_version_id is None:
+        return None
+    late, ratio, ln_turnaround, speed = False, None, None, None
+    if kind is HavEventKind.VALID and instance.sent_at is not None and instance.reported_at is not None:
+        turnaround_s = max(LEAST_S, instance.reported_at - instance.sent_at)
+        late = instance.due_at is not None and instance.reported_at > instance.due_at
+        ratio, ln_turnaround = _sample(instance, turnaround_s), math.log(turnaround_s)
+        speed = speed_s_per_flop(instance.elapsed_s, turnaround_s, fpops_est_flop)
+    return HavEvent(
+        instance.host_id,
+        instance.app_version_id,
+        kind,
+        now,
+        instance.tight,
+        ratio,
+        instance.turnaround_sample,
+        ln_turnaround,
+        speed,
+        None if instance.turnaround_sample is None else instance.timeout_at,
+        late,
+    )
+
+
+def _sample(instance: InstanceFacts, turnaround_s: float) -> float | None:
+    runtime_s, usual_s = instance.est_runtime_s, instance.median_turnaround_s
+    if runtime_s is None:
+        return None
+    by_s = yardstick_s(tight=instance.tight, est_runtime_s=runtime_s, median_turnaround_s=usual_s)
+    return returned_sample(turnaround_s, yardstick_s=by_s)
+
+
+def speed_s_per_flop(elapsed_s: Seconds | None, turnaround_s: float, fpops_est_flop: Flop) -> float | None:
+    """Elapsed seconds per estimated flop; None when no elapsed time was reported.
+
+    A job cannot have run longer than it was away, whatever the client claims.
+
+    >>> speed_s_per_flop(Seconds(5000.0), 3600.0, Flop(3.6e12))
+    1e-09
+    """
+    if elapsed_s is None or elapsed_s <= 0.0:
+        return None
+    return min(elapsed_s, turnaround_s) / fpops_est_flop
 
 
 # ---- adaptive replication

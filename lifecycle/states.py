@@ -82,7 +82,7 @@ TRANSITIONS: Mapping[tuple[InstanceState, Event], tuple[InstanceState, tuple[Ins
     }
 )
 
-REPORTS = frozenset({E.SUCCEEDED, E.FAILED, E.USER_ABORTED, E.SERVER_ABORTED, E.UNSTARTED})  # said by the host itself
+# ---- sets of states. Python code and SQL use these alone; tests/unit/lifecycle/test_states.py compares the SQL.
 
 ACCEPTS_OUTPUTS = frozenset(
     state for state, event in TRANSITIONS if event is E.SUCCEEDED
@@ -91,43 +91,20 @@ OUTSTANDING = frozenset({S.UNSENT, S.IN_PROGRESS})  # a result may still be expe
 USABLE = frozenset({S.REPORTED, S.INCONCLUSIVE, S.VALID})
 UNDECIDED = frozenset({S.REPORTED, S.INCONCLUSIVE})  # usable, verdict pending
 OVER = frozenset(S) - OUTSTANDING
-RETRY_CAUSES = OVER - USABLE - {S.CANCELLED}
-JOB_ERRORS = frozenset({S.FAILED, S.INVALID})
-LOST = frozenset({S.ABORTED, S.TIMED_OUT})  # the host brought nothing, not even an error
+RETRY_CAUSES = OVER - USABLE - {S.CANCELLED}  # counts in its job's `retries`; no host had a cancelled one
+JOB_ERRORS = frozenset({S.FAILED, S.INVALID})  # up to max_errors: what a host reports, never that it is silent
+LOST = frozenset({S.ABORTED, S.TIMED_OUT})  # up to lifecycle.max_lost_instances: the host brought nothing
 NOT_COUNTED = LOST | {S.CANCELLED}  # to max_instances
-
-
-def is_retry_cause(state: InstanceState) -> bool:
-    """Whether an instance in this state counts in its job's `retries`: over and unusable.
-
-    A cancelled instance does not: no host ever had it.
-
-    >>> is_retry_cause(InstanceState.ABORTED), is_retry_cause(InstanceState.CANCELLED)
-    (True, False)
-    """
-    return state in RETRY_CAUSES
-
-
-def is_job_error(state: InstanceState) -> bool:
-    """Whether an instance in this state speaks against its job (counted up to max_errors).
-
-    Only what a host reports does: it costs an account nothing to take jobs and bring nothing.
-
-    >>> is_job_error(InstanceState.FAILED), is_job_error(InstanceState.TIMED_OUT)
-    (True, False)
-    """
-    return state in JOB_ERRORS
-
-
-def is_lost(state: InstanceState) -> bool:
-    """Whether an instance in this state was lost by its host: counted up to lifecycle.max_lost_instances.
-
-    It counts neither as a job error nor to max_instances.
-
-    >>> is_lost(InstanceState.TIMED_OUT), is_lost(InstanceState.INVALID)
-    (True, False)
-    """
-    return state in LOST
+OF_USE = OUTSTANDING | USABLE  # may count towards the quorum
+SENT_OF_USE = OF_USE - {S.UNSENT}
+NEVER_SENT = frozenset({S.UNSENT, S.CANCELLED})
+NO_RESULT = NEVER_SENT | OUTSTANDING  # no host has ended it
+SUCCEEDED = USABLE | {S.INVALID, S.TOO_LATE}  # its host reported a success
+IN_TURNAROUNDS = SUCCEEDED | {S.TIMED_OUT}  # counts in the turnaround of hosts for batch acceleration
+OUTPUTS_MAY_COME = LOST | {S.IN_PROGRESS}
+STILL_OUT = frozenset({S.IN_PROGRESS, S.TIMED_OUT})  # its host may report it yet
+IN_MEDIANS = STILL_OUT | {S.VALID}  # counts in a batch's median turnaround
+HOST_FAILURES = JOB_ERRORS | {S.TIMED_OUT}  # listed as failures of its host
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from domain.jobs import InstanceState
 from domain.settings import FeederSettings, LifecycleSettings
 from domain.settlement import CopyUse, ExtraCopy, TailInstance, TailJob
 from domain.units import Instant, Seconds
-from lifecycle.states import NOT_COUNTED, OUTSTANDING, USABLE, is_retry_cause
+from lifecycle.states import NOT_COUNTED, OUTSTANDING, RETRY_CAUSES, USABLE
 
 # An instance that is out for so many times what it usually takes its host is lost more often than not: a copy replaces
 # it, whatever the cap says. Before a batch's last jobs what is usual is known less well. Each instance of the job that
@@ -164,7 +164,7 @@ def accelerated_copy(job: TailJob, *, median_s: Seconds, now: Instant) -> ExtraC
 
 
 def _copy(job: TailJob, because: str, *, more_instances: int = 0) -> ExtraCopy:
-    over = sum(is_retry_cause(one.state) for one in job.instances)
+    over = sum(one.state in RETRY_CAUSES for one in job.instances)
     return ExtraCopy(
         job.job_id, len(job.instances), job.tail_copies, over + 1, because=because, more_instances=more_instances
     )

@@ -1,4 +1,4 @@
-"""Decides whether a job may displace other work of its host, and whether it may go to this host now. Pure.
+"""Decides whether a job may displace other work of its host. Pure.
 
 A job whose deadline forces the client to run it first is an act of preemption. The rules of NCI's suspension score
 in a form of our own, for no public one exists: every single factor can veto, and the score must be positive.
@@ -10,12 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from domain.formatting import in_words
-from domain.reservations import Lease
-from domain.units import BatchId, HostId, Instant, Seconds
-from priority.big_jobs import CoreUse, fits_around
+from domain.units import Instant, Seconds
 
 MOST_STRETCHED = 1.25  # expansion factor of displaced work
 SIZE_WEIGHT, OWNER_WEIGHT, DONE_WEIGHT = 1.0, 0.5, 2.0
@@ -40,14 +37,6 @@ class UnderWay:
     def done_fraction(self, now: Instant) -> float:
         """PERCENT as documented: elapsed over the limit."""
         return min(1.0, max(0.0, 1.0 - self.left_s(now) / self.limit_s)) if self.limit_s > 0.0 else 1.0
-
-    def consumed_proc_s(self, now: Instant) -> float:
-        """CONSUMED: processor seconds spent."""
-        return self.cores * max(0.0, self.limit_s - self.left_s(now))
-
-    def remaining_proc_s(self, now: Instant) -> float:
-        """REMAINING: processor seconds to come."""
-        return self.cores * self.left_s(now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,78 +134,3 @@ def _run(cores: list[Instant], wanted: float, seconds: float) -> float:
     end_at = Instant(cores[number - 1] + seconds)
     cores[:number] = [end_at] * number
     return end_at
-
-
-# ---- admission: unpaid work, the host's lease, and displacement together
-
-
-class HostAnswer(StrEnum):
-    SEND = "send"
-    HOLD = "hold"  # not to this host now
-    SKIP = "skip"  # only when there is nothing else for the host
-
-
-@dataclass(frozen=True, slots=True)
-class HostAdmission:
-    answer: HostAnswer
-    because: str
-
-
-@dataclass(frozen=True, slots=True)
-class BatchSending:
-    """A feasible job about to be sent. `tight`: its due date forces the client to run it first."""
-
-    batch_id: BatchId
-    cores: float
-    runtime_s: Seconds
-    due_at: Instant
-    rate: float = 1.0  # of its queue, in service units; 0: only for hosts with nothing else
-    tight: bool = False
-    owners_running: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class HostNow:
-    """The asking host by its in-progress list. `others_feasible`: there is other work it could take."""
-
-    host_id: HostId
-    cores: float
-    under_way: Sequence[UnderWay] = ()
-    others_feasible: bool = False
-    lease: Lease | None = None
-
-    def taken(self, now: Instant) -> list[CoreUse]:
-        return [CoreUse(one.name, one.cores, now, Instant(now + one.left_s(now))) for one in self.under_way]
-
-
-def admit(
-    host: HostNow, job: BatchSending, now: Instant, *, displace: bool = False, most_stretched: float = 1.25
-) -> HostAdmission:
-    """Send, hold or skip, and why.
-
-    Work that is charged nothing waits for hosts with nothing else; a host leased to another batch takes what fits
-    around; with `displace`, tight work must not put other work off too much.
-
-    >>> free = BatchSending(BatchId(1), 1.0, Seconds(60.0), Instant(1e6), rate=0.0)
-    >>> admit(HostNow(HostId(1), 4.0, others_feasible=True), free, Instant(0.0)).answer
-    <HostAnswer.SKIP: 'skip'>
-    """
-    if job.rate <= 0.0 and host.others_feasible:
-        return HostAdmission(HostAnswer.SKIP, "work that is charged nothing waits until the host can take nothing else")
-    because = "nothing in the order is against it"
-    if host.lease is not None and host.lease.batch_id != job.batch_id:
-        fits, because = fits_around(
-            host.lease,
-            cores=job.cores,
-            limit_s=job.runtime_s,
-            host_cores=host.cores,
-            under_way=host.taken(now),
-            now=now,
-        )
-        if not fits:
-            return HostAdmission(HostAnswer.HOLD, because)
-    if displace and job.tight and host.under_way:
-        newcomer = DisplacingJob(job.cores, job.runtime_s, job.due_at, job.owners_running)
-        verdict = may_displace(newcomer, host.under_way, host_cores=host.cores, now=now, most_stretched=most_stretched)
-        return HostAdmission(HostAnswer.SEND if verdict.send else HostAnswer.HOLD, verdict.because)
-    return HostAdmission(HostAnswer.SEND, because)

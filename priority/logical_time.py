@@ -114,28 +114,6 @@ def correct_charge(
     return Correction(Seconds(due_s - charged_s), due_s)
 
 
-def virtual_finish(
-    *,
-    now: Instant,
-    decayed_flop: float,
-    in_flight_flop: float,
-    unsent_flop: float,
-    share_fraction: float,
-    pool_flop_per_s: FlopPerSecond | float,
-) -> Instant:
-    """Fair-share as a logical end time: now + (decayed usage + in flight + unsent) / (share * pool).
-
-    `unsent_flop` counts the submitter's earlier batches too. It corrects the past where LET divides the future;
-    with a half-life towards 0 only outstanding work counts.
-
-    >>> virtual_finish(now=Instant(0.0), decayed_flop=1e12, in_flight_flop=1e12, unsent_flop=2e12,
-    ...                share_fraction=0.5, pool_flop_per_s=1e12)
-    8.0
-    """
-    whole_s = (decayed_flop + in_flight_flop + unsent_flop) / (pool_flop_per_s or UNKNOWN_POOL_FLOP_PER_S)
-    return Instant(now + whole_s / max(share_fraction, MIN_SHARE_FRACTION))
-
-
 def _rule(rule: str) -> LetRule:
     if rule not in list(LetRule):
         raise InvalidInputError("ordering.let_rule", "one of " + ", ".join(LetRule), rule)

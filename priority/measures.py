@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from domain.units import MINUTE_S, Flop, Instant, Seconds
+from domain.units import MINUTE_S, Flop, Instant
 
 ACCURACY_JOBS = 100  # the submitter's last jobs that count
 DEADLINE_POINTS = 1000.0
@@ -112,15 +112,6 @@ def capped(value: float, cap: float | None) -> float:
     return min(value, cap) if cap else value
 
 
-def weighted_points(value: float, *, weight: float, component_weight: float = 1.0, cap: float | None = None) -> float:
-    """component weight * weight * min(value, cap).
-
-    >>> weighted_points(40.0, weight=10.0, cap=10000.0)
-    400.0
-    """
-    return component_weight * weight * capped(value, cap)
-
-
 def absolute_percent(points: Sequence[float]) -> list[float]:
     """Each part's percentage of the sum of absolute parts: a negative part shows a positive one. All 0 for none.
 
@@ -129,24 +120,3 @@ def absolute_percent(points: Sequence[float]) -> list[float]:
     """
     whole = sum(abs(one) for one in points)
     return [100.0 * abs(one) / whole if whole > 0.0 else 0.0 for one in points]
-
-
-def outstanding_proc_s(jobs: Iterable[tuple[float, Seconds]]) -> float:
-    """MAXPS: processor seconds still to come, the sum of processors * remaining seconds.
-
-    >>> outstanding_proc_s([(4, Seconds(3600.0)), (2, Seconds(21600.0))])
-    57600.0
-    """
-    return sum(procs * max(0.0, remaining) for procs, remaining in jobs)
-
-
-def alike(speeds: Sequence[float], tolerance: float) -> bool:
-    """Whether nodes may form a set: (fastest - slowest) / slowest is at most the tolerance.
-
-    >>> alike([500, 750], 0.5), alike([500, 900], 0.5)
-    (True, False)
-    """
-    if not speeds:
-        return True
-    slowest, fastest = min(speeds), max(speeds)
-    return fastest - slowest <= tolerance * slowest + 1e-12

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from domain.formatting import told
 from domain.units import Flop, FlopPerSecond, Seconds
 
 
@@ -34,28 +33,6 @@ def expected_s(host_class: HostClass) -> float | None:
     if host_class.speed <= 0.0:
         return None
     return host_class.queued_flop / host_class.speed + host_class.turnaround_s
-
-
-def soonest(classes: Iterable[HostClass], *, replicas: int = 1) -> tuple[HostClass, str] | None:
-    """The class where a job is expected complete first, and why; the first by name among equals.
-
-    Classes with fewer hosts than the job has replicas are left out. None when there is none.
-
-    >>> slow = HostClass("arm", Flop(0.0), FlopPerSecond(1e12), Seconds(900.0), hosts=9)
-    >>> busy = HostClass("x86", Flop(1e15), FlopPerSecond(1e12), Seconds(500.0), hosts=9)
-    >>> soonest([busy, slow])[1]
-    'arm: expected complete in 15 min, 0 s of it in the queue'
-    """
-    timed = [
-        (seconds, one.name, one)
-        for one in classes
-        if one.hosts >= replicas and (seconds := expected_s(one)) is not None
-    ]
-    if not timed:
-        return None
-    seconds, name, best = min(timed, key=lambda one: one[:2])
-    queue_s = seconds - best.turnaround_s
-    return best, told("{0}: expected complete in {1:length}, {2:length} of it in the queue", name, seconds, queue_s)
 
 
 def shares(classes: Iterable[HostClass], work_flop: Flop, *, replicas: int = 1) -> dict[str, float]:

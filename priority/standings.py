@@ -97,15 +97,6 @@ def window_weights(decay: float, windows: int) -> list[float]:
     return [decay**age for age in range(windows)]
 
 
-def window_percents(decay: float, windows: int) -> list[float]:
-    """The same in percent, as the guide's table of decay factors has it.
-
-    >>> window_percents(0.5, 3)
-    [100.0, 50.0, 25.0]
-    """
-    return [100.0 * weight for weight in window_weights(decay, windows)]
-
-
 def newest_first(usage: Mapping[int, float], newest: int, depth: int) -> list[float]:
     """Usage by window number as a list of `depth` windows, the newest first.
 

@@ -211,11 +211,3 @@ def _shown(swept: Swept, rule: str) -> Iterable[RenderableType]:
 def said(swept: Swept, rule: str) -> str:
     """What has to be said of the cells' marks, if there are any."""
     return f"; {NOT_OVER}" if any(one.cut_short for one in swept.figures(rule)) else ""
-
-
-def markdown_of(swept: Swept, rule: str) -> str:
-    """The table for a document."""
-    rows = rows_of(swept, rule)
-    lines = [f"| {' | '.join(rows.head)} |", f"|{'---:|' * len(rows.head)}"]
-    below = ["", f"{NOT_OVER}."] if said(swept, rule) else []
-    return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in rows.cells), *below]) + "\n"

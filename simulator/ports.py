@@ -6,7 +6,7 @@ two calls is the volunteer's own business, and so is all that is random: a scena
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -153,4 +153,3 @@ class Scenario(Protocol):
 
 
 # The clairvoyant bound: seconds from a batch's submission to its end that no dispatcher can go below, by its name.
-Bound = Callable[[Scenario, int], Mapping[str, Seconds]]

@@ -180,14 +180,3 @@ def table_of(comparison: RuleComparison) -> Table:
     for name, cells in rows_of(comparison):
         table.add_row(name, *cells)
     return table
-
-
-def markdown_of(comparison: RuleComparison) -> str:
-    """The same as a table for a document."""
-    lines = [
-        f"| {comparison.scenario}, medians over {comparison.seeds} | {' | '.join(comparison.rules)} |",
-        f"|---|{'---:|' * len(comparison.rules)}",
-        *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows_of(comparison)),
-    ]
-    said = remark(comparison)
-    return "\n".join([*lines, *(["", f"{said}."] if said else [])]) + "\n"

@@ -44,17 +44,6 @@ class Watching(Protocol):
     def over(self, place: int) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Unwatched:
-    """Satisfies Watching."""
-
-    def moved(self, place: int, at: Instant) -> None:
-        """Nobody looks."""
-
-    def over(self, place: int) -> None:
-        """Nobody looks."""
-
-
 # A delay bound, or the proposal's pseudo-code, is all there is to these rules: they copy no last jobs.
 NO_COPIES: Mapping[str, object] = {"lifecycle.tail_overhead_fraction": 0.0}
 LEFT_OUT: Mapping[str, Mapping[str, object]] = {

@@ -1,7 +1,7 @@
 """What one step of an instance or a job adds to the counters of its batch. Pure.
 
 An instance is counted as what its row says; a step adds the difference. Both stores change their counters by
-these functions, in the transaction of the step, and recount by `instance_counts` to check them.
+these functions, in the transaction of the step.
 """
 
 from __future__ import annotations
@@ -13,18 +13,7 @@ from domain.batches import BatchCounts
 from domain.jobs import InstanceState, JobState
 from domain.quick import quick_dataclass
 from domain.units import Instant
-
-# Over and unusable: each of them is one retry of its job.
-UNUSABLE = frozenset(
-    (
-        InstanceState.INVALID,
-        InstanceState.FAILED,
-        InstanceState.TIMED_OUT,
-        InstanceState.ABORTED,
-        InstanceState.TOO_LATE,
-    )
-)
-
+from lifecycle.states import RETRY_CAUSES
 
 Kind: TypeAlias = tuple[InstanceState, bool, bool, bool]  # of instances that are counted alike
 
@@ -37,17 +26,6 @@ class Counted:
     sent_at: Instant | None = None
     due_at: Instant | None = None
     reported_at: Instant | None = None
-
-
-def instance_counts(instance: Counted) -> BatchCounts:
-    """What one instance is counted as: the sum of all its steps.
-
-    One that timed out and was reported late missed one deadline, not two.
-
-    >>> instance_counts(Counted(InstanceState.FAILED, Instant(1.0), Instant(5.0), Instant(6.0))).deadlines_missed
-    1
-    """
-    return _counts(_kind(instance))
 
 
 def change_counts(before: Counted | None, after: Counted) -> BatchCounts:
@@ -72,7 +50,7 @@ def _counts(kind: Kind) -> BatchCounts:
     return BatchCounts(
         unsent=int(state is InstanceState.UNSENT),
         in_progress=int(state is InstanceState.IN_PROGRESS),
-        retries=int(state in UNUSABLE),
+        retries=int(state in RETRY_CAUSES),
         sent=int(sent),
         reported=int(reported),
         deadlines_missed=int(late or state is InstanceState.TIMED_OUT),

@@ -9,9 +9,10 @@ from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.due_terms import DueRow, DueTerms
 from domain.hosts import Host, HostAppVersion
-from domain.jobs import InstanceInProgress, JobClass, Output, Ready
+from domain.jobs import InstanceInProgress, InstanceState, JobClass, JobState, Output, Ready
 from domain.ranking import Gate
 from domain.settings import DeadlineRule
+from domain.settlement import InstanceFacts, JobFacts
 from domain.units import (
     AccountId,
     AppId,
@@ -137,3 +138,27 @@ def some_due_terms(**changes: Any) -> DueTerms:
     return replace(
         DueTerms(rule, row, numbers, False, idle_s, idle_s, runtime_s, safe_s, 0.5, Gate.NONE, 0.0), **changes
     )
+
+
+def instance_facts(number: int, state: InstanceState = InstanceState.REPORTED, **changes: Any) -> InstanceFacts:
+    """An instance that was never at a host, whatever its state."""
+    facts = InstanceFacts(
+        InstanceId(number), f"pi_1_1_{number}", state, None, None, None, None, None, None, None, tight=False, uploads=()
+    )
+    return replace(facts, **changes)
+
+
+def job_facts(*instances: InstanceFacts, job_class: JobClass | None = None, **changes: Any) -> JobFacts:
+    facts = JobFacts(
+        JobId(1),
+        BatchId(1),
+        serial=1,
+        state=JobState.OPEN,
+        job_class=job_class or a_job_class(),
+        copies=0,
+        canonical_instance_id=None,
+        batch_aborted=False,
+        app_name="pi",
+        instances=instances,
+    )
+    return replace(facts, **changes)

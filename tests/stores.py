@@ -21,6 +21,8 @@ from administration.ports import (
 )
 from administration.simulations.ports import Simulations
 from batch_estimator.ports import Forecasts, ForecastTables
+from domain.forecasts import ForecastPoint
+from domain.units import BatchId
 from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
 from jobs.ports import (
@@ -39,7 +41,7 @@ from portal.ports import Belongings
 from runtime.rate_limits.hosts import ArrivalCounts
 from scheduler.ports import Ledger
 from transfer.ports import UnneededFiles, UploadRecords
-from web.ports import ForecastCurves, Listings, ProcessReports
+from web.ports import Listings, ProcessReports
 
 
 class CheckedViews(Views, Protocol):
@@ -54,8 +56,12 @@ class AnyHistory(EndedWork, History, Protocol):
     """One object is both: what moves jobs there and what looks at them."""
 
 
-class AnyForecasts(Forecasts, ForecastCurves, Protocol):
+class AnyForecasts(Forecasts, Protocol):
     """What the estimator and the pages read and write."""
+
+    async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
+        """In order of time: the first forecast of each of so many equal spans of their time, and the last of all."""
+        ...
 
 
 class AnyNotes(AccelerationNotes, GateNotes, Protocol):

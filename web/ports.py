@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from domain.forecasts import ForecastPoint
 from domain.jobs import InstanceState
 from domain.units import BatchId, HostId, Instant
 from domain.views import (
@@ -46,14 +45,6 @@ class Listings(Protocol):
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
         """What the host has in progress, by due date."""
-        ...
-
-
-class ForecastCurves(Protocol):
-    """How forecasts of a batch went."""
-
-    async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
-        """In order of time: the first forecast of each of so many equal spans of their time, and the last of all."""
         ...
 
 

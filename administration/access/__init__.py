@@ -7,7 +7,6 @@ from administration.access.who import (
     admit_owner,
     csrf_of,
     person_of,
-    require,
     the_volunteer,
     volunteer_of,
 )
@@ -22,7 +21,6 @@ __all__ = [
     "admit_owner",
     "csrf_of",
     "person_of",
-    "require",
     "the_volunteer",
     "volunteer_of",
 ]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
 
 from aiohttp import web
 
@@ -53,10 +50,6 @@ class PasswordToChangeError(NotAllowedError):
 
 class ForgedError(NotAllowedError):
     """The form does not belong to this session: load the page again and send it from there."""
-
-
-P = ParamSpec("P")
-Answer = TypeVar("Answer", bound=web.StreamResponse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,22 +144,6 @@ def admit_owner(request: web.Request, submitter_id: SubmitterId) -> Person:
     if not person.owns(submitter_id):
         raise NotAllowedError(f"that is another submitter's, and {person.name} is no operator")
     return person
-
-
-def require(role: Role) -> Callable[[Callable[P, Awaitable[Answer]]], Callable[P, Awaitable[Answer]]]:
-    """Makes a handler, a function or a method whose last argument is the request, one for people of that role."""
-
-    def wrap(handler: Callable[P, Awaitable[Answer]]) -> Callable[P, Awaitable[Answer]]:
-        @functools.wraps(handler)
-        async def checked(*args: P.args, **kwargs: P.kwargs) -> Answer:
-            request = args[-1]
-            assert isinstance(request, web.Request)
-            admit(request, role)
-            return await handler(*args, **kwargs)
-
-        return checked
-
-    return wrap
 
 
 def csrf_of(request: web.Request) -> str:

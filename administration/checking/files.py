@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Protocol
 
 from domain.checking import KnownFile, StoredOutput, Wrong
+from domain.jobs import InstanceState
 from domain.units import DAY_S, InstanceId, Instant
+from lifecycle.states import OUTPUTS_MAY_COME
 
 
 class CheckedDatabase(Protocol):
@@ -124,8 +126,6 @@ PAGE = 1_000  # files between two questions to the database
 NEVER = Instant(-math.inf)
 DELETED_WITHIN_S = 2 * DAY_S  # the background process looks at the whole folder once a day
 MOST_NAMED = 10  # files of a kind that are named
-UNDER_WAY = "in_progress"
-EXPECTED = {"in_progress", "timed_out", "aborted"}  # its host may still bring the rest
 
 
 @dataclass(slots=True)
@@ -217,7 +217,7 @@ def _stray(file: FoundFile, known: KnownFile | None, deleted_before: Instant) ->
         return f"there is no instance {file.instance_id}"
     if file.recorded and known.nbytes is None:
         return "it was recorded, and the database does not know of it"
-    if known.nbytes is None and known.state != UNDER_WAY and file.changed_at < deleted_before:
+    if known.nbytes is None and known.state != InstanceState.IN_PROGRESS and file.changed_at < deleted_before:
         return "nobody has gone on with it for so long that it should have been deleted"
     return ""
 
@@ -232,7 +232,7 @@ def _count(file: FoundFile, known: KnownFile | None, counts: FileCounts) -> None
         counts.unacknowledged += 1
         if len(counts.unacknowledged_places) < MOST_NAMED:
             counts.unacknowledged_places.append(file.place)
-    if known.state not in EXPECTED:
+    if known.state not in OUTPUTS_MAY_COME:
         counts.abandoned += 1
         counts.abandoned_bytes += file.nbytes
 

@@ -18,8 +18,8 @@ from simulator.engine import Engine
 from simulator.run import warnings_only
 from simulator.traits import digest_of
 from simulator.virtual_time import run_without_threads
-from store.memory import MemoryStore
 from store.memory.ledger import MemoryLedger
+from tests.memory import MemoryStore
 
 LOST = (InstanceState.ABORTED, InstanceState.TIMED_OUT)
 

@@ -1,7 +1,7 @@
-"""How much CPU does it take to put all batches in order, and to do it again after one charge?
+"""How much CPU does it take to put all batches in order?
 
 `python -m benchmarks.ordering [--batches N] [--submitters N] [--no-service] [--json]`. `policies`: the pure code alone,
-by policy (policies.py); `full_ms` and `charge_ms` are the worst of them. `reference_ratio` is the multi-factor's full
+by policy (policies.py); `full_ms` is the worst of them. `reference_ratio` is the multi-factor's full
 ordering over a fixed pure-Python operation timed in the same run. `service`: the duty as the background process runs
 it, on an embedded database in a temporary folder (service.py).
 """

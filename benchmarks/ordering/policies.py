@@ -1,8 +1,8 @@
 """How much CPU do the policies take, without a database?
 
 Submitters with shares and usage in a tree of accounts, batches of all sizes and ages; every policy with all of its
-terms weighted. A full ordering makes the fair-share tree, every batch's key and the sort; a charge makes the tree anew,
-what submitters share, and the sort. `explain_us` is what one stored breakdown costs.
+terms weighted. A full ordering makes the fair-share tree, every batch's key and the sort. `explain_us` is what one
+stored breakdown costs.
 """
 
 from __future__ import annotations
@@ -66,12 +66,6 @@ class Project:
             queue_numbers={name: number for name, (_, number) in QUEUES.items()},
         )
 
-    def charge(self) -> tuple[SubmitterId, AccountId]:
-        """One submitter uses more."""
-        leaf = self.leaves[0]
-        self.leaves[0] = Leaf(leaf.submitter_id, leaf.account_id, leaf.shares, leaf.usage * 1.01 + 1e12)
-        return leaf.submitter_id, leaf.account_id
-
 
 def _leaf(submitter_id: SubmitterId, chance: random.Random) -> Leaf:
     account_id = AccountId(2 + submitter_id % GROUPS)
@@ -117,14 +111,9 @@ def measured(project: Project, policy: Policy) -> dict[str, float]:
     """One policy's figures."""
     order = BatchOrder(policy, project.batches, project.moment())
 
-    def charged() -> None:
-        leaf = project.charge()
-        order.recharged(project.moment(), [leaf])
-
     ids = [facts.batch_id for facts in project.batches[:1000]]
     return {
         "full_ms": round(cpu_ms(lambda: BatchOrder(policy, project.batches, project.moment())), 2),
-        "charge_ms": round(cpu_ms(charged), 2),
         "explain_us": round(cpu_ms(lambda: [order.breakdown(batch_id).as_record() for batch_id in ids]), 2),
     }
 
@@ -153,7 +142,6 @@ def measure(batches: int, submitters: int) -> dict[str, object]:
         policies[name] = measured(project, policy_named(name))
     answers["policies"] = policies
     answers["full_ms"] = max(one["full_ms"] for one in policies.values())
-    answers["charge_ms"] = max(one["charge_ms"] for one in policies.values())
     full = policies["multifactor"]["full_ms"]
     answers["reference_ratio"] = round(full / reference_ms(), 3)
     return answers

@@ -11,7 +11,7 @@ from domain.errors import AlreadyExistsError, NotFoundError
 from domain.host_classes import ClassesByApp
 from domain.hosts import DecayedSums, HostAppVersion
 from domain.settings import Settings
-from domain.units import AppId, AppVersionId, Instant
+from domain.units import AppId, AppVersionId
 from store.memory.registry import Registry, StoredFile
 from store.memory.reserving import reserved_in
 from store.memory.work import Work
@@ -41,35 +41,11 @@ class MemoryApplications:
     async def app(self, name: str) -> App:
         return self._registry.app(name)
 
-    async def set_app(self, app: App) -> None:
-        """Everything but the name: files are named after it."""
-        known = self._registry.apps.get(app.app_id)
-        if known is None:
-            raise NotFoundError("app", app.app_id)
-        self._registry.apps[app.app_id] = replace(app, name=known.name)
-
     async def put_plan_class(self, plan_class: PlanClass) -> None:
         self._registry.plan_classes[plan_class.name] = plan_class
 
     async def plan_classes(self) -> Mapping[str, PlanClass]:
         return dict(sorted(self._registry.plan_classes.items()))
-
-    async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
-        self._add_files([StoredFile(name, nbytes, md5, signature)], now)
-
-    async def add_files(self, files: Sequence[tuple[str, int, str]], *, now: Instant) -> None:
-        self._add_files([StoredFile(*file) for file in files], now)
-
-    def _add_files(self, files: Sequence[StoredFile], now: Instant) -> None:
-        del now  # when a file came is asked by nobody here
-        registered = self._registry.files
-        new: dict[str, StoredFile] = {}
-        for file in files:
-            known = new.get(file.name) or registered.get(file.name) or file
-            if (known.nbytes, known.md5) != (file.nbytes, file.md5):
-                raise AlreadyExistsError("file", file.name)
-            new[file.name] = known if known.signature else file
-        registered.update(new)
 
     async def add_app_version(self, version: AppVersion) -> AppVersionId:
         registry = self._registry
@@ -100,20 +76,6 @@ class MemoryApplications:
         for host in self._work.hosts.values():
             if predecessor in host.havs:
                 self._work.put_hav(_inherited(host.havs[predecessor], app_version_id))
-
-    async def sign_file(self, name: str, signature: str) -> None:
-        file = self._registry.files.get(name)
-        if file is None:
-            raise NotFoundError("file", name)
-        self._registry.files[name] = replace(file, signature=signature)
-
-    async def app_files(self) -> Sequence[AppFile]:
-        """Every file of every app version, by version and position; each name once."""
-        by_name: dict[str, AppFile] = {}
-        for version in self._versions().values():
-            for file in version.files:
-                by_name[file.name] = file
-        return list(by_name.values())
 
     async def load_catalogue(self) -> Catalogue:
         """From then on the quotas of its settings hold."""

@@ -17,6 +17,7 @@ from domain.forecasting import INSTANCE_FIELDS, JOB_FIELDS, STANDINGS, counted_a
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobState
 from domain.units import AppId, AppVersionId, BatchId, HostId, InstanceId, JobId, Seconds
+from lifecycle.states import SUCCEEDED
 from store.binary_copy import Fields, Table, native_dtype
 from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
 
@@ -260,15 +261,6 @@ NOBODY = 0  # in the place of a host: neither back nor timed out
 RETURN_FIELDS = (("job_id", "i8"), ("host_id", "i8"), ("turnaround_s", "f8"))  # NaN: timed out
 NEARLY = 1e-9  # sums of so many numbers as there are results differ by less, in whatever order they were added
 
-CAME_BACK = frozenset(
-    (
-        InstanceState.REPORTED,
-        InstanceState.INCONCLUSIVE,
-        InstanceState.VALID,
-        InstanceState.INVALID,
-        InstanceState.TOO_LATE,
-    )
-)
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -300,7 +292,7 @@ def _fields(row: StoredInstance) -> tuple[object, ...]:
     """RETURN_FIELDS."""
     if row.state is InstanceState.TIMED_OUT:
         return row.job.job_id, row.host_id, NAN
-    if row.state not in CAME_BACK:
+    if row.state not in SUCCEEDED:
         return row.job.job_id, NOBODY, NAN
     assert row.sent_at is not None and row.reported_at is not None
     return row.job.job_id, row.host_id, row.reported_at - row.sent_at

@@ -17,7 +17,6 @@ from domain.forecasts import (
     EndedBatch,
     ForecastAge,
     ForecastHealth,
-    ForecastPoint,
     ForecastRecord,
     ForecastStanding,
     KeptForecast,
@@ -155,21 +154,6 @@ class MemoryForecasts:
 
     async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
         return self._work.forecasts.get(batch_id, [])[-limit:]
-
-    async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
-        kept = self._work.forecasts.get(batch_id, [])
-        if not kept:
-            return []
-        first_at, long_s = kept[0].made_at, kept[-1].made_at - kept[0].made_at
-        found: dict[int, ForecastRecord] = {}
-        for one in kept:
-            found.setdefault(int((one.made_at - first_at) * spans / long_s) if long_s else 0, one)
-        return [_point(one) for one in found.values()]
-
-
-def _point(one: ForecastRecord) -> ForecastPoint:
-    over_fraction = (one.jobs_validated + one.jobs_failed) / max(1, one.jobs_total)
-    return ForecastPoint(one.made_at, one.q50_at, one.q90_at, one.method, over_fraction)
 
 
 def _delay_bound_s(batch: StoredBatch) -> Seconds:

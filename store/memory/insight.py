@@ -1,70 +1,35 @@
-"""What operators ask about hosts and waiting work, over the tables."""
+"""Hosts by rank, waiting work and batches, over the tables."""
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from math import exp
+from collections.abc import Sequence
 
 import numpy as np
 
-from domain.apps import CPU, App, AppVersion, spread_of
-from domain.batches import BatchState
-from domain.dispatch import RequestKey
+from domain.apps import CPU, AppVersion
+from domain.batches import Batch
 from domain.errors import NotFoundError
-from domain.host_lists import (
-    FAILED,
-    LOOKED_AT,
-    RESULTS_LOOKED_AT,
-    HostChoice,
-    HostInstance,
-    HostInstances,
-    HostKind,
-    HostList,
-    HostPlace,
-    ListedHost,
-    RecentFailures,
-    SlowWith,
-)
-from domain.hosts import Host
 from domain.insight import (
     LEAST_INTERVAL_S,
-    MOST_SHORT_HOSTS,
-    MOST_SHORT_JOBS,
     SILENT_INTERVALS,
     STANDING_FIELDS,
-    Caller,
-    HostSample,
-    JobSize,
     Newcomers,
-    RecentHost,
-    SentTerms,
-    Short,
     WaitingBatch,
-    WorkAhead,
     calls_per_hour,
 )
-from domain.jobs import InstanceState
-from domain.units import HOUR_S, AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, Seconds, VolunteerId
-from domain.volunteers import ResultPlace
+from domain.jobs import JobClass
+from domain.units import HOUR_S, BatchId, Instant, SubmitterId
 from store.binary_copy import Table, native_dtype
 from store.memory.columns import HAV_COLUMNS
-from store.memory.percentiles import MemoryGenerations
 from store.memory.registry import Registry
-from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
+from store.memory.rows import StoredBatch
 from store.memory.work import Work
 
-STILL_OF_USE = frozenset(
-    (InstanceState.IN_PROGRESS, InstanceState.REPORTED, InstanceState.INCONCLUSIVE, InstanceState.VALID)
-)
 SAME = {name for name, _ in HAV_COLUMNS}
 
 
 class MemoryInsight:
-    def __init__(self, registry: Registry, work: Work) -> None:
-        self._registry = registry
+    def __init__(self, work: Work) -> None:
         self._work = work
 
     async def standings(
@@ -82,7 +47,7 @@ class MemoryInsight:
         platforms = {version.platform for version in versions}
         kind = versions[0].processor_type
         rates = [
-            _calls_per_hour(stored, now)
+            calls_per_hour(stored.rpc_interval_s, stored.host.last_rpc_at, now)
             for stored in self._work.hosts.values()
             if ids.isdisjoint(stored.havs)  # of nearly all hosts nothing else is looked at
             and stored.host.last_rpc_at >= active_since
@@ -91,101 +56,8 @@ class MemoryInsight:
         ]
         return Newcomers(len(rates), sum(rates))
 
-    async def recent_callers(self, limit: int) -> Sequence[Caller]:
-        latest = sorted(self._work.hosts.values(), key=lambda one: (-one.host.last_rpc_at, -one.host.host_id))
-        return [self._caller(stored) for stored in latest[:limit]]
-
-    async def caller(self, host_id: HostId) -> Caller:
-        stored = self._work.hosts.get(host_id)
-        if stored is None:
-            raise NotFoundError("host", host_id)
-        return self._caller(stored)
-
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]:
         return [_waiting(self._work.batches[batch_id]) for _, _, batch_id in self._work.ready[:limit]]
-
-    async def short(self, batch_ids: Sequence[BatchId], *, active_since: Instant) -> Mapping[BatchId, Short]:
-        wanted = (self._work.batches.get(batch_id) for batch_id in sorted(set(batch_ids)))
-        judged = {batch.batch_id: self._short(batch, active_since) for batch in wanted if batch is not None}
-        return {batch_id: short for batch_id, short in judged.items() if short is not None}
-
-    def _short(self, batch: StoredBatch, active_since: Instant) -> Short | None:
-        app = self._registry.apps[batch.new.app_id]
-        versions = self._registry.versions.values()
-        platforms = {one.platform for one in versions if one.app_id == app.app_id and not one.deprecated}
-        callers = [one.host for one in self._active(active_since) if not platforms.isdisjoint(one.host.platforms)]
-        agreeing = max(app.adaptive_copies, *(one.quorum for one in batch.classes))
-        one_per = spread_of(app.one_per_volunteer, one_per_host=app.one_per_host, agreeing=agreeing).one_per
-        if batch.state is not BatchState.ACTIVE or not 0 < len(callers) < MOST_SHORT_HOSTS or one_per is None:
-            return None
-        jobs = {row.job.job_id: row.job for row in self._urgent(batch)}
-        jobs_waiting = sum(_needs_another(job, app, callers) for job in jobs.values())
-        hosts, volunteers = len(callers), len({host.volunteer_id for host in callers})
-        if jobs_waiting == 0 and agreeing <= (volunteers if one_per == "volunteer" else hosts):
-            return None
-        return Short(one_per, agreeing, jobs_waiting, hosts, volunteers)
-
-    def _urgent(self, batch: StoredBatch) -> list[StoredInstance]:
-        """The first urgent instances that wait, retries first."""
-        ids = sorted(batch.waiting.urgent)[:MOST_SHORT_JOBS]
-        found = [self._work.instance(instance_id) for _, instance_id in ids]
-        return [row for row in found if row is not None]
-
-    async def work_ahead(self, batch_id: BatchId) -> WorkAhead:
-        this = self._work.batches.get(batch_id)
-        if this is None:
-            return WorkAhead()
-        ahead = [self._work.batches[other[2]] for other in self._work.ready if other < this.order]
-        return WorkAhead(len(ahead), sum(batch.counts.unsent for batch in ahead))
-
-    async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
-        active = sorted(self._active(active_since), key=lambda one: _drawn_by(one.host.host_id))
-        sampled = sorted(active[:limit], key=lambda one: one.host.host_id)
-        return HostSample(tuple(_recent(stored) for stored in sampled), len(active))
-
-    async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]:
-        wanted = (self._work.batches.get(batch_id) for batch_id in sorted(set(batch_ids)))
-        return {batch.batch_id: _job_size(batch) for batch in wanted if batch is not None}
-
-    async def terms(self, instance_id: InstanceId) -> SentTerms:
-        row = self._work.instance_of_any_age(instance_id)
-        if row is None:
-            raise NotFoundError("instance", instance_id)
-        return SentTerms(
-            row.instance_id,
-            row.job.job_id,
-            row.job.batch.batch_id,
-            row.volunteer_id,
-            row.app_version_id,
-            row.timeout_at,
-            row.turnaround_sample,
-            row.copied_because,
-        )
-
-    def _active(self, active_since: Instant) -> Iterator[StoredHost]:
-        return (stored for stored in self._work.hosts.values() if stored.host.last_rpc_at >= active_since)
-
-    def _caller(self, stored: StoredHost) -> Caller:
-        host = stored.host
-        credentials = self._registry.volunteers[host.volunteer_id].credentials
-        key = RequestKey(credentials.authenticator_hash, host.host_id, host.host_cpid)
-        return Caller(host.host_id, key, host.last_rpc_at, stored.rpc_interval_s)
-
-
-def _needs_another(job: StoredJob, app: App, callers: Sequence[Host]) -> bool:
-    """Whether a job lacks a result that none of these may bring."""
-    agreeing = max(job.job_class.quorum, app.adaptive_copies, job.copies)
-    spread = spread_of(app.one_per_volunteer, one_per_host=app.one_per_host, agreeing=agreeing)
-    sent = [row for row in job.instances if row.host_id is not None]
-    if sum(row.state in STILL_OF_USE for row in sent) >= agreeing or spread.one_per is None:
-        return False
-    if spread.per_volunteer:
-        return {host.volunteer_id for host in callers} <= {row.volunteer_id for row in sent}
-    return {host.host_id for host in callers} <= {row.host_id for row in sent}
-
-
-def _calls_per_hour(stored: StoredHost, now: Instant) -> float:
-    return calls_per_hour(stored.rpc_interval_s, stored.host.last_rpc_at, now)
 
 
 def _standings(rows: Table, now: Instant) -> Table:
@@ -206,181 +78,28 @@ def _waiting(batch: StoredBatch) -> WaitingBatch:
     return WaitingBatch(batch.as_batch(), len(retries), least_s, most_quorum, max(retries, default=0))
 
 
-def _drawn_by(host_id: HostId) -> tuple[str, HostId]:
-    """What a sample is drawn by: nothing of the host but its id."""
-    return hashlib.md5(str(host_id).encode(), usedforsecurity=False).hexdigest(), host_id
-
-
-def _recent(stored: StoredHost) -> RecentHost:
-    havs = tuple(stored.havs[version_id] for version_id in sorted(stored.havs))
-    return RecentHost(stored.host, stored.rpc_interval_s, havs)
-
-
-def _job_size(batch: StoredBatch) -> JobSize:
-    classes = batch.classes
-    quorum = max(one.quorum for one in classes)
-    return JobSize(
-        Flop(batch.new.batch_flop / (batch.new.jobs_total * quorum)),
-        max(one.memory_bytes for one in classes),
-        max(one.ncpus for one in classes),
-        quorum,
-    )
-
-
-SLOWEST = 0.1
-NOT_OVER = (InstanceState.UNSENT, InstanceState.IN_PROGRESS, InstanceState.CANCELLED)
-
-
-class MemoryHostLists:
-    def __init__(self, registry: Registry, work: Work, generations: MemoryGenerations) -> None:
+class MemoryViews:
+    def __init__(self, registry: Registry, work: Work) -> None:
         self._registry = registry
         self._work = work
-        self._generations = generations
 
-    async def hosts(
-        self, choice: HostChoice, *, after: HostPlace | None, limit: int, looked_at: int = LOOKED_AT
-    ) -> HostList:
-        match choice.kind:
-            case HostKind.ALL:
-                return self._newest(choice.email, after, limit)
-            case HostKind.SLOW:
-                return self._slow(after, limit)
-            case HostKind.FAILING:
-                return self._failing(choice.since, after, limit, looked_at)
-            case HostKind.SILENT:
-                return self._silent(choice.since, after, limit, looked_at)
+    async def batch(self, batch_id: BatchId) -> Batch:
+        return self._batch(batch_id).as_batch()
 
-    async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
-        return {host_id: self._listed(host_id) for host_id in host_ids if host_id in self._work.hosts}
+    async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
+        return [self._work.batches[one].as_batch() for one in sorted(set(ids)) if one in self._work.batches]
 
-    async def instances(
-        self,
-        host_id: HostId,
-        volunteer_id: VolunteerId,
-        *,
-        state: InstanceState | None,
-        after: ResultPlace | None,
-        limit: int,
-        looked_at: int = RESULTS_LOOKED_AT,
-    ) -> HostInstances:
-        sent = [row for row in self._busy() if row.volunteer_id == volunteer_id]
-        sent = sorted((row for row in sent if after is None or _place(row) < _key(after)), key=_place, reverse=True)
-        over = [row for row in sent if row.state not in NOT_OVER]
-        end = None if len(over) <= looked_at else _place(over[looked_at - 1])
-        chosen = [
-            row
-            for row in sent
-            if row.host_id == host_id and state in (None, row.state) and (end is None or _place(row) >= end)
-        ]
-        shown = [_instance(row) for row in chosen[:limit]]
-        if len(chosen) > limit:
-            return HostInstances(shown, ResultPlace(shown[-1].sent_at, shown[-1].instance_id))
-        return HostInstances(shown, None if end is None else ResultPlace(*end))
+    async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]:
+        batch = self._work.batches.get(batch_id)
+        return list(batch.classes) if batch else []
 
-    def _newest(self, email: str, after: HostPlace | None, limit: int) -> HostList:
-        owner = self._registry.volunteer_ids_by_email.get(email.lower())
-        every = self._before(after)
-        ids = [one for one in every if not email or self._work.hosts[one].host.volunteer_id == owner]
-        shown = ids[:limit]
-        return HostList([self._listed(one) for one in shown], HostPlace(shown[-1]) if len(ids) > limit else None)
+    async def submitter_name(self, submitter_id: SubmitterId) -> str:
+        if submitter_id not in self._registry.submitters:
+            raise NotFoundError("submitter", submitter_id)
+        return self._registry.submitters[submitter_id].name
 
-    def _slow(self, after: HostPlace | None, limit: int) -> HostList:
-        slow = sorted(
-            (one.x, one.host_id, one.app_version_id)
-            for one in self._generations.latest()
-            if one.x is not None and one.x < SLOWEST
-        )
-        start = None if after is None else (after.key, after.host_id, after.app_version_id)
-        found = [one for one in slow if start is None or one > start]
-        shown = found[:limit]
-        hosts = [
-            replace(self._listed(host_id), slow=SlowWith(version_id, x, self._relative(host_id, version_id)))
-            for x, host_id, version_id in shown
-        ]
-        more = len(found) > limit
-        return HostList(hosts, HostPlace(shown[-1][1], shown[-1][0], shown[-1][2]) if more else None)
-
-    def _relative(self, host_id: HostId, app_version_id: AppVersionId) -> float | None:
-        hav = self._work.hosts[host_id].havs.get(app_version_id)
-        return None if hav is None or hav.relaxed.n <= 0 else exp(hav.relaxed.mean)
-
-    def _failing(self, since: Instant, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
-        failed = [(_failed_at(row), row.instance_id, row) for row in self._busy() if row.state in FAILED]
-        last = sorted((one for one in failed if one[0] >= since), key=lambda one: one[:2], reverse=True)[:looked_at]
-        by_host: defaultdict[HostId, list[tuple[Instant, InstanceState]]] = defaultdict(list)
-        for at, _, row in last:
-            assert row.host_id is not None
-            by_host[row.host_id].append((at, row.state))
-        start = None if after is None else (int(after.key), after.host_id)
-        keys = sorted(((len(by_host[one]), one) for one in by_host), reverse=True)
-        found = [one for one in keys if start is None or one < start]
-        shown = [replace(self._listed(one), failures=_failures(by_host[one])) for _, one in found[:limit]]
-        place = HostPlace(found[limit - 1][1], float(found[limit - 1][0])) if len(found) > limit else None
-        return HostList(shown, place, last[-1][0] if shown and len(last) == looked_at else None)
-
-    def _silent(self, since: Instant, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
-        every = self._before(after)
-        looked = every[:looked_at]
-        ids = [one for one in looked if self._work.hosts[one].host.last_rpc_at < since]
-        end = HostPlace(looked[-1]) if len(every) > looked_at else None
-        shown = [self._listed(one) for one in ids[:limit]]
-        return HostList(shown, HostPlace(ids[limit - 1]) if len(ids) > limit else end)
-
-    def _before(self, after: HostPlace | None) -> list[HostId]:
-        return sorted((one for one in self._work.hosts if after is None or one < after.host_id), reverse=True)
-
-    def _busy(self) -> list[StoredInstance]:
-        """Instances that were sent, but for those of the history."""
-        jobs = (job for job in self._work.jobs if job.job_id not in self._work.history)
-        return [row for job in jobs for row in job.instances if row.sent_at is not None]
-
-    def _listed(self, host_id: HostId) -> ListedHost:
-        stored = self._work.hosts[host_id]
-        havs = stored.havs.values()
-        return ListedHost(
-            stored.host,
-            len(stored.held),
-            sum(one.n_valid for one in havs),
-            sum(one.n_error for one in havs),
-            sum(one.n_timeout for one in havs),
-        )
-
-
-def _failed_at(row: StoredInstance) -> Instant:
-    at = row.timeout_at if row.reported_at is None else row.reported_at
-    assert at is not None
-    return at
-
-
-def _failures(some: Sequence[tuple[Instant, InstanceState]]) -> RecentFailures:
-    errors, invalid, timed_out = (sum(state is kind for _, state in some) for kind in FAILED)
-    return RecentFailures(errors, invalid, timed_out, max(at for at, _ in some))
-
-
-def _key(place: ResultPlace) -> tuple[float, int]:
-    return place.sent_at, place.instance_id
-
-
-def _place(row: StoredInstance) -> tuple[Instant, InstanceId]:
-    assert row.sent_at is not None
-    return row.sent_at, row.instance_id
-
-
-def _instance(row: StoredInstance) -> HostInstance:
-    assert row.sent_at is not None
-    assert row.due_at is not None
-    batch = row.job.batch
-    return HostInstance(
-        row.instance_id,
-        row.job.job_id,
-        batch.batch_id,
-        batch.app_name,
-        row.state,
-        row.sent_at,
-        row.due_at,
-        row.reported_at,
-        row.est_runtime_s or Seconds(0.0),
-        row.elapsed_s,
-        row.tight,
-        row.reason,
-    )
+    def _batch(self, batch_id: BatchId) -> StoredBatch:
+        batch = self._work.batches.get(batch_id)
+        if batch is None:
+            raise NotFoundError("batch", batch_id)
+        return batch

@@ -26,6 +26,7 @@ from domain.hosts import Host
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.quotas import QuotaGrant, QuotaRequest
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, JobId, VolunteerId
+from lifecycle.states import ACCEPTS_OUTPUTS, OF_USE
 from store.memory.registry import Registry
 from store.memory.reserving import make_lease
 from store.memory.rows import StoredHost, StoredInstance, StoredJob
@@ -57,26 +58,11 @@ class MemoryTrickles:
             )
         return too_many
 
-    async def of_instance(self, instance_id: InstanceId, *, after: int, limit: int) -> Sequence[Trickle]:
-        found = [one for one in self._kept if one.instance_id == instance_id and one.trickle_id > after]
-        return found[:limit]
-
 
 def _key(one: Trickle) -> object:
     return one.instance_id, one.sent_at, one.variety, one.text
 
 
-OF_USE = frozenset(
-    (
-        InstanceState.UNSENT,
-        InstanceState.IN_PROGRESS,
-        InstanceState.REPORTED,
-        InstanceState.INCONCLUSIVE,
-        InstanceState.VALID,
-    )
-)
-# What a success could still complete (tests/conformance/test_take_over.py).
-MOVABLE = frozenset((InstanceState.IN_PROGRESS, InstanceState.TIMED_OUT, InstanceState.ABORTED, InstanceState.FAILED))
 DETACHED = "the host lost everything it held"
 
 
@@ -185,7 +171,7 @@ class MemoryLedger:
     def _take_over(self, host: Host, claim: TakeOver) -> bool:
         """Move an instance to this host if another record of the same computer still has it."""
         row, old = self._work.instance(claim.instance_id), self._work.hosts.get(claim.from_host_id)
-        if row is None or old is None or row.host_id != claim.from_host_id or row.state not in MOVABLE:
+        if row is None or old is None or row.host_id != claim.from_host_id or row.state not in ACCEPTS_OUTPUTS:
             return False
         if claim.unused_only and old.host.rpc_seqno > 0:
             return False

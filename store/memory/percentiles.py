@@ -25,6 +25,7 @@ from domain.ranking import (
     StoredPercentile,
 )
 from domain.units import AppId, AppVersionId, HostId, Instant, JobId, Seconds
+from lifecycle.states import STILL_OUT
 from store.binary_copy import Table, native_dtype
 from store.memory.columns import HAV_COLUMNS
 from store.memory.registry import Registry
@@ -33,7 +34,6 @@ from store.memory.work import Work
 
 LEAST_RESULTS = 20
 JOBS_OF_APP, JOBS_OF_BATCH = 100, 400  # of each batch
-OUT = (InstanceState.IN_PROGRESS, InstanceState.TIMED_OUT)
 
 
 def app_pace(work: Work, batches: Sequence[StoredBatch]) -> float | None:
@@ -53,7 +53,7 @@ def median_of_batch(work: Work, batch: StoredBatch) -> Seconds | None:
     back = [_turnaround_s(one) for one in sent if one.state is InstanceState.VALID]
     if len(back) < LEAST_RESULTS:
         return None
-    median_s = median_low([*back, *[inf for one in sent if one.state in OUT]])
+    median_s = median_low([*back, *[inf for one in sent if one.state in STILL_OUT]])
     return Seconds(median_s) if median_s < inf else None
 
 

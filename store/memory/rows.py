@@ -117,9 +117,6 @@ class WaitingQueues:
         del self.urgent[bisect_left(self.urgent, (-retries, instance_id))]
 
 
-RETURNED = frozenset((InstanceState.REPORTED, InstanceState.INCONCLUSIVE))  # back, its job not decided
-
-
 class Columns(Protocol):
     """Tables of a batch that are made once somebody reads them; told of its jobs that change."""
 

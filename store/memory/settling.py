@@ -24,9 +24,10 @@ from domain.settlement import (
     TailJob,
 )
 from domain.units import DAY_S, BatchId, Instant, JobId, Seconds, later
+from lifecycle.states import UNDECIDED
 from store.binary_copy import Table
 from store.memory.columns import BatchReturns, low_turnaround_of, without
-from store.memory.rows import RETURNED, StoredBatch, StoredInstance, StoredJob
+from store.memory.rows import StoredBatch, StoredInstance, StoredJob
 from store.memory.work import Work
 
 
@@ -83,7 +84,7 @@ class MemoryUnsettled:
 
     def _add_instances(self, job: StoredJob, settlement: JobSettlement) -> None:
         """Unsent ones, urgent for a retry or when a sibling is back."""
-        urgent = settlement.retries > 0 or any(row.state in RETURNED for row in job.instances)
+        urgent = settlement.retries > 0 or any(row.state in UNDECIDED for row in job.instances)
         for _ in range(settlement.new_instances):
             self._work.add_instance(job, retries=settlement.retries, urgent=urgent, created_at=settlement.settled_at)
         self._work.count(job.batch, BatchCounts(unsent=settlement.new_instances))

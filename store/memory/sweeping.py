@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush, nlargest
 
 from domain.batches import BatchState
 from domain.clock import CLOCK_WAS_AHEAD_S
 from domain.dispatch import ExpectedOutput, Upload
-from domain.history import FinishedMonth, JobPlace, MovedJobs, OutputPage, month_of
+from domain.history import JobPlace, MovedJobs, month_of
 from domain.jobs import InstanceState, JobState
 from domain.settlement import InstanceStep, OutageReport, Overdue
 from domain.units import InstanceId, Instant, Seconds, elapsed_s, later
-from lifecycle.states import ACCEPTS_OUTPUTS
+from lifecycle.states import ACCEPTS_OUTPUTS, OUTSTANDING
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance, StoredJob
 from store.memory.settling import make_step
@@ -173,17 +173,6 @@ class MemoryUploads:
         row.uploads = tuple(sorted((*others, upload), key=lambda one: one.name))
         return True
 
-    async def unneeded(self, files: Sequence[tuple[str, InstanceId]]) -> Collection[str]:
-        return sorted(name for name, instance_id in files if not self._is_needed(name, instance_id))
-
-    def _is_needed(self, name: str, instance_id: InstanceId) -> bool:
-        row = self._work.instance_of_any_age(instance_id)
-        if row is None:
-            return False
-        return row.state in (InstanceState.UNSENT, InstanceState.IN_PROGRESS) or name in {
-            one.name for one in row.uploads
-        }
-
 
 def add_due(work: Work, row: StoredInstance, number: int) -> None:
     """Change n_due of the sent instance's (host, app version)."""
@@ -194,9 +183,6 @@ def add_due(work: Work, row: StoredInstance, number: int) -> None:
 
 def _times_out_at(row: StoredInstance, timeout_at: Instant) -> bool:
     return row.state is InstanceState.IN_PROGRESS and row.timeout_at == timeout_at
-
-
-UNDER_WAY = frozenset((InstanceState.UNSENT, InstanceState.IN_PROGRESS))
 
 
 class MemoryHistory:
@@ -228,41 +214,9 @@ class MemoryHistory:
         return (
             job.state is not JobState.OPEN
             and job.job_id not in self._work.todo
-            and not any(row.state in UNDER_WAY or (row.due_at or 0.0) > passed for row in job.instances)
+            and not any(row.state in OUTSTANDING or (row.due_at or 0.0) > passed for row in job.instances)
         )
 
     def _note_month(self, month: str, moved: Sequence[StoredJob]) -> None:
         if moved:
             self._work.months.setdefault(month, None)
-
-    def _kept(self, month: str) -> list[StoredJob]:
-        """The jobs of a month, ascending."""
-        jobs = (self._work.jobs[job_id - 1] for job_id in sorted(self._work.history - self._work.purged))
-        return [job for job in jobs if job.batch.ended_at is not None and month_of(job.batch.ended_at) == month]
-
-    async def months(self) -> Sequence[FinishedMonth]:
-        return [self._month(month) for month in sorted(self._work.months)]
-
-    def _month(self, month: str) -> FinishedMonth:
-        jobs = self._kept(month)
-        rows = [row for job in jobs for row in job.instances]
-        uploads = [upload for row in rows for upload in row.uploads]
-        file_bytes = sum(upload.nbytes for upload in uploads)
-        found = FinishedMonth(month, len(jobs), len(rows), len(uploads), file_bytes)
-        return replace(found, purged_at=self._work.months[month])
-
-    async def outputs(self, month: str, *, after: InstanceId, limit: int) -> OutputPage:
-        rows = sorted((row for job in self._kept(month) for row in job.instances), key=lambda row: row.instance_id)
-        page = [row for row in rows if row.instance_id > after][:limit]
-        names = tuple(upload.name for row in page for upload in row.uploads)
-        return OutputPage(names, page[-1].instance_id if page else None)
-
-    async def purge_month(self, month: str, *, now: Instant) -> None:
-        """A month of which there is nothing is left as it is."""
-        if month in self._work.months:
-            self._work.purged.update(job.job_id for job in self._kept(month))
-            self._work.months[month] = now
-            for batch_id in list(self._work.forecasts):
-                ended_at = self._work.batches[batch_id].ended_at
-                if ended_at is not None and month_of(ended_at) == month:
-                    del self._work.forecasts[batch_id]

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from domain.batches import Batch
 from domain.jobs import Candidate, FreshRange, InstanceState, JobClass, Ready
 from domain.units import SHARDS, BatchId, HostId, InstanceId, JobClassId, VolunteerId
-from store.memory.rows import RETURNED, FreshQueue, StoredBatch, StoredInstance
+from lifecycle.states import UNDECIDED
+from store.memory.rows import FreshQueue, StoredBatch, StoredInstance
 from store.memory.work import Work
 
 ALL_SHARDS = frozenset(range(SHARDS))
@@ -92,7 +93,7 @@ def _candidate_of(row: StoredInstance) -> Candidate:
             if sibling.host_id is not None and sibling.volunteer_id is not None:
                 hosts.append(sibling.host_id)
                 volunteers.append(sibling.volunteer_id)
-            returned = returned or (row.urgent and sibling.state in RETURNED)
+            returned = returned or (row.urgent and sibling.state in UNDECIDED)
     ready = Ready(
         row.instance_id,
         job.job_id,

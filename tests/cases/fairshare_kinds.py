@@ -11,9 +11,11 @@ from priority.standings import used_fraction
 from priority.systems import flux, maui
 from priority.systems import pbs as pbs_system
 from priority.systems import slurm as slurm_system
-from priority.systems.pbs import evaluate
 from priority.systems.slurm import fair_tree
 from tests.cases.comparing import Checked, same_text
+from tests.cases.reference import flux as flux_usages
+from tests.cases.reference import pbs as pbs_jobs
+from tests.cases.reference.pbs import evaluate
 
 Inputs = Mapping[str, Any]
 
@@ -53,16 +55,16 @@ def _in_any_order_of_equals(numbers: Mapping[str, float]) -> Checked:
 
 
 def flux_usage(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
-    usage = flux.usage_now(
-        inputs.get("jobs", []), inputs.get("past_bins_newest_first", []), inputs.get("decay", flux.DECAY)
+    usage = flux_usages.usage_now(
+        inputs.get("jobs", []), inputs.get("past_bins_newest_first", []), inputs.get("decay", flux_usages.DECAY)
     )
     return {
         "current": usage.current,
         "past_decayed": list(usage.past_decayed),
         "past": usage.past,
         "historical": usage.historical,
-        "weighted": [flux.job_usage(**job) for job in inputs.get("weighted", [])],
-        "n_bins": [flux.bins_of(**period) for period in inputs.get("periods", [])],
+        "weighted": [flux_usages.job_usage(**job) for job in inputs.get("weighted", [])],
+        "n_bins": [flux_usages.bins_of(**period) for period in inputs.get("periods", [])],
     }
 
 
@@ -72,14 +74,14 @@ ROLLS = {"new_jobs_same_period": False, "idle_period_rolls": True, "new_jobs_new
 def flux_usage_sequence(inputs: Inputs, expected: Inputs) -> Mapping[str, Any]:
     sums = {}
     for one in inputs.get("sequences", []):
-        steps = [(ROLLS[step["op"]], flux.usage_of(step.get("jobs", []))) for step in one["steps"]]
-        sums[one["id"]] = flux.history(one["bins"], one["decay"], steps)
+        steps = [(ROLLS[step["op"]], flux_usages.usage_of(step.get("jobs", []))) for step in one["steps"]]
+        sums[one["id"]] = flux_usages.history(one["bins"], one["decay"], steps)
     stated = expected.get("by_stated_formula", {})
     # The other product's own figures count some usage twice: where its stated rule differs, the rule is compared.
     return {
         "historical_after_each_step": sums | {name: Checked(None, lambda _: True) for name in stated},
         "by_stated_formula": sums,
-        "weighted": [flux.job_usage(**job) for job in inputs.get("weighted", [])],
+        "weighted": [flux_usages.job_usage(**job) for job in inputs.get("weighted", [])],
     }
 
 
@@ -131,16 +133,16 @@ def pbs(inputs: Inputs, expected: Inputs) -> Mapping[str, Any]:
     }
     for key in expected:
         if key == "order" or key.startswith("factor_order"):
-            submitted = _names_in(key.partition("submitted_")[2], factors) or pbs_system.users(top)
-            answers[key] = pbs_system.in_order((name, factors[name]) for name in submitted)
+            submitted = _names_in(key.partition("submitted_")[2], factors) or pbs_jobs.users(top)
+            answers[key] = pbs_jobs.in_order((name, factors[name]) for name in submitted)
     mixed = {job["id"]: _mixed(job, inputs["mixed_formula"], shares) for job in inputs.get("mixed_jobs", [])}
-    answers |= {"mixed": mixed, "mixed_order": pbs_system.in_order(mixed.items())}
+    answers |= {"mixed": mixed, "mixed_order": pbs_jobs.in_order(mixed.items())}
     if "decay_floor" in expected:
         usage = expected["decay_floor"]["usage"]
-        factor = inputs.get("fairshare_decay_factor", pbs_system.DECAY_FACTOR)
+        factor = inputs.get("fairshare_decay_factor", pbs_jobs.DECAY_FACTOR)
         answers["decay_floor"] = {
             "usage": usage,
-            "after_decay": pbs_system.decayed(usage, factor=factor, min_usage=least),
+            "after_decay": pbs_jobs.decayed(usage, factor=factor, min_usage=least),
         }
     return answers
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.units import HOUR_S, MINUTE_S, Instant, Seconds
-from priority.big_jobs import CoreRequest, CoreUse, Plan, Rehearsed, plan, rehearse
+from priority.big_jobs import CoreRequest, CoreUse
+from tests.cases.reference.backfill import Plan, Rehearsed, plan, rehearse
 
 START = Instant(0.0)
 

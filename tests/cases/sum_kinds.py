@@ -8,16 +8,11 @@ from typing import Any
 from domain.units import HOUR_S, Seconds
 from priority.charging import service_units
 from priority.emulate import target_of
-from priority.measures import (
-    alike,
-    expansion_factor,
-    outstanding_proc_s,
-    processor_equivalents,
-    weighted_points,
-)
-from priority.standings import delta, window_percents
-from priority.systems import flux, maui, slurm
+from priority.measures import expansion_factor, processor_equivalents
+from priority.standings import delta
 from tests.cases.comparing import Within
+from tests.cases.reference import flux, maui, slurm
+from tests.cases.reference.maui import alike, outstanding_proc_s, weighted_points, window_percents
 
 Inputs = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from store.memory import MemoryStore
+from tests.memory import MemoryStore
 from tests.pg import opened_store
 from tests.stores import Store
 

@@ -14,7 +14,7 @@ from domain.history import JobPlace, MovedJobs
 from domain.jobs import Candidate, InstanceInProgress, InstanceState, JobState
 from domain.settlement import ExtraCopy, InstanceStep, JobFacts, JobSettlement
 from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
-from store.counting import UNUSABLE
+from lifecycle.states import RETRY_CAUSES
 from tests.builders import NOW, a_job_class
 from tests.conformance.twins import Twins, assert_equal, months_of
 from tests.stores import Store
@@ -191,7 +191,7 @@ class Life(Twins):
     def _settlement(self, facts: JobFacts, choice: int) -> JobSettlement:
         back = [one.instance_id for one in facts.instances if one.state is S.REPORTED]
         unsent = [one.instance_id for one in facts.instances if one.state is S.UNSENT]
-        retries = sum(one.state in UNUSABLE for one in facts.instances)
+        retries = sum(one.state in RETRY_CAUSES for one in facts.instances)
         cancels = tuple(InstanceStep(instance_id, S.UNSENT, S.CANCELLED) for instance_id in unsent)
         settlement = JobSettlement(facts.job_id, facts.serial, facts.state, self.now)
         if facts.state is not JobState.OPEN:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from store.memory import MemoryStore
 from tests.conformance.lives import KINDS, OFTEN, Life, Step
+from tests.memory import MemoryStore
 from tests.pg import opened_store
 from tests.stores import Store
 

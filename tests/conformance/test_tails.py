@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from domain.acceleration import Acceleration, low_turnaround
+from domain.acceleration import Acceleration, LowTurnaround
 from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
 from domain.history import MovedJobs
@@ -12,7 +12,6 @@ from domain.jobs import InstanceState
 from domain.settings import Settings
 from domain.settlement import CopyUse, ExtraCopy, TailInstance
 from domain.units import DAY_S, AppId, BatchId, HostId, Instant, JobId, later
-from jobs.settling import view_of
 from jobs.tails import Accelerator, TailCopier, TailReport
 from lifecycle.settle import settle
 from tests.builders import NOW
@@ -220,7 +219,7 @@ async def test_a_copy_stays_while_its_job_is_settled(store: Store) -> None:
     [facts] = await store.unsettled.unsettled(9, now=NOW)
 
     assert (facts.tail_copies, facts.more_instances) == (1, 0)
-    assert settle(view_of(facts, max_lost=20), {}).events == ()
+    assert settle(facts, {}, now=NOW, max_lost=20).steps == ()
 
 
 async def results(store: Store, *, quick: int, slow: int) -> Batch:
@@ -244,7 +243,7 @@ async def test_low_turnaround_is_counted_alike(store: Store) -> None:
     assert low.hosts == frozenset(HostId(n) for n in range(1, 31))
     assert low.apps == frozenset({AppId(1)})
     assert low.median_s == {batch.batch_id: 7200.0}
-    assert await store.tails.low_turnaround(since=later(NOW, 1.0)) == low_turnaround([])
+    assert await store.tails.low_turnaround(since=later(NOW, 1.0)) == LowTurnaround()
 
 
 async def test_acceleration_flags_hosts_and_batches_and_hurries_what_is_left(store: Store) -> None:

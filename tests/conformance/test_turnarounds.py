@@ -9,14 +9,12 @@ import pytest
 
 from domain.apps import AppVersion
 from domain.dispatch import Assignment
-from domain.jobs import InstanceState, JobState
+from domain.jobs import InstanceState
 from domain.units import BatchId, Flop, Instant, JobId, Seconds, later
 from hoststats.ports import HostStatisticsPorts
 from hoststats.service import HostStatistics
-from jobs.settling import job_settlement
 from jobs.sweeper import time_out_step
-from lifecycle.settle import Settlement
-from lifecycle.states import Event
+from lifecycle.settle import needs_comparison, settle
 from tests.builders import NOW, a_job_class
 from tests.stores import Store
 from tests.unit.jobs.projects import HandClock
@@ -57,8 +55,9 @@ async def the_result(
 async def settled(store: Store, sent: Assignment, at: Instant) -> None:
     """As the validator would: the event says what the host's statistics are given."""
     [facts] = [one for one in await store.unsettled.unsettled(1000, now=NOW) if one.job_id == sent.job_id]
-    settlement = Settlement(JobState.VALID, sent.instance_id, ((sent.instance_id, Event.VALIDATED),))
-    assert await store.unsettled.settle([job_settlement(facts, settlement, at)]) == 1
+    settlement = settle(facts, dict.fromkeys(needs_comparison(facts), 0), now=at, max_lost=20)
+    assert settlement.canonical_instance_id == sent.instance_id
+    assert await store.unsettled.settle([settlement]) == 1
 
 
 async def results(store: Store, batch_id: BatchId, version: AppVersion, hours: Sequence[float]) -> None:

@@ -9,8 +9,7 @@ import asyncpg
 import pytest
 
 from domain.jobs import InstanceState, JobState
-from lifecycle.states import SHAPES, is_retry_cause
-from store.counting import UNUSABLE
+from lifecycle.states import SHAPES
 
 INSERT = """
     INSERT INTO instance (job_id, batch_id, job_class_id, shard, created_at, state, host_id, volunteer_id,
@@ -53,11 +52,6 @@ async def test_a_state_has_exactly_the_instants_its_shape_says(
 
 async def test_a_state_of_no_name_is_refused(connection: asyncpg.Connection[asyncpg.Record]) -> None:
     assert not await is_allowed(connection, "lost", sent=True, reported=False)
-
-
-@pytest.mark.parametrize("state", list(InstanceState))
-def test_the_unusable_states_of_counting_are_those_of_the_life_cycle(state: InstanceState) -> None:
-    assert is_retry_cause(state) is (state in UNUSABLE)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from simulator.ports import Outage, Scenario
 from simulator.run import warnings_only
 from simulator.scenario import parse_scenario
 from simulator.services import AnyStore
-from store.memory import MemoryStore
+from tests.memory import MemoryStore
 from tests.pg import opened_store
 from tests.unit.simulator.rig import START, PlainScenario, a_batch
 

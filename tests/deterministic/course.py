@@ -17,7 +17,6 @@ from domain.errors import UnavailableError
 from domain.submission import SubmissionKey
 from domain.volunteers import Credentials
 from simulator.services import NoFiles
-from store.memory import MemoryStore
 from tests.deterministic.clients import HONEST, STORMY, Client, Manners, Totals
 from tests.deterministic.clocks import EPOCH, NodeClock
 from tests.deterministic.cluster import Cluster
@@ -25,6 +24,7 @@ from tests.deterministic.faults import MOST_SLOW_S, Fate, Faults, FaultyStore, L
 from tests.deterministic.loop import SeededLoop
 from tests.deterministic.processes import SETTINGS
 from tests.deterministic.witness import Auditor
+from tests.memory import MemoryStore
 from tests.worlds import a_registered_version
 
 LOOK_S = 900.0

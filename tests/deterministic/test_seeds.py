@@ -10,13 +10,13 @@ import pytest
 
 from domain.dispatch import AssignmentFate, RequestWrites, SentJob, WriteOutcome
 from domain.settlement import JobSettlement
-from store.memory import MemoryStore
 from tests.deterministic.__main__ import be_quiet
 from tests.deterministic.clients import STORMY
 from tests.deterministic.clocks import NodeClock
 from tests.deterministic.course import SMALL, Weather, run
 from tests.deterministic.faults import FAILURES, Fate, Plan, only
 from tests.deterministic.loop import SeededLoop
+from tests.memory import MemoryStore
 
 SEEDS = 8
 PLACES = ("ledger.read", "ledger.write", "unsettled.settle", "submissions.add_jobs", "uploads.record_upload")

@@ -11,8 +11,8 @@ from domain.errors import NotFoundError
 from domain.jobs import InstanceState, JobClass, JobState, instance_id_of
 from domain.units import BatchId, HostId, InstanceId, JobId
 from domain.views import InstanceRow, JobRow
-from store.memory import MemoryStore
 from tests.deterministic.clients import Client
+from tests.memory import MemoryStore
 from wire.messages import STATE_UPLOADED, SchedulerReply, SchedulerRequest
 
 S = InstanceState

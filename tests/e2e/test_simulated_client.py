@@ -25,9 +25,9 @@ from simulator.run import warnings_only
 from simulator.traits import Fates, Traits
 from simulator.virtual_time import run_without_threads
 from simulator.work_buffer import Buffer
-from store.memory import MemoryStore
 from tests.e2e.server import Server
 from tests.e2e.stock_client import StockClient, wait_for
+from tests.memory import MemoryStore
 from tests.unit.simulator.rig import LINUX, START, PlainScenario, a_batch, no_more_duties
 from wire.messages import SchedulerReply, SchedulerRequest
 

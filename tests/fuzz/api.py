@@ -32,11 +32,11 @@ from domain.access import Role
 from domain.errors import MusterError
 from domain.settings import Settings
 from jobs.spec import parse_batch, size_of
-from store.memory import MemoryStore
 from store.postgres import PostgresStore
 from tests.fuzz.loops import lasting_loop
 from tests.fuzz.requests import Requests
 from tests.fuzz.watch import Run
+from tests.memory import MemoryStore
 from tests.unit.administration.access.world import a_world
 from tests.worlds import PROJECT, a_registered_version, a_registered_volunteer, a_submitted_batch
 from transfer.downloads import DownloadFolder

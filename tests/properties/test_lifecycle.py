@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.jobs import InstanceState, JobState
+from domain.settlement import InstanceFacts, JobFacts, JobSettlement
 from domain.units import InstanceId
-from lifecycle.settle import UNREADABLE, InstanceView, JobView, Settlement, needs_comparison, settle
+from lifecycle.settle import UNREADABLE, needs_comparison, settle
 from lifecycle.states import OUTSTANDING, OVER, RETRY_CAUSES, Event, advance, allows
+from tests.builders import NOW, a_job_class, instance_facts, job_facts
 
 S = InstanceState
 HAPPENINGS = (
@@ -30,7 +32,8 @@ HAPPENINGS = (
 class Course:
     """A job in the hands of services that do exactly what settling says."""
 
-    job: JobView
+    job: JobFacts
+    max_lost: int
     outputs: dict[InstanceId, int] = field(default_factory=dict)  # what each instance would return
     canonicals: set[InstanceId] = field(default_factory=set)
     next_id: int = 1
@@ -39,37 +42,38 @@ class Course:
         return next(view.state for view in self.job.instances if view.instance_id == instance_id)
 
     def step(self, instance_id: InstanceId, event: Event) -> None:
-        instances = tuple(
-            InstanceView(view.instance_id, advance(view.state, event).state)
-            if view.instance_id == instance_id
-            else view
-            for view in self.job.instances
-        )
-        self.job = replace(self.job, instances=instances)
+        self.put(instance_id, advance(self.state_of(instance_id), event).state)
 
-    def settle(self) -> Settlement:
+    def put(self, instance_id: InstanceId, state: InstanceState) -> None:
+        def put_in(view: InstanceFacts) -> InstanceFacts:
+            return replace(view, state=state) if view.instance_id == instance_id else view
+
+        self.job = replace(self.job, instances=tuple(map(put_in, self.job.instances)))
+
+    def settle(self) -> JobSettlement:
         groups = {instance_id: self.outputs.get(instance_id, 0) for instance_id in needs_comparison(self.job)}
         before = self.job
-        settlement = settle(self.job, groups)
-        for instance_id, event in settlement.events:
-            self.step(instance_id, event)
+        settlement = settle(self.job, groups, now=NOW, max_lost=self.max_lost)
+        for step in settlement.steps:
+            assert step.from_state is self.state_of(step.instance_id)
+            self.put(step.instance_id, step.to_state)
         made = range(self.next_id, self.next_id + settlement.new_instances)
         self.next_id += settlement.new_instances
         self.job = replace(
             self.job,
             state=settlement.state,
             canonical_instance_id=settlement.canonical_instance_id,
-            instances=(*self.job.instances, *(InstanceView(InstanceId(n), S.UNSENT) for n in made)),
+            instances=(*self.job.instances, *(instance_facts(n, S.UNSENT) for n in made)),
         )
         if settlement.canonical_instance_id is not None:
             self.canonicals.add(settlement.canonical_instance_id)
         self.check(before, settlement)
         return settlement
 
-    def check(self, before: JobView, settlement: Settlement) -> None:
+    def check(self, before: JobFacts, settlement: JobSettlement) -> None:
         job = self.job
         states = [view.state for view in job.instances]
-        assert sum(state is not S.CANCELLED for state in states) <= job.max_instances + job.max_lost
+        assert sum(state is not S.CANCELLED for state in states) <= job.max_instances + self.max_lost
         assert len(self.canonicals) <= 1
         assert len(states) == len(before.instances) + settlement.new_instances
         assert settlement.retries == sum(state in RETRY_CAUSES for state in states)
@@ -84,31 +88,26 @@ class Course:
             assert any(state in OUTSTANDING for state in states), "an open job waits for something"
         if job.state is JobState.FAILED and before.state is JobState.OPEN:
             assert settlement.failure
-        assert bool(settlement.new_because) == (settlement.new_instances > 0)
 
     def check_settled(self) -> None:
         """Settling twice is settling once."""
         again = self.settle()
         assert again.new_instances == 0
-        assert again.events == ()
+        assert again.steps == ()
 
 
 @st.composite
-def jobs(draw: st.DrawFn) -> JobView:
+def courses(draw: st.DrawFn) -> Course:
     quorum = draw(st.integers(1, 4))
-    return JobView(
-        quorum=quorum,
-        max_errors=draw(st.integers(1, 6)),
-        max_instances=draw(st.integers(quorum, 10)),
-        copies=draw(st.sampled_from([0, 0, 2, 3])),
-        max_lost=draw(st.integers(1, 6)),
-        instances=(),
+    job_class = a_job_class(
+        quorum=quorum, max_errors=draw(st.integers(1, 6)), max_instances=draw(st.integers(quorum, 10))
     )
+    job = job_facts(job_class=job_class, copies=draw(st.sampled_from([0, 0, 2, 3])))
+    return Course(job, max_lost=draw(st.integers(1, 6)))
 
 
-@given(jobs(), st.data())
-def test_a_job_keeps_its_promises_whatever_happens(job: JobView, data: st.DataObject) -> None:
-    course = Course(job)
+@given(courses(), st.data())
+def test_a_job_keeps_its_promises_whatever_happens(course: Course, data: st.DataObject) -> None:
     course.settle()
     for _ in range(data.draw(st.integers(0, 40))):
         possible = [
@@ -129,13 +128,12 @@ def test_a_job_keeps_its_promises_whatever_happens(job: JobView, data: st.DataOb
             course.job = replace(course.job, batch_aborted=True)
 
 
-@given(jobs(), st.randoms(use_true_random=False))
-def test_a_job_is_over_once_all_its_instances_are(job: JobView, rng: random.Random) -> None:
+@given(courses(), st.randoms(use_true_random=False))
+def test_a_job_is_over_once_all_its_instances_are(course: Course, rng: random.Random) -> None:
     """Every instance ends sooner or later; so does the job, within max_instances and max_lost of them."""
-    course = Course(job)
     course.settle()
     endings = (Event.SUCCEEDED, Event.FAILED, Event.USER_ABORTED, Event.DETACHED, Event.TIMED_OUT)
-    for _ in range(course.job.max_instances + course.job.max_lost):
+    for _ in range(course.job.max_instances + course.max_lost):
         outstanding = [view for view in course.job.instances if view.state in OUTSTANDING]
         if not outstanding:
             break

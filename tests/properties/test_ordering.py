@@ -18,7 +18,6 @@ from domain.usage import Amounts, DecayedUsage
 from priority.charging import QUEUES
 from priority.displays import Format, shown, verbose
 from priority.fair_share import Leaf, fair_shares
-from priority.limits import idle_room
 from priority.logical_time import charge_batch
 from priority.order import BatchOrder
 from priority.policies import POLICIES, Policy, order_key, policy_of
@@ -232,13 +231,3 @@ def test_windows_give_finite_deltas_of_the_right_sign(
     assert math.isfinite(percent) and math.isfinite(found)
     assert found >= 0.0 or mode is not TargetMode.FLOOR
     assert found <= 0.0 or mode is not TargetMode.CEILING
-
-
-@given(st.integers(0, 10_000), st.floats(0, 1), st.integers(1, 50), st.integers(0, 10_000))
-def test_there_is_always_room_for_the_least_number_of_idle_jobs(
-    slots: int, fraction: float, least: int, inside: int
-) -> None:
-    room = idle_room(slots=slots, fraction=fraction, least=least, inside=inside)
-
-    assert room >= max(0, least - inside)
-    assert inside + room <= max(inside, least, slots * fraction)

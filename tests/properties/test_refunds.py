@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from domain.units import BatchId, later
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock, KnownFiles
 from tests.worlds import a_registered_host, a_registered_version, a_sent_instance
 

@@ -10,8 +10,8 @@ from administration.accounts import AccountKeys, add_volunteer, authenticator_ha
 from domain.errors import AlreadyExistsError, InvalidInputError
 from domain.units import VolunteerId
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 from wire.attach import password_hash
 
 KEYS = AccountKeys(b"the project's secret")

@@ -13,8 +13,8 @@ from administration.names import checked_shares
 from administration.project import Project, create_project
 from administration.signing import with_project_key
 from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from store.memory import MemoryStore
 from tests.builders import LINUX, an_app
+from tests.memory import MemoryStore
 from tests.unit.administration.clocks import StillClock
 from transfer import keys
 from wire.signing import parse_public_key_text, verify

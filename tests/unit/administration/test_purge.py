@@ -11,8 +11,8 @@ from domain.history import START, FinishedMonth
 from domain.jobs import InstanceState
 from domain.settlement import JobSettlement
 from domain.units import later
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 from transfer.upload_folder import UploadFolder

@@ -7,8 +7,8 @@ from pathlib import Path
 from administration.apps import VersionDraft, add_app_version
 from administration.project import Project, create_project
 from administration.signing import sign_app_files, with_project_key
-from store.memory import MemoryStore
 from tests.builders import LINUX, an_app
+from tests.memory import MemoryStore
 from tests.unit.administration.clocks import StillClock
 from transfer import keys
 from wire.signing import parse_public_key_text, verify

@@ -10,8 +10,8 @@ from administration.show_people import volunteer_as_json
 from administration.volunteers import Wishes, change_volunteer
 from domain.errors import InvalidInputError, NotFoundError
 from muster_client.shapes import VolunteerShown
-from store.memory import MemoryStore
 from tests.builders import NOW, an_app
+from tests.memory import MemoryStore
 from tests.worlds import a_registered_version, a_registered_volunteer
 
 

@@ -15,8 +15,8 @@ from administration.simulations.runs import SimulationRuns
 from api.files import Files
 from api.routes import Api
 from domain.settings import Settings
-from store.memory import MemoryStore
 from store.postgres import PostgresStore
+from tests.memory import MemoryStore
 from tests.unit.administration.access.world import a_world
 from transfer.downloads import DownloadFolder
 from transfer.upload_folder import UploadFolder

@@ -33,7 +33,7 @@ from domain.errors import (
 )
 from domain.settings import Settings
 from domain.units import Seconds
-from store.memory import MemoryStore
+from tests.memory import MemoryStore
 from tests.unit.administration.clocks import StillClock
 from web.handlers import whole_number
 

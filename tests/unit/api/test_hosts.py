@@ -14,8 +14,8 @@ from domain.access import Right, Role
 from domain.host_lists import HostKind
 from domain.jobs import InstanceState
 from domain.units import DAY_S, later
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_hav_event, a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 

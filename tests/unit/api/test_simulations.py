@@ -17,7 +17,7 @@ from api.simulations import SimulationsApi
 from api.table import Ask, Route, operations_of
 from domain.units import later
 from domain.views import SILENT_S, SimulationState
-from store.memory import MemoryStore
+from tests.memory import MemoryStore
 from tests.unit.administration.clocks import StillClock
 from tests.unit.api.test_api_edge import SIGNED, Client, document_of, the_door
 

@@ -11,9 +11,9 @@ from domain.errors import UnavailableError
 from domain.forecasts import AppAccuracy, EndedBatch, ForecastAge, ForecastRecord, Score
 from domain.settings import EstimatorSettings
 from domain.units import AppId, BatchId, Instant
-from store.memory import MemoryStore
-from store.memory.forecasts import MemoryForecasts
 from tests.conformance.test_history import settle
+from tests.memory import MemoryStore
+from tests.memory.files import MemoryForecasts
 from tests.stores import Store
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_registered_host, a_report, a_sent_instance, report

@@ -17,8 +17,8 @@ from domain.forecasting import PlannedBatch
 from domain.forecasts import ForecastState, HoldKind, Method
 from domain.settings import Settings
 from domain.units import DAY_S, HOUR_S, AppId, Flop, Seconds, later
-from store.memory import MemoryStore
 from tests.builders import NOW, a_job_class
+from tests.memory import MemoryStore
 from tests.unit.batch_estimator.projects import an_estimator, validate_one
 from tests.unit.batch_estimator.snapshots import NOW as SNAPSHOT_NOW
 from tests.unit.batch_estimator.snapshots import Sent, a_snapshot

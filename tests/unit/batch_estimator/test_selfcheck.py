@@ -14,10 +14,10 @@ from domain.batches import Batch
 from domain.errors import UnavailableError
 from domain.forecasts import ForecastRecord, KeptForecast, Method, Score
 from domain.units import AppId, BatchId, Instant, Seconds, later
-from store.memory import MemoryStore
-from store.memory.forecasts import MemoryForecasts
 from tests.builders import NOW
 from tests.conformance.test_forecasts import a_record
+from tests.memory import MemoryStore
+from tests.memory.files import MemoryForecasts
 from tests.unit.batch_estimator.projects import FailingForecasts, an_estimator, validate_one
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_submitted_batch

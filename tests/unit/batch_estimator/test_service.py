@@ -13,8 +13,8 @@ from domain.errors import NotFoundError, UnavailableError
 from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastState, Method, Trigger, batch_state
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, MINUTE_S, BatchId, Instant, Seconds, later
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 from tests.stores import Store
 from tests.unit.batch_estimator.projects import FailingForecasts, FailingSnapshots, an_estimator, validate_one
 from tests.unit.jobs.projects import HandClock

@@ -7,9 +7,10 @@ import doctest
 import pytest
 
 from domain import acceleration
-from domain.acceleration import Returned, is_accelerated, low_turnaround
+from domain.acceleration import is_accelerated
 from domain.batches import BatchCounts
 from domain.units import AppId, BatchId, HostId, Seconds
+from tests.cases.reference.acceleration import Returned, low_turnaround
 
 
 def returned(host: int, turnaround_s: float | None, batch: int = 1) -> Returned:

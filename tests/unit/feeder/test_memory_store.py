@@ -11,7 +11,7 @@ from domain.units import BatchId
 from feeder.ports import FeederPorts
 from feeder.service import Feeder, build_feeder
 from scheduler import ports as scheduler_ports
-from store.memory import MemoryStore
+from tests.memory import AllShards, MemoryStore
 from tests.unit.feeder.fakes import StillClock
 from tests.worlds import (
     RegisteredHost,
@@ -35,7 +35,7 @@ class StoredCatalogue:
 
 async def a_feeder(store: MemoryStore, clock: StillClock) -> Feeder:
     catalogue = StoredCatalogue(await store.applications.load_catalogue())
-    return build_feeder(FeederPorts(store.waiting, store.shards()), catalogue, clock)
+    return build_feeder(FeederPorts(store.waiting, AllShards()), catalogue, clock)
 
 
 async def send_everything(feeder: Feeder, store: MemoryStore, host: RegisteredHost) -> list[BatchId]:

@@ -9,8 +9,8 @@ from domain.settings import RankingSettings
 from domain.units import Instant, Seconds, later
 from hoststats.ports import HostStatisticsPorts
 from hoststats.service import TRY_AGAIN_S, DueRun, Timer, TimerReport, build, due_run
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock
 
 HOUR_S, DAY_S = 3600.0, 86400.0

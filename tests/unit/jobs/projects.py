@@ -8,8 +8,8 @@ from domain.errors import NotFoundError
 from domain.jobs import Input
 from domain.units import Instant, Seconds
 from jobs.requirements import InputSpec
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 
 
 class HandClock:

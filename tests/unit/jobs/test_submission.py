@@ -18,8 +18,8 @@ from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, Submitt
 from jobs.ports import BatchWriter, Submissions
 from jobs.spec import BatchSpec, parse_batch, with_rows
 from jobs.submission import SubmissionPorts, submit
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock, KnownFiles, a_project
 from tests.worlds import a_registered_app, a_registered_version, waiting_of
 

@@ -16,8 +16,8 @@ from domain.settings import LifecycleSettings, StorageSettings
 from domain.settlement import InstanceStep, OutageReport, Overdue
 from domain.units import BatchId, Flop, InstanceId, Instant, JobId, Seconds, later
 from jobs.sweeper import REST, HistoryMover, OutageWatch, Sweeper, SweepReport, time_out_step
-from store.memory import MemoryStore
 from tests.builders import NOW, a_held
+from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock, a_project
 from tests.worlds import a_registered_host, a_sent_instance, a_submitted_batch
 

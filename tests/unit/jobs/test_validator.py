@@ -21,11 +21,10 @@ from domain.jobs import InstanceState, JobState, Output, ValidatorKind, output_f
 from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
 from domain.units import AppVersionId, Flop, HostId, InstanceId, Instant, JobId, Seconds, later
 from jobs.comparisons import Compared, Comparison, OutputFile, TooSlowError, compare_here
-from jobs.settling import speed_s_per_flop
 from jobs.validator import Validator, ValidatorReport
-from lifecycle.settle import UNREADABLE
-from store.memory import MemoryStore
+from lifecycle.settle import UNREADABLE, speed_s_per_flop
 from tests.builders import NOW, a_job_class
+from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock, a_project
 from tests.worlds import RegisteredHost, a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 

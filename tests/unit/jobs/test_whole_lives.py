@@ -12,8 +12,8 @@ from domain.settings import LifecycleSettings
 from domain.units import later
 from jobs.build import JobsPorts, JobsServices, build
 from jobs.comparisons import Compared, Comparison
-from store.memory import MemoryStore
 from tests.builders import a_job_class
+from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock, a_project
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report, waiting_of
 

@@ -9,31 +9,29 @@ import pytest
 
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState, JobState
-from domain.units import InstanceId
-from lifecycle.settle import (
-    UNREADABLE,
-    InstanceView,
-    JobView,
-    Settlement,
-    copies_for,
-    give_up,
-    needs_comparison,
-    settle,
-)
-from lifecycle.states import Event
+from domain.settlement import InstanceStep, JobFacts, JobSettlement
+from domain.units import InstanceId, JobId
+from lifecycle.settle import UNREADABLE, copies_for, give_up, needs_comparison, settle
+from tests.builders import NOW, a_job_class, instance_facts, job_facts
 
-S, E = InstanceState, Event
+S = InstanceState
 
 
-def a_job(*states: InstanceState, **limits: Any) -> JobView:
+def a_job(
+    *states: InstanceState, quorum: int = 1, max_errors: int = 3, max_instances: int = 10, **changes: Any
+) -> JobFacts:
     """A job whose instances 1, 2, 3, ... are in `states`."""
-    instances = tuple(InstanceView(InstanceId(n), state) for n, state in enumerate(states, start=1))
-    return JobView(**{"quorum": 1, "max_errors": 3, "max_instances": 10, **limits, "instances": instances})
+    job_class = a_job_class(quorum=quorum, max_errors=max_errors, max_instances=max_instances)
+    return job_facts(*(instance_facts(n, state) for n, state in enumerate(states, 1)), job_class=job_class, **changes)
 
 
-def settled(job: JobView, **groups: int) -> Settlement:
+def settled(job: JobFacts, *, max_lost: int = 20, **groups: int) -> JobSettlement:
     """Settle with groups given as i1=0, i2=1, ..."""
-    return settle(job, {InstanceId(int(name[1:])): group for name, group in groups.items()})
+    return settle(job, {InstanceId(int(name[1:])): group for name, group in groups.items()}, now=NOW, max_lost=max_lost)
+
+
+def changes(settlement: JobSettlement) -> tuple[tuple[int, InstanceState], ...]:
+    return tuple((step.instance_id, step.to_state) for step in settlement.steps)
 
 
 # ------------------------------------------------------------------ comparing
@@ -72,8 +70,13 @@ def test_groups_of_other_instances_are_refused() -> None:
 
 
 def test_a_single_result_makes_a_job_of_quorum_one_valid() -> None:
-    assert settled(a_job(S.REPORTED), i1=0) == Settlement(
-        JobState.VALID, InstanceId(1), events=((InstanceId(1), E.VALIDATED),)
+    assert settled(a_job(S.REPORTED), i1=0) == JobSettlement(
+        JobId(1),
+        1,
+        JobState.VALID,
+        NOW,
+        canonical_instance_id=InstanceId(1),
+        steps=(InstanceStep(InstanceId(1), S.REPORTED, S.VALID),),
     )
 
 
@@ -82,7 +85,7 @@ def test_a_quorum_validates_its_members_rejects_others_and_cancels_the_unsent() 
     settlement = settled(job, i1=0, i2=1, i3=1)
     assert settlement.state is JobState.VALID
     assert settlement.canonical_instance_id == 2
-    assert settlement.events == ((1, E.REJECTED), (2, E.VALIDATED), (3, E.VALIDATED), (4, E.NOT_NEEDED))
+    assert changes(settlement) == ((1, S.INVALID), (2, S.VALID), (3, S.VALID), (4, S.CANCELLED))
     assert settlement.new_instances == 0
     assert settlement.retries == 1  # the rejected one
 
@@ -119,15 +122,13 @@ def test_copies_never_ask_for_more_than_max_instances() -> None:
 def test_a_new_job_gets_its_quorum_of_instances() -> None:
     settlement = settled(a_job(quorum=3))
     assert (settlement.new_instances, settlement.retries, settlement.hasten) == (3, 0, False)
-    assert settlement.new_because == "3 results must agree, 0 usable, 0 outstanding"
 
 
 def test_disagreement_is_undecided_and_asks_for_one_more() -> None:
     settlement = settled(a_job(S.REPORTED, S.REPORTED, quorum=2), i1=0, i2=1)
     assert settlement.state is JobState.OPEN
-    assert settlement.events == ((1, E.UNDECIDED), (2, E.UNDECIDED))
+    assert changes(settlement) == ((1, S.INCONCLUSIVE), (2, S.INCONCLUSIVE))
     assert (settlement.new_instances, settlement.retries, settlement.hasten) == (1, 0, True)
-    assert settlement.new_because == "2 results must agree, 1 agree, 0 outstanding"
 
 
 def test_disagreement_of_three_asks_for_what_the_largest_group_lacks() -> None:
@@ -144,19 +145,19 @@ def test_an_outstanding_sibling_counts_towards_the_quorum() -> None:
 def test_an_undecided_pair_asks_again_when_its_third_fails() -> None:
     job = a_job(S.INCONCLUSIVE, S.INCONCLUSIVE, S.TIMED_OUT, quorum=2)
     settlement = settled(job, i1=0, i2=1)
-    assert settlement.events == ()
+    assert changes(settlement) == ()
     assert (settlement.new_instances, settlement.retries) == (1, 1)
 
 
 def test_an_unreadable_result_is_rejected_and_replaced() -> None:
     settlement = settled(a_job(S.REPORTED), i1=UNREADABLE)
-    assert settlement.events == ((1, E.REJECTED),)
+    assert changes(settlement) == ((1, S.INVALID),)
     assert (settlement.state, settlement.new_instances, settlement.retries) == (JobState.OPEN, 1, 1)
 
 
 def test_a_readable_result_beside_an_unreadable_one_waits_uncompared() -> None:
     settlement = settled(a_job(S.REPORTED, S.REPORTED, quorum=2), i1=UNREADABLE, i2=0)
-    assert settlement.events == ((1, E.REJECTED),)
+    assert changes(settlement) == ((1, S.INVALID),)
     assert settlement.new_instances == 1
 
 
@@ -168,13 +169,13 @@ def test_a_lost_instance_is_replaced_by_a_retry(lost: InstanceState) -> None:
 
 def test_an_unsent_replacement_is_not_made_twice() -> None:
     settlement = settled(a_job(S.TIMED_OUT, S.UNSENT))
-    assert (settlement.new_instances, settlement.events) == (0, ())
+    assert (settlement.new_instances, changes(settlement)) == (0, ())
 
 
 def test_a_late_result_takes_back_the_unsent_retry() -> None:
     job = a_job(S.REPORTED, S.IN_PROGRESS, S.UNSENT, quorum=2)  # 1 had timed out, 3 replaced it
     settlement = settled(job)
-    assert settlement.events == ((3, E.NOT_NEEDED),)
+    assert changes(settlement) == ((3, S.CANCELLED),)
     assert settlement.new_instances == 0
     assert not settlement.hasten
 
@@ -182,7 +183,7 @@ def test_a_late_result_takes_back_the_unsent_retry() -> None:
 def test_of_surplus_unsent_instances_the_newest_are_cancelled() -> None:
     job = a_job(S.REPORTED, S.UNSENT, S.UNSENT, S.UNSENT, quorum=2)
     settlement = settled(job)
-    assert settlement.events == ((3, E.NOT_NEEDED), (4, E.NOT_NEEDED))
+    assert changes(settlement) == ((3, S.CANCELLED), (4, S.CANCELLED))
     assert settlement.hasten
 
 
@@ -194,7 +195,7 @@ def test_too_many_errors_end_the_job_with_a_sentence() -> None:
     settlement = settled(job)
     assert settlement.state is JobState.FAILED
     assert settlement.failure == "too many errors: 3 (1 invalid, 2 failed), 3 end the job"
-    assert settlement.events == ((4, E.NOT_NEEDED), (5, E.TOO_LATE))
+    assert changes(settlement) == ((4, S.CANCELLED), (5, S.TOO_LATE))
     assert settlement.new_instances == 0
 
 
@@ -206,21 +207,21 @@ def test_lost_instances_count_to_neither_limit_of_a_job(lost: InstanceState) -> 
 
 def test_too_many_lost_instances_end_the_job() -> None:
     lost = [S.ABORTED] * 2 + [S.TIMED_OUT] * 3
-    assert settled(a_job(*lost, max_lost=6)).new_instances == 1
-    settlement = settled(a_job(*lost, max_lost=5))
+    assert settled(a_job(*lost), max_lost=6).new_instances == 1
+    settlement = settled(a_job(*lost), max_lost=5)
     assert settlement.state is JobState.FAILED
     assert settlement.failure == "too many instances lost: 5 (3 timed out, 2 aborted), 5 end the job"
 
 
 def test_a_job_waits_for_what_is_out_however_many_were_lost() -> None:
-    assert settled(a_job(*[S.TIMED_OUT] * 9, S.IN_PROGRESS, max_lost=5)).state is JobState.OPEN
+    assert settled(a_job(*[S.TIMED_OUT] * 9, S.IN_PROGRESS), max_lost=5).state is JobState.OPEN
 
 
 def test_an_unreadable_result_counts_as_an_error_at_once() -> None:
     settlement = settled(a_job(S.INVALID, S.REPORTED, max_errors=2), i2=UNREADABLE)
     assert settlement.state is JobState.FAILED
     assert settlement.failure == "too many errors: 2 (2 invalid), 2 end the job"
-    assert settlement.events == ((2, E.REJECTED),)
+    assert changes(settlement) == ((2, S.INVALID),)
 
 
 def test_a_job_out_of_instances_fails_with_a_sentence() -> None:
@@ -234,7 +235,7 @@ def test_a_job_out_of_instances_fails_with_a_sentence() -> None:
 def test_a_disagreement_that_no_instance_is_left_to_settle_is_too_late() -> None:
     settlement = settled(a_job(S.INCONCLUSIVE, S.REPORTED, quorum=2, max_instances=2), i1=0, i2=1)
     assert settlement.state is JobState.FAILED
-    assert settlement.events == ((1, E.TOO_LATE), (2, E.TOO_LATE))
+    assert changes(settlement) == ((1, S.TOO_LATE), (2, S.TOO_LATE))
 
 
 def test_cancelled_instances_do_not_use_up_max_instances() -> None:
@@ -246,7 +247,7 @@ def test_the_job_of_an_aborted_batch_is_cancelled() -> None:
     job = a_job(S.UNSENT, S.IN_PROGRESS, S.REPORTED, batch_aborted=True)
     settlement = settled(job)
     assert settlement.state is JobState.CANCELLED
-    assert settlement.events == ((1, E.NOT_NEEDED), (3, E.TOO_LATE))
+    assert changes(settlement) == ((1, S.CANCELLED), (3, S.TOO_LATE))
 
 
 # ------------------------------------------------------------------ after the end
@@ -255,33 +256,33 @@ def test_the_job_of_an_aborted_batch_is_cancelled() -> None:
 def test_a_latecomer_is_judged_by_the_canonical_result() -> None:
     job = a_job(S.VALID, S.REPORTED, S.REPORTED, state=JobState.VALID, canonical_instance_id=InstanceId(1))
     settlement = settled(job, i1=0, i2=0, i3=1)
-    assert settlement.events == ((2, E.VALIDATED), (3, E.REJECTED))
+    assert changes(settlement) == ((2, S.VALID), (3, S.INVALID))
     assert (settlement.state, settlement.canonical_instance_id) == (JobState.VALID, 1)
 
 
 def test_a_latecomer_is_too_late_when_the_canonical_files_are_gone() -> None:
     job = a_job(S.VALID, S.REPORTED, S.REPORTED, state=JobState.VALID, canonical_instance_id=InstanceId(1))
     settlement = settled(job, i1=UNREADABLE, i2=0, i3=UNREADABLE)
-    assert settlement.events == ((2, E.TOO_LATE), (3, E.REJECTED))
+    assert changes(settlement) == ((2, S.TOO_LATE), (3, S.INVALID))
 
 
 def test_a_valid_job_whose_latecomers_cannot_be_compared_keeps_its_canonical_result() -> None:
     job = a_job(S.VALID, S.REPORTED, S.UNSENT, state=JobState.VALID, canonical_instance_id=InstanceId(1))
-    settlement = give_up(job, "too slow")
-    assert settlement.events == ((2, E.TOO_LATE), (3, E.NOT_NEEDED))
+    settlement = give_up(job, "too slow", now=NOW)
+    assert changes(settlement) == ((2, S.TOO_LATE), (3, S.CANCELLED))
     assert (settlement.state, settlement.canonical_instance_id, settlement.failure) == (JobState.VALID, 1, "")
 
 
 def test_a_valid_job_replaces_nothing() -> None:
     job = a_job(S.VALID, S.TIMED_OUT, S.UNSENT, state=JobState.VALID, canonical_instance_id=InstanceId(1))
     settlement = settled(job)
-    assert (settlement.new_instances, settlement.events) == (0, ((3, E.NOT_NEEDED),))
+    assert (settlement.new_instances, changes(settlement)) == (0, ((3, S.CANCELLED),))
 
 
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])
 def test_a_result_after_the_end_is_too_late(state: JobState) -> None:
     settlement = settled(a_job(S.FAILED, S.REPORTED, state=state))
-    assert settlement.events == ((2, E.TOO_LATE),)
+    assert changes(settlement) == ((2, S.TOO_LATE),)
     assert (settlement.state, settlement.failure) == (state, "")
 
 

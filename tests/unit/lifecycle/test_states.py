@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
+from pathlib import Path
+
 import pytest
 
+import lifecycle.states
+from domain.batches import BatchState
 from domain.errors import IllegalTransitionError
 from domain.havs import HavEventKind
-from domain.jobs import InstanceState
+from domain.jobs import InstanceState, JobState
 from domain.units import InstanceId
+from domain.views import SimulationState
 from lifecycle.states import (
     JOB_ERRORS,
+    LOST,
     OUTSTANDING,
     OVER,
-    REPORTS,
     RETRY_CAUSES,
     SHAPES,
     TRANSITIONS,
@@ -23,12 +30,10 @@ from lifecycle.states import (
     advance,
     allows,
     host_record,
-    is_job_error,
-    is_lost,
-    is_retry_cause,
 )
 
 S = InstanceState
+REPORTS = {Event.SUCCEEDED, Event.FAILED, Event.USER_ABORTED, Event.SERVER_ABORTED, Event.UNSTARTED}
 
 
 def reachable_shapes() -> dict[InstanceState, set[tuple[bool, bool]]]:
@@ -86,9 +91,9 @@ def test_states_are_divided_into_outstanding_and_over() -> None:
 def test_what_counts_as_retry_job_error_and_loss(
     state: InstanceState, retry_cause: bool, job_error: bool, lost: bool
 ) -> None:
-    assert is_retry_cause(state) is retry_cause
-    assert is_job_error(state) is job_error
-    assert is_lost(state) is lost
+    assert (state in RETRY_CAUSES) is retry_cause
+    assert (state in JOB_ERRORS) is job_error
+    assert (state in LOST) is lost
 
 
 def test_job_errors_are_retry_causes() -> None:
@@ -180,3 +185,45 @@ def test_only_what_the_host_did_enters_its_record(
     state: InstanceState, event: Event, expected: HavEventKind | None
 ) -> None:
     assert host_record(advance(state, event).instructions) is expected
+
+
+# ---- SQL
+
+ROOT = Path(str(files("store")))
+SQL = [*(ROOT / "sql").glob("*.sql"), *(ROOT / "migrations").glob("*.sql")]
+STATES = re.compile(r"\bstate (?:NOT )?IN \(([^)]*)\)")
+STATE = re.compile(r"\bstate (?:=|<>) '(\w+)'")
+NAMED = {
+    name: value for name, value in vars(lifecycle.states).items() if name.isupper() and isinstance(value, frozenset)
+}
+
+
+def sets_of_states() -> list[frozenset[str]]:
+    """The named sets, all states of each kind, and the states with and without a report."""
+    whole = [frozenset(kind) for kind in (InstanceState, JobState, BatchState, SimulationState)]
+    reported = [frozenset(state for state in S if SHAPES[state].reported is told) for told in (True, False)]
+    return [*NAMED.values(), *whole, *reported, frozenset(JobState) - {JobState.OPEN}]
+
+
+def test_sets_of_states_have_different_names() -> None:
+    assert len(set(NAMED.values())) == len(NAMED) > 10
+
+
+@pytest.mark.parametrize("file", SQL, ids=lambda file: file.name)
+def test_sql_uses_named_sets_of_states(file: Path) -> None:
+    known = sets_of_states()
+    for literals in STATES.findall(file.read_text()):
+        states = frozenset(re.findall(r"'(\w+)'", literals))
+        assert states in known, f"{file.name}: name {sorted(states)} in lifecycle/states.py"
+
+
+@pytest.mark.parametrize("file", SQL, ids=lambda file: file.name)
+def test_sql_names_states_that_exist(file: Path) -> None:
+    known = {*InstanceState, *JobState, *BatchState, *SimulationState}
+    assert set(STATE.findall(file.read_text())) <= known
+
+
+def test_sets_of_states_are_found_in_sql() -> None:
+    texts = [file.read_text() for file in SQL]
+    assert sum(len(STATES.findall(text)) for text in texts) > 20
+    assert sum(len(STATE.findall(text)) for text in texts) > 100

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.batches import BatchCounts, QoS
-from domain.jobs import InstanceState, JobState
+from domain.jobs import InstanceState
 from domain.settings import FeederSettings, LifecycleSettings
 from domain.settlement import CopyUse, ExtraCopy, TailInstance, TailJob
 from domain.units import DAY_S, HOUR_S, HostId, InstanceId, Instant, JobId, Seconds
-from lifecycle.settle import InstanceView, JobView, settle
-from lifecycle.states import Event
+from lifecycle.settle import settle
 from lifecycle.tail import LateCopy, accelerated_copy, copies_left, is_last, is_tail, tail_copy
-from tests.builders import NOW, a_batch, a_job_class
+from tests.builders import NOW, a_batch, a_job_class, instance_facts, job_facts
 
 S = InstanceState
 
@@ -226,17 +225,19 @@ def test_acceleration_copies_what_was_not_sent_within_the_median_and_raises_the_
 
 
 def test_settling_a_job_leaves_its_unsent_copy_until_it_is_decided() -> None:
-    def events(extra: int, *states: InstanceState, quorum: int = 2) -> dict[InstanceId, Event]:
-        views = tuple(InstanceView(InstanceId(n), state) for n, state in enumerate(states, 1))
-        job = JobView(quorum, 3, 10, views, extra=extra, state=JobState.OPEN)
-        return dict(settle(job, {}).events)
+    def cancelled(extra: int, *states: InstanceState) -> list[int]:
+        instances = [instance_facts(n, state) for n, state in enumerate(states, 1)]
+        job = job_facts(*instances, job_class=a_job_class(quorum=2), tail_copies=extra)
+        steps = settle(job, {}, now=NOW, max_lost=20).steps
+        assert all((step.from_state, step.to_state) == (S.UNSENT, S.CANCELLED) for step in steps)
+        return [step.instance_id for step in steps]
 
-    assert events(0, S.REPORTED, S.IN_PROGRESS, S.UNSENT) == {3: Event.NOT_NEEDED}
-    assert events(1, S.REPORTED, S.IN_PROGRESS, S.UNSENT) == {}
-    assert events(1, S.REPORTED, S.IN_PROGRESS, S.UNSENT, S.UNSENT) == {4: Event.NOT_NEEDED}
+    assert cancelled(0, S.REPORTED, S.IN_PROGRESS, S.UNSENT) == [3]
+    assert cancelled(1, S.REPORTED, S.IN_PROGRESS, S.UNSENT) == []
+    assert cancelled(1, S.REPORTED, S.IN_PROGRESS, S.UNSENT, S.UNSENT) == [4]
 
 
 def test_a_copy_is_the_retry_when_what_it_was_made_for_is_lost() -> None:
-    views = (InstanceView(InstanceId(1), S.TIMED_OUT), InstanceView(InstanceId(2), S.UNSENT))
-    settled = settle(JobView(1, 3, 10, views, extra=1), {})
-    assert (settled.events, settled.new_instances) == ((), 0)
+    job = job_facts(instance_facts(1, S.TIMED_OUT), instance_facts(2, S.UNSENT), tail_copies=1)
+    settled = settle(job, {}, now=NOW, max_lost=20)
+    assert (settled.steps, settled.new_instances) == ((), 0)

@@ -22,8 +22,8 @@ from domain.settings import Settings
 from domain.units import AppId, Instant, VolunteerId
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from portal.attach import AttachFlow
-from store.memory import MemoryStore
 from tests.builders import LINUX, an_app_version
+from tests.memory import MemoryStore
 from tests.unit.administration.clocks import StillClock
 from wire.attach import password_hash
 

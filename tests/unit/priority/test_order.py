@@ -1,4 +1,4 @@
-"""All batches in order, and after a charge."""
+"""All batches in order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from domain.ordered_work import LeafStanding
-from domain.ordering import BatchFacts, QueueClock, ServiceLevel, total_of
+from domain.ordering import BatchFacts, QueueClock, total_of
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
 from priority.order import BatchOrder, Place
@@ -45,25 +45,10 @@ def test_the_under_served_submitter_goes_first() -> None:
 
 
 def test_a_charge_puts_its_submitter_behind() -> None:
-    order = BatchOrder(policy("multifactor"), [facts(1), facts(2, BOB), facts(3)], moment(ada=0.8, bob=0.5))
-    moved = order.recharged(moment(ada=0.3, bob=0.5), [ADA])
+    batches = [facts(1), facts(2, BOB), facts(3)]
 
-    assert ids(order.places) == [2, 1, 3]
-    assert ids(moved) == [1, 3]
-
-
-def test_after_a_charge_the_order_is_that_of_a_full_ordering() -> None:
-    batches = [
-        facts(n, (ADA, BOB)[n % 2], user_priority=-n % 7, level=list(ServiceLevel)[n % 3], bypassed=n % 4)
-        for n in range(1, 60)
-    ]
-    for name in ("logical_time", "multifactor", "components", "equal_access", "fifo"):
-        chosen = policy(name, components="FSUSERWEIGHT=3 FSCAP=2 USERPRIOWEIGHT=0.1 expedite.FSWEIGHT=5 SERVICECAP=9")
-        order = BatchOrder(chosen, batches, moment(0.1, 0.9))
-        after = PolicyContext(NOW, {ADA: LeafStanding(0.7, 0.5, 4.0, held_pe=3.0), BOB: LeafStanding(0.2, 1.0, -4.0)})
-        order.recharged(after, [ADA, BOB])
-
-        assert order.places == BatchOrder(chosen, batches, after).places, name
+    assert ids(BatchOrder(policy("multifactor"), batches, moment(ada=0.8, bob=0.5)).places) == [1, 3, 2]
+    assert ids(BatchOrder(policy("multifactor"), batches, moment(ada=0.3, bob=0.5)).places) == [2, 1, 3]
 
 
 def test_the_total_of_a_place_is_the_sum_of_its_breakdown() -> None:
@@ -96,4 +81,3 @@ def test_nothing_to_order_is_an_empty_order() -> None:
     order = BatchOrder(policy("components"), [], PolicyContext(NOW))
 
     assert order.places == []
-    assert order.recharged(PolicyContext(NOW), [ADA]) == []

@@ -21,8 +21,8 @@ from domain.views import InstanceRow
 from feeder.array import JobArray
 from scheduler.ports import Ledger
 from scheduler.service import RequestService, SchedulerPorts, build_service
-from store.memory import MemoryStore
 from tests.builders import LINUX, NOW
+from tests.memory import MemoryStore
 from tests.worlds import a_registered_version, a_registered_volunteer, a_submitted_batch, waiting_of
 from wire.messages import (
     STATE_UPLOADED,

@@ -21,7 +21,7 @@ from simulator.engine import Engine
 from simulator.metrics import makespan_s
 from simulator.scenario import AppPlan, FileScenario, parse_scenario
 from simulator.virtual_time import run_without_threads
-from store.memory import MemoryStore
+from tests.memory import MemoryStore
 from tests.unit.simulator.machines import DAY, HOUR, START, always_on, at, on_during
 from tests.unit.simulator.rig import PlainScenario, no_more_duties
 from wire.messages import (

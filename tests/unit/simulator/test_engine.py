@@ -29,7 +29,7 @@ from simulator.engine import Engine
 from simulator.ports import Outage, Program
 from simulator.run import warnings_only
 from simulator.virtual_time import run_without_threads
-from store.memory import MemoryStore
+from tests.memory import MemoryStore
 from tests.unit.simulator.rig import LINUX, START, PlainScenario, PlainVolunteer, a_batch, no_more_duties
 
 HOUR_S = 3600.0
@@ -132,6 +132,7 @@ def test_batches_are_ordered_by_what_their_submitters_have_used() -> None:
 
     unfair, fair = by_turn.record.shares.gap_fraction, by_share.record.shares.gap_fraction
     assert unfair is not None and fair is not None and fair < 0.8 * unfair
+    assert isinstance(by_share.store, MemoryStore)
     usage = run_without_threads(by_share.store.ordering_rules.usage())
     assert any(one.usage.amounts.flop > 0 for one in usage)
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from domain.units import Seconds
 from simulator.charts import Limits, write_frontier_charts
-from simulator.frontier import Swept, Tried, markdown_of, names, rows_of, shown
+from simulator.frontier import Swept, Tried, names, rows_of, shown
 from simulator.metrics import Figures
 from simulator.report import CLAIRVOYANT, RuleComparison
 
@@ -73,7 +73,6 @@ def test_what_was_not_over_is_told_to_take_longer() -> None:
         [40 * "█", "30.0", "h"],
         [">", "25.0", "h"],
     ]
-    assert markdown_of(late, "muster").splitlines()[-1].startswith('">" is of batches')
 
 
 def test_without_the_bound_there_is_no_ratio() -> None:
@@ -92,13 +91,6 @@ def test_the_console_shows_every_number_on_eighty_columns_and_a_bar_each() -> No
     (row,) = (line.split() for line in lines if line.split()[:1] == ["2*"] and "█" not in line)
     assert row == ["2*", "0.7", "0.7", "0.7", "25.0", "2.50", "200.0", "1.10", "6.2", "3.0"]
     assert [line.split()[0] for line in lines if "█" in line] == ["1", "2*"]
-
-
-def test_a_document_gets_the_same_table() -> None:
-    assert markdown_of(swept(), "muster").splitlines()[2:] == [
-        "| 1  | 0.5 | 30.0 | 3.00 | 200.0 | 1.20 | 6.2 | 3.0 |",
-        "| 2* | 0.7 | 25.0 | 2.50 | 200.0 | 1.10 | 6.2 | 3.0 |",
-    ]
 
 
 def test_a_picture_is_drawn_of_each_rule_and_limits_are_lines_in_it(tmp_path: Path) -> None:

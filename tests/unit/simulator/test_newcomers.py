@@ -10,7 +10,7 @@ from simulator.ports import Participant, VolunteerFacts
 from simulator.run import warnings_only
 from simulator.scenario import read_scenario
 from simulator.virtual_time import run_without_threads
-from store.memory import MemoryStore
+from tests.memory import MemoryStore
 from tests.unit.simulator.rig import no_more_duties
 from wire.messages import SchedulerReply, SchedulerRequest
 

@@ -20,7 +20,7 @@ from simulator.engine import Engine
 from simulator.run import warnings_only
 from simulator.services import Services
 from simulator.virtual_time import run_without_threads
-from store.memory import MemoryStore
+from tests.memory import MemoryStore
 from tests.unit.simulator.rig import PlainScenario, a_batch
 
 FOLDER = Path(simulator.__file__).parent

@@ -13,7 +13,8 @@ import store.counting
 from domain.batches import BatchCounts
 from domain.jobs import InstanceState, JobState
 from domain.units import Instant
-from store.counting import Counted, added, change_counts, instance_counts, job_counts
+from store.counting import Counted, added, change_counts, job_counts
+from tests.recount import instance_counts
 
 S = InstanceState
 MADE, UNSENT = None, S.UNSENT

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from domain.acceleration import Returned, low_turnaround
 from domain.units import AppId, BatchId, HostId, JobId, Seconds
 from store.binary_copy import Table, native_dtype
 from store.memory.columns import NAN, RETURN_FIELDS, low_turnaround_of, without
+from tests.cases.reference.acceleration import Returned, low_turnaround
 
 
 def table(returned: Sequence[Returned]) -> Table:

@@ -9,8 +9,8 @@ import pytest
 from domain.dispatch import RequestWrites
 from domain.errors import InvalidInputError, NotFoundError
 from domain.units import BatchId, HostId, VolunteerId, later
-from store.memory import MemoryStore
 from tests.builders import NOW, a_host, a_job_class
+from tests.memory import AllShards, MemoryStore
 from tests.worlds import a_registered_host, a_submitted_batch, an_assignment, send, the_version, waiting_of
 
 
@@ -46,4 +46,4 @@ async def test_a_class_of_another_submissions_batch_is_an_error() -> None:
 
 
 async def test_the_one_worker_owns_every_shard() -> None:
-    assert MemoryStore().shards().owned() == frozenset(range(64))
+    assert AllShards().owned() == frozenset(range(64))

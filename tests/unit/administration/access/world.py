@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -11,13 +11,13 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from administration.access.authentication import AccessDoor
 from administration.access.sign_in import Cost, SignIn, stretched
-from administration.access.who import csrf_of, person_of, require, volunteer_of
+from administration.access.who import admit, csrf_of, person_of, volunteer_of
 from api.errors import problems
 from domain.access import PersonRecord, Role
 from domain.settings import Settings
 from domain.units import Instant, Seconds
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 
 CHEAP = Cost(2, 8, 1)
 PROJECT_TOKEN = "p" * 64
@@ -104,6 +104,13 @@ async def served(world: World) -> AsyncIterator[Client]:
         name = volunteer.email if volunteer is not None else "nobody" if person is None else person.name
         return web.json_response({"name": name, "csrf": csrf_of(request)})
 
+    def who_of(role: Role) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handler(request: web.Request) -> web.StreamResponse:
+            admit(request, role)
+            return await who(request)
+
+        return handler
+
     app = web.Application(middlewares=[problems, door.middleware])
     app.add_routes(
         [
@@ -112,9 +119,9 @@ async def served(world: World) -> AsyncIterator[Client]:
             web.post("/password", password),
             web.get("/who", who),
             web.post("/who", who),
-            web.get("/viewer", require(Role.VIEWER)(who)),
-            web.get("/operator", require(Role.OPERATOR)(who)),
-            web.post("/operator", require(Role.OPERATOR)(who)),
+            web.get("/viewer", who_of(Role.VIEWER)),
+            web.get("/operator", who_of(Role.OPERATOR)),
+            web.post("/operator", who_of(Role.OPERATOR)),
         ]
     )
     async with TestClient(TestServer(app)) as client:

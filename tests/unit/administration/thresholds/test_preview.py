@@ -23,10 +23,10 @@ from domain.ranking import Gate
 from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.units import AppId, AppVersionId, HostId, Instant, Seconds, later
 from hoststats.ports import Table
-from store.memory import MemoryStore
 from tests.builders import NOW, a_batch, an_app_version
 from tests.deterministic.clocks import NodeClock
 from tests.deterministic.loop import SeededLoop
+from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock
 from tests.unit.scheduler.arrays import a_catalogue, some_cuts
 from tests.worlds import a_registered_version

@@ -29,10 +29,10 @@ from simulator.population import MeasuredPopulation
 from simulator.report import rows_of
 from simulator.run import run_case, warnings_only
 from simulator.scenario import read_scenario
-from simulator.sweep import Unwatched, run_here, unwatched
+from simulator.sweep import run_here, unwatched
 from simulator.virtual_time import run_without_threads
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 from tests.worlds import a_registered_host, a_registered_version
 
 HOSTS = 8
@@ -75,12 +75,26 @@ def a_project() -> Engine:
     return engine
 
 
+def its_store() -> MemoryStore:
+    store = a_project().store
+    assert isinstance(store, MemoryStore)
+    return store
+
+
 def prepared(*changes: tuple[str, object], seeds: int = 1, most_hosts: int = 100) -> ThresholdReplay:
     engine = a_project()
     wanted: Changes = changes_of(changes)
     return run_without_threads(
-        replay(engine.store, engine.clock, wanted, seeds=range(1, seeds + 1), most_hosts=most_hosts, days=2.0)
+        replay(its_store(), engine.clock, wanted, seeds=range(1, seeds + 1), most_hosts=most_hosts, days=2.0)
     )
+
+
+class Unwatched:
+    """Satisfies the simulator's Watching; nobody looks."""
+
+    def moved(self, place: int, at: Instant) -> None: ...
+
+    def over(self, place: int) -> None: ...
 
 
 def replayed(of: ThresholdReplay) -> Replayed:
@@ -115,7 +129,7 @@ def test_the_scenario_is_the_project_of_the_moment() -> None:
 def test_its_computers_are_those_that_were_measured() -> None:
     population = prepared(("p_afap", 0.6)).cases[0].scenario.population
     assert isinstance(population, MeasuredPopulation)
-    stored = run_without_threads(a_project().store.views.hosts(limit=100))
+    stored = run_without_threads(its_store().views.hosts(limit=100))
 
     assert [(one.ncpus, one.flop_per_s) for one in population.hosts] == [(h.ncpus, h.flop_per_s) for h in stored]
     assert len({one.stretch for one in population.hosts}) > 2
@@ -211,7 +225,7 @@ class Noting(tuple[RecentHost, ...]):
 
 
 def test_computers_are_not_worked_out_where_clients_are_served() -> None:
-    store, clock = a_project().store, a_project().clock
+    store, clock = its_store(), a_project().clock
     read = asyncio.run(store.insight.sampled_hosts(HOSTS, active_since=later(clock.now(), -7 * DAY_S)))
     hosts = Noting(read.hosts)
     hosts.threads = set()

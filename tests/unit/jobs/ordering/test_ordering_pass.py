@@ -16,9 +16,9 @@ from jobs.build import build_orderer
 from jobs.ordering.ordering_pass import Orderer, OrderingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
-from store.memory import MemoryStore
 from tests.builders import NOW
 from tests.conformance.to_settle import valid
+from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock, KnownFiles, a_project
 from tests.worlds import (
     RegisteredHost,

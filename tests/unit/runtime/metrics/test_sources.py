@@ -26,9 +26,9 @@ from runtime.metrics.cluster import KEPT_S, Cluster
 from runtime.metrics.metrics_store import FolderBoard, OwnBoard, reading, together
 from runtime.metrics.sources import REPORT_EVERY_S, Reporter
 from runtime.periodic_tasks import PeriodicTask
-from store.memory import MemoryStore
 from store.postgres import DatabaseFigures, GroupFigures, PoolFigures
 from tests.builders import NOW
+from tests.memory import MemoryStore
 from tests.unit.administration.clocks import HastyClock, StillClock
 from tests.unit.jobs.projects import HandClock
 from tests.unit.runtime.test_counters import a_refill

@@ -10,8 +10,8 @@ from domain.settings import Settings
 from domain.units import DAY_S
 from runtime.guards import LedgerDoor
 from runtime.rate_limits.hosts import NewcomerLimit
-from store.memory import MemoryStore
 from tests.builders import NOW
+from tests.memory import MemoryStore
 from tests.unit.runtime.test_guards import Locks
 from tests.unit.scheduler.project import Project, a_project, a_request
 from tests.worlds import a_registered_volunteer

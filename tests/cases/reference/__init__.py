@@ -1,0 +1,1 @@
+"""Formulas of other systems and definitions in plain loops, which only tests compute."""

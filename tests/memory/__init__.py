@@ -1,0 +1,55 @@
+"""A store in memory with everything that people ask and change: the simulator's, and what only tests need of it."""
+
+from __future__ import annotations
+
+import store.memory
+from store.memory import AllShards
+from store.memory.ledger import MemoryLedger
+from tests.memory.files import MemoryApplications, MemoryForecasts, MemoryHistory, MemoryTrickles, MemoryUploads
+from tests.memory.insight import MemoryHostLists, MemoryInsight
+from tests.memory.ordering import MemoryOrderingRules
+from tests.memory.people import MemoryAccess, MemoryPeople, MemoryVolunteers
+from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySettings, MemorySimulations
+from tests.memory.views import MemoryBelongings, MemoryListings, MemoryViews
+
+__all__ = ["AllShards", "MemoryStore"]
+
+
+class MemoryStore(store.memory.MemoryStore):
+    """One attribute per port, named as in store.postgres.PostgresStore."""
+
+    applications: MemoryApplications
+    forecasts: MemoryForecasts
+    history: MemoryHistory
+    insight: MemoryInsight
+    people: MemoryPeople
+    settings: MemorySettings
+    uploads: MemoryUploads
+    views: MemoryViews
+    volunteers: MemoryVolunteers
+
+    def __init__(self) -> None:
+        super().__init__()
+        registry, work, book = self._registry, self._work, self._book
+        self.trickles = MemoryTrickles()
+        self.ledger = MemoryLedger(registry, work, self.trickles)
+        self.applications = MemoryApplications(registry, work)
+        self.forecasts = MemoryForecasts(registry, work)
+        self.history = MemoryHistory(registry, work)
+        self.insight = MemoryInsight(registry, work)
+        self.people = MemoryPeople(registry)
+        self.settings = MemorySettings(registry)
+        self.uploads = MemoryUploads(work)
+        self.views = MemoryViews(registry, work)
+        self.volunteers = MemoryVolunteers(registry)
+        self.access = MemoryAccess(registry)
+        self.arrivals = MemoryArrivals()
+        self.belongings = MemoryBelongings(work)
+        self.host_lists = MemoryHostLists(registry, work, self.generations)
+        self.listings = MemoryListings(registry, work)
+        self.ordering_rules = MemoryOrderingRules(work, book)
+        self.process_reports = MemoryProcessReports()
+        self.simulations = MemorySimulations()
+
+    async def close(self) -> None:
+        """There is nothing to close."""

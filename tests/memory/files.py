@@ -1,0 +1,137 @@
+"""Files of applications, the history and its files, trickles and curves of forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import store.memory.applications
+import store.memory.forecasts
+import store.memory.ledger
+import store.memory.sweeping
+from domain.apps import App, AppFile
+from domain.dispatch import (
+    Trickle,
+)
+from domain.errors import AlreadyExistsError, NotFoundError
+from domain.forecasts import (
+    ForecastPoint,
+    ForecastRecord,
+)
+from domain.history import FinishedMonth, OutputPage, month_of
+from domain.units import (
+    BatchId,
+    InstanceId,
+    Instant,
+)
+from lifecycle.states import OUTSTANDING
+from store.memory.registry import StoredFile
+from store.memory.rows import StoredJob
+
+
+class MemoryApplications(store.memory.applications.MemoryApplications):
+    async def set_app(self, app: App) -> None:
+        """Everything but the name: files are named after it."""
+        known = self._registry.apps.get(app.app_id)
+        if known is None:
+            raise NotFoundError("app", app.app_id)
+        self._registry.apps[app.app_id] = replace(app, name=known.name)
+
+    async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
+        self._add_files([StoredFile(name, nbytes, md5, signature)], now)
+
+    async def add_files(self, files: Sequence[tuple[str, int, str]], *, now: Instant) -> None:
+        self._add_files([StoredFile(*file) for file in files], now)
+
+    def _add_files(self, files: Sequence[StoredFile], now: Instant) -> None:
+        del now  # when a file came is asked by nobody here
+        registered = self._registry.files
+        new: dict[str, StoredFile] = {}
+        for file in files:
+            known = new.get(file.name) or registered.get(file.name) or file
+            if (known.nbytes, known.md5) != (file.nbytes, file.md5):
+                raise AlreadyExistsError("file", file.name)
+            new[file.name] = known if known.signature else file
+        registered.update(new)
+
+    async def sign_file(self, name: str, signature: str) -> None:
+        file = self._registry.files.get(name)
+        if file is None:
+            raise NotFoundError("file", name)
+        self._registry.files[name] = replace(file, signature=signature)
+
+    async def app_files(self) -> Sequence[AppFile]:
+        """Every file of every app version, by version and position; each name once."""
+        by_name: dict[str, AppFile] = {}
+        for version in self._versions().values():
+            for file in version.files:
+                by_name[file.name] = file
+        return list(by_name.values())
+
+
+class MemoryHistory(store.memory.sweeping.MemoryHistory):
+    def _kept(self, month: str) -> list[StoredJob]:
+        """The jobs of a month, ascending."""
+        jobs = (self._work.jobs[job_id - 1] for job_id in sorted(self._work.history - self._work.purged))
+        return [job for job in jobs if job.batch.ended_at is not None and month_of(job.batch.ended_at) == month]
+
+    async def months(self) -> Sequence[FinishedMonth]:
+        return [self._month(month) for month in sorted(self._work.months)]
+
+    def _month(self, month: str) -> FinishedMonth:
+        jobs = self._kept(month)
+        rows = [row for job in jobs for row in job.instances]
+        uploads = [upload for row in rows for upload in row.uploads]
+        file_bytes = sum(upload.nbytes for upload in uploads)
+        found = FinishedMonth(month, len(jobs), len(rows), len(uploads), file_bytes)
+        return replace(found, purged_at=self._work.months[month])
+
+    async def outputs(self, month: str, *, after: InstanceId, limit: int) -> OutputPage:
+        rows = sorted((row for job in self._kept(month) for row in job.instances), key=lambda row: row.instance_id)
+        page = [row for row in rows if row.instance_id > after][:limit]
+        names = tuple(upload.name for row in page for upload in row.uploads)
+        return OutputPage(names, page[-1].instance_id if page else None)
+
+    async def purge_month(self, month: str, *, now: Instant) -> None:
+        """A month of which there is nothing is left as it is."""
+        if month in self._work.months:
+            self._work.purged.update(job.job_id for job in self._kept(month))
+            self._work.months[month] = now
+            for batch_id in list(self._work.forecasts):
+                ended_at = self._work.batches[batch_id].ended_at
+                if ended_at is not None and month_of(ended_at) == month:
+                    del self._work.forecasts[batch_id]
+
+
+class MemoryUploads(store.memory.sweeping.MemoryUploads):
+    async def unneeded(self, files: Sequence[tuple[str, InstanceId]]) -> Collection[str]:
+        return sorted(name for name, instance_id in files if not self._is_needed(name, instance_id))
+
+    def _is_needed(self, name: str, instance_id: InstanceId) -> bool:
+        row = self._work.instance_of_any_age(instance_id)
+        if row is None:
+            return False
+        return row.state in OUTSTANDING or name in {one.name for one in row.uploads}
+
+
+class MemoryTrickles(store.memory.ledger.MemoryTrickles):
+    async def of_instance(self, instance_id: InstanceId, *, after: int, limit: int) -> Sequence[Trickle]:
+        found = [one for one in self._kept if one.instance_id == instance_id and one.trickle_id > after]
+        return found[:limit]
+
+
+class MemoryForecasts(store.memory.forecasts.MemoryForecasts):
+    async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
+        kept = self._work.forecasts.get(batch_id, [])
+        if not kept:
+            return []
+        first_at, long_s = kept[0].made_at, kept[-1].made_at - kept[0].made_at
+        found: dict[int, ForecastRecord] = {}
+        for one in kept:
+            found.setdefault(int((one.made_at - first_at) * spans / long_s) if long_s else 0, one)
+        return [_point(one) for one in found.values()]
+
+
+def _point(one: ForecastRecord) -> ForecastPoint:
+    over_fraction = (one.jobs_validated + one.jobs_failed) / max(1, one.jobs_total)
+    return ForecastPoint(one.made_at, one.q50_at, one.q90_at, one.method, over_fraction)

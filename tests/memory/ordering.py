@@ -1,0 +1,102 @@
+"""The rules that the order of batches goes by, and what people see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from domain.batches import BatchState
+from domain.errors import NotFoundError
+from domain.limits import Limit, Quantity, Scope
+from domain.ordered_work import (
+    LeafUsage,
+    StoredGrant,
+    WindowUsage,
+)
+from domain.ordering import PlaceInOrder, ServiceLevel
+from domain.units import AccountId, BatchId, Instant, Seconds
+from store.memory.ordering import LimitKey, OrderBook
+from store.memory.work import Work
+
+
+def limit_key(scope: Scope, quantity: Quantity, name: str | None) -> LimitKey:
+    """The key of a limit, in the order they are listed.
+
+    >>> limit_key(Scope.APP, Quantity.JOB_PE, None)
+    ('app', 'job_pe', '')
+    """
+    return str(scope), quantity.name.lower(), name or ""
+
+
+class MemoryOrderingRules:
+    def __init__(self, work: Work, book: OrderBook) -> None:
+        self._work = work
+        self._book = book
+
+    async def grants(self) -> Sequence[StoredGrant]:
+        return [self._book.grants[account_id] for account_id in sorted(self._book.grants)]
+
+    async def put_grant(
+        self, account_id: AccountId, *, granted_su: float, starts_at: Instant, period_s: Seconds
+    ) -> None:
+        old = self._book.grants.get(account_id, StoredGrant(account_id, granted_su, starts_at, period_s))
+        new = replace(old, granted_su=granted_su, period_start_at=starts_at, period_s=period_s)
+        self._book.grants[account_id] = new
+
+    async def drop_grant(self, account_id: AccountId) -> None:
+        self._book.grants.pop(account_id, None)
+
+    async def limits(self) -> Sequence[Limit]:
+        return [self._book.limits[key] for key in sorted(self._book.limits)]
+
+    async def put_limit(self, limit: Limit) -> None:
+        self._book.limits[limit_key(limit.scope, limit.quantity, limit.name)] = limit
+
+    async def drop_limit(self, scope: Scope, quantity: Quantity, name: str | None) -> None:
+        key = limit_key(scope, quantity, name)
+        if key not in self._book.limits:
+            raise NotFoundError("limit", " ".join(key).strip())
+        del self._book.limits[key]
+
+    async def usage(self) -> Sequence[LeafUsage]:
+        return [self._book.usage[leaf] for leaf in sorted(self._book.usage)]
+
+    async def windows(self) -> Sequence[WindowUsage]:
+        return [self._book.windows[key] for key in sorted(self._book.windows)]
+
+    async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
+        batch = self._work.batches.get(batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE:
+            raise NotFoundError("active batch", batch_id)
+        batch.new = replace(batch.new, user_priority=priority)
+
+    async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
+        batch = self._work.batches.get(batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE:
+            raise NotFoundError("active batch", batch_id)
+        batch.new = replace(batch.new, level=level or batch.new.level, queue=queue or batch.new.queue)
+
+    async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
+        batch = self._work.batches.get(batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE or batch.counts.sent:
+            raise NotFoundError("active batch of which nothing was sent", batch_id)
+        batch.new = replace(batch.new, account_id=account_id)
+
+    async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
+        batch = self._work.batches.get(batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE or batch.new.deadline_at is None:
+            raise NotFoundError("active batch with a deadline", batch_id)
+        batch.new = replace(batch.new, deadline_at=deadline_at)
+
+    async def in_order(self, limit: int) -> Sequence[BatchId]:
+        active = [batch for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE]
+        return [batch.batch_id for batch in sorted(active, key=lambda one: one.order)[:limit]]
+
+    async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
+        ordered = list(await self.in_order(len(self._work.batches)))
+        known = {batch_id: PlaceInOrder(place, len(ordered)) for place, batch_id in enumerate(ordered, start=1)}
+        return {batch_id: known[batch_id] for batch_id in sorted(batch_ids) if batch_id in known}
+
+    async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
+        known = self._book.breakdowns
+        return {batch_id: known[batch_id] for batch_id in sorted(batch_ids) if batch_id in known}

@@ -1,0 +1,266 @@
+"""Accounts, volunteers, sign-in and the audit trail, as people change them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import store.memory.people
+from domain.access import (
+    FORGOTTEN_AFTER_S,
+    KNOWN_FOR_S,
+    Act,
+    Attempts,
+    Guess,
+    PersonRecord,
+    Right,
+    Role,
+    Session,
+    SignedIn,
+    Stretched,
+    Token,
+)
+from domain.batches import Account
+from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
+from domain.ordered_work import Permission
+from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
+from domain.volunteers import Volunteer, VolunteerRecord
+from store.memory.registry import Registry
+
+
+class MemoryPeople(store.memory.people.MemoryPeople):
+    async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account:
+        registry = self._registry
+        parent_id = None if parent is None else registry.account(parent).account_id
+        if name in registry.account_ids:
+            raise AlreadyExistsError("account", name)
+        account = Account(AccountId(len(registry.accounts) + 1), name, parent_id, shares)
+        registry.accounts[account.account_id] = account
+        registry.account_ids[name] = account.account_id
+        return account
+
+    async def set_account(self, name: str, *, shares: float) -> Account:
+        account = replace(self._registry.account(name), shares=shares)
+        self._registry.accounts[account.account_id] = account
+        return account
+
+    async def put_membership(self, submitter: str, *, account: str, shares: float) -> None:
+        registry = self._registry
+        submitter_id, account_id = registry.submitter(submitter).submitter_id, registry.account(account).account_id
+        registry.memberships.setdefault(submitter_id, {})[account_id] = shares
+
+    async def permit_account(self, name: str, permissions: Sequence[Permission]) -> None:
+        account = self._registry.account(name)
+        changed = replace(account, permissions=tuple(sorted(permissions)))
+        self._registry.accounts[account.account_id] = changed
+
+    async def permit_submitter(self, name: str, permissions: Sequence[Permission]) -> None:
+        submitter = self._registry.submitter(name)
+        changed = replace(submitter, permissions=tuple(sorted(permissions)))
+        self._registry.submitters[submitter.submitter_id] = changed
+
+
+class MemoryVolunteers(store.memory.people.MemoryVolunteers):
+    async def volunteer_by_email(self, email: str) -> VolunteerRecord | None:
+        volunteer_id = self._registry.volunteer_ids_by_email.get(email.lower())
+        return None if volunteer_id is None else self._registry.volunteers[volunteer_id]
+
+    async def volunteers(
+        self, *, limit: int | None = None, after: VolunteerId | None = None
+    ) -> Sequence[VolunteerRecord]:
+        found = self._registry.volunteers.values()
+        return [one for one in found if one.volunteer.volunteer_id > (after or 0)][:limit]
+
+    async def set_volunteer(self, volunteer: Volunteer, *, instead_of: Volunteer | None = None) -> None:
+        record = self._registry.volunteers.get(volunteer.volunteer_id)
+        if instead_of is not None and (record is None or record.volunteer.preferred_at != instead_of.preferred_at):
+            raise ConflictError("these preferences were changed elsewhere meanwhile")
+        if record is None:
+            raise NotFoundError("volunteer", volunteer.volunteer_id)
+        changed = replace(
+            record.volunteer,
+            name=volunteer.name,
+            beta=volunteer.beta,
+            no_gpu=volunteer.no_gpu,
+            max_jobs=volunteer.max_jobs,
+            apps=volunteer.apps,
+            no_cpu=volunteer.no_cpu,
+            max_cpus=volunteer.max_cpus,
+            preferred_at=volunteer.preferred_at,
+        )
+        self._registry.volunteers[volunteer.volunteer_id] = replace(record, volunteer=changed)
+
+    async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None:
+        record = self._registry.volunteers.get(volunteer_id)
+        if record is None:
+            raise NotFoundError("volunteer", volunteer_id)
+        kept = replace(record.credentials, password_salt=salt, password_hash=password_hash)
+        self._registry.volunteers[volunteer_id] = replace(record, credentials=kept)
+
+
+class MemoryAccess:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._people: dict[PersonId, PersonRecord] = {}
+        self._sessions: dict[bytes, Session] = {}
+        self._tokens: dict[TokenId, Token] = {}
+        self._attempts: dict[str, Attempts] = {}
+        self._known_at: dict[Guess, Instant] = {}
+        self._acts: list[Act] = []
+
+    # ------------------------------------------------------------------ people
+
+    async def add_person(
+        self,
+        name: str,
+        *,
+        role: Role,
+        submitter_id: SubmitterId | None,
+        password: Stretched,
+        one_time_until: Instant | None,
+        now: Instant,
+    ) -> PersonRecord:
+        if any(one.name == name for one in self._people.values()):
+            raise AlreadyExistsError("person", name)
+        person_id = PersonId(len(self._people) + 1)
+        self._people[person_id] = PersonRecord(person_id, name, role, password, now, submitter_id, one_time_until)
+        return self._people[person_id]
+
+    async def person(self, name: str) -> PersonRecord:
+        for one in self._people.values():
+            if one.name == name:
+                return one
+        raise NotFoundError("person", name)
+
+    async def people(self, *, limit: int, after: PersonId | None = None) -> Sequence[PersonRecord]:
+        return [one for one in self._people.values() if one.person_id > (after or 0)][:limit]
+
+    async def set_person(
+        self, person_id: PersonId, *, role: Role, submitter_id: SubmitterId | None, active: bool
+    ) -> PersonRecord:
+        changed = replace(self._known(person_id), role=role, submitter_id=submitter_id, active=active)
+        self._people[person_id] = changed
+        return changed
+
+    async def set_password(self, person_id: PersonId, password: Stretched, *, one_time_until: Instant | None) -> None:
+        self._people[person_id] = replace(self._known(person_id), password=password, one_time_until=one_time_until)
+
+    def _known(self, person_id: PersonId) -> PersonRecord:
+        if person_id not in self._people:
+            raise NotFoundError("person", person_id)
+        return self._people[person_id]
+
+    # ------------------------------------------------------------------ sessions
+
+    async def add_session(self, session: Session) -> None:
+        self._end(lambda one: one.expires_at <= session.created_at)
+        self._sessions[session.session_hash] = session
+
+    async def session_of_person(self, session_hash: bytes, *, now: Instant) -> SignedIn | None:
+        session = self._sessions.get(session_hash)
+        if session is None or session.person_id is None or session.expires_at <= now:
+            return None
+        person = self._people[session.person_id]
+        return SignedIn(session, person=person) if person.active else None
+
+    async def session_of_volunteer(self, session_hash: bytes, *, now: Instant) -> SignedIn | None:
+        session = self._sessions.get(session_hash)
+        if session is None or session.volunteer_id is None or session.expires_at <= now:
+            return None
+        return SignedIn(session, volunteer=self._registry.volunteers[session.volunteer_id])
+
+    async def sessions(self, person_id: PersonId, *, now: Instant, limit: int) -> Sequence[Session]:
+        found = [one for one in self._sessions.values() if one.person_id == person_id and one.expires_at > now]
+        return sorted(found, key=lambda one: -one.seen_at)[:limit]
+
+    async def renew_session(self, session: Session) -> None:
+        if known := self._sessions.get(session.session_hash):
+            renewed = replace(known, seen_at=session.seen_at, expires_at=session.expires_at)
+            self._sessions[session.session_hash] = renewed
+
+    async def end_session(self, session_hash: bytes) -> None:
+        self._sessions.pop(session_hash, None)
+
+    async def end_sessions_of_person(self, person_id: PersonId, *, but: bytes = b"") -> int:
+        return self._end(lambda one: one.person_id == person_id and one.session_hash != but)
+
+    async def end_sessions_of_volunteer(self, volunteer_id: VolunteerId, *, but: bytes = b"") -> int:
+        return self._end(lambda one: one.volunteer_id == volunteer_id and one.session_hash != but)
+
+    def _end(self, whether: Callable[[Session], bool]) -> int:
+        ended = [one.session_hash for one in self._sessions.values() if whether(one)]
+        for session_hash in ended:
+            del self._sessions[session_hash]
+        return len(ended)
+
+    # ------------------------------------------------------------------ tokens
+
+    async def add_token(
+        self,
+        token_hash: bytes,
+        *,
+        name: str,
+        person_id: PersonId,
+        rights: frozenset[Right],
+        expires_at: Instant | None,
+        now: Instant,
+    ) -> Token:
+        token_id = TokenId(len(self._tokens) + 1)
+        self._tokens[token_id] = Token(token_id, token_hash, name, person_id, rights, now, expires_at)
+        return self._tokens[token_id]
+
+    async def token(self, token_hash: bytes) -> tuple[Token, PersonRecord] | None:
+        for one in self._tokens.values():
+            person = self._people[one.person_id]
+            if one.token_hash == token_hash and person.active:
+                return one, person
+        return None
+
+    async def tokens(
+        self, *, person_id: PersonId | None = None, limit: int, after: TokenId | None = None
+    ) -> Sequence[Token]:
+        found = (one for one in self._tokens.values() if person_id is None or one.person_id == person_id)
+        return [one for one in found if one.token_id > (after or 0)][:limit]
+
+    async def note_token_use(self, token_id: TokenId, *, now: Instant) -> None:
+        self._tokens[token_id] = replace(self._tokens[token_id], last_used_at=now)
+
+    async def revoke_token(self, token_id: TokenId, *, now: Instant) -> Token:
+        token = self._tokens.get(token_id)
+        if token is None:
+            raise NotFoundError("token", token_id)
+        revoked_at = now if token.revoked_at is None else token.revoked_at
+        self._tokens[token_id] = replace(token, revoked_at=revoked_at)
+        return self._tokens[token_id]
+
+    # ------------------------------------------------------------------ attempts
+
+    async def begin_attempt(self, guess: Guess, *, now: Instant) -> Seconds:
+        for key, one in list(self._attempts.items()):
+            if elapsed_s(one.at, now) > FORGOTTEN_AFTER_S:
+                del self._attempts[key]
+        known_at = self._known_at.get(guess)
+        limits = guess.limits(known=known_at is not None and elapsed_s(known_at, now) <= KNOWN_FOR_S)
+        found = {key: self._attempts.get(key, Attempts(0, now)) for key in limits}
+        wait_s = max(one.wait_s(now, limits[key]) for key, one in found.items())
+        if not wait_s:
+            self._attempts |= {key: one.more(now) for key, one in found.items()}
+        return wait_s
+
+    async def end_attempt(self, guess: Guess, *, now: Instant) -> None:
+        self._attempts.pop(guess.own, None)
+        for key in guess.limits(known=False):
+            if key in self._attempts:
+                self._attempts[key] = self._attempts[key].less()
+        self._known_at[guess] = now
+
+    # ------------------------------------------------------------------ audit
+
+    async def note_act(self, act: Act) -> None:
+        detail = json.loads(json.dumps(act.detail))
+        self._acts.append(replace(act, detail=detail, act_id=len(self._acts) + 1))
+
+    async def acts(self, *, limit: int, before: int | None = None) -> Sequence[Act]:
+        found = self._acts if before is None else self._acts[: before - 1]
+        return found[: -limit - 1 : -1]
