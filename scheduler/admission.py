@@ -190,8 +190,6 @@ def context_of(
         now=now,
         catalogue=catalogue,
         wants=less_resent(wants, resent, catalogue) if resent else wants,
-        ram_bytes=host.ram_bytes,
-        disk_bytes=host.disk_free_bytes,
         seed=zlib.crc32(f"{host.host_id} {request.rpc_seqno} {now!r}".encode()),
         havs=view.havs if admission.same_record else {},
         held=kept,

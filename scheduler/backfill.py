@@ -187,12 +187,8 @@ class HostGuard:
         self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # places refused for the lease, with R
         self._fills: set[int] = set()  # places that fill idle processors all the same
         self._displaces = context.catalogue.settings.ordering.displace
+        self.is_active = self._displaces or self.lease is not None  # whether there is anything to check
         self._given: list[Sending] = []  # in this reply
-
-    @property
-    def is_active(self) -> bool:
-        """Whether there is anything to check."""
-        return self._displaces or self.lease is not None
 
     def refusal(self, place: int, job: Sending, load: HostLoad, *, wait_s: Seconds, is_tight: bool) -> Refusal | None:
         """Why a job that would start in `wait_s` is refused; None when it is in the way of nothing."""
@@ -216,6 +212,7 @@ class HostGuard:
     def promise(self, wide: Wide, queue: Timeline, kind: ProcessorType) -> None:
         """Lease the host to a job that it could run when its work is done, if that helps."""
         self.lease = self.made = new_lease(wide, queue, self._context, kind)
+        self.is_active = True
 
     def release(self) -> None:
         """The host is given the job that it was leased for."""

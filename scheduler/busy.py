@@ -327,7 +327,7 @@ class HostLoad:
         self._busy: Busy | None = None  # as of the last call of `busy`; most requests end without another
         self._pending: list[tuple[PlanClass, Seconds, bool]] = []  # given since
         self._moments: dict[AppVersionId, Moment] = {}
-        self.disk_bytes = context.disk_bytes  # still free for this project
+        self.disk_bytes = context.host.disk_free_bytes  # still free for this project
         self.sent: dict[AppVersionId, int] = {}  # jobs of this reply
 
     def busy(self) -> Busy:

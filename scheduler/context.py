@@ -50,17 +50,23 @@ class ClientTask:
 
 
 @quick_dataclass(frozen=True, slots=True)
+class JobQuota:
+    """How many jobs the host's record and its shared quotas allow in one reply, and the refusal of any more."""
+
+    jobs: int
+    refusal: Refusal
+
+
+@quick_dataclass(frozen=True, slots=True)
 class SchedulingContext:
     """Who asks for what, at which moment, and what is known of it.
 
     `wants` has the GPU types first and the CPU last; a type that is not in it is not wanted.
     `in_progress` is None while the client does not send its whole queue. `resent` are those of `held` that the
     client lost and this reply sends again: they are not in its own list, and start from the beginning.
-    `ram_bytes` and `disk_bytes` are what this project may use at most. `seed` makes the request's draws
-    repeatable; it is logged. `alone_s` is how long the host is to have work without asking for more: what its owner
-    wants stored at least, or as long as it did not call, if that is more. `most_jobs` is what its record and the quotas
-    it shares allow in this reply, None without such a limit; `quota` is why it is no more. `network` is where it
-    asks from.
+    `seed` makes the request's draws repeatable; it is logged. `alone_s` is how long the host is to have work without
+    asking for more: what its owner wants stored at least, or as long as it did not call, if that is more. `quota`
+    limits the jobs of this reply, None without such a limit. `network` is where the client connects from.
     """
 
     volunteer: Volunteer
@@ -68,8 +74,6 @@ class SchedulingContext:
     now: Instant
     catalogue: Catalogue
     wants: tuple[WorkRequest, ...]
-    ram_bytes: float
-    disk_bytes: float
     seed: int
     havs: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
     held: tuple[InstanceInProgress, ...] = ()
@@ -77,8 +81,7 @@ class SchedulingContext:
     in_progress: tuple[ClientTask, ...] | None = None
     sticky_files: frozenset[str] = frozenset()
     alone_s: Seconds = Seconds(0.0)
-    most_jobs: int | None = None
-    quota: Refusal | None = None
+    quota: JobQuota | None = None
     network: str = ""
 
 
@@ -176,10 +179,11 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
         return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer wants at most {wish}")
     if wish:
         jobs = min(jobs, wish - total)
-    if context.most_jobs is not None and context.quota is not None:
-        if sent >= context.most_jobs:
-            return context.quota
-        jobs = min(jobs, context.most_jobs - sent)
+    quota = context.quota
+    if quota is not None:
+        if sent >= quota.jobs:
+            return quota.refusal
+        jobs = min(jobs, quota.jobs - sent)
     return RemainingDemand(want.req_s, want.req_instances, jobs, len(held), _urgent(held))
 
 

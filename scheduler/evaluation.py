@@ -10,11 +10,11 @@ import random
 
 from domain.acceleration import Acceleration
 from domain.apps import ProcessorType
-from domain.batches import Batch, QoS, complete_at
+from domain.batches import AFAP, LONG_DEADLINE, THROUGHPUT, Batch, complete_at
 from domain.deadline_rules import traits_of
 from domain.jobs import JobClass
 from domain.quick import quick_dataclass
-from domain.ranking import Gate, Percentile
+from domain.ranking import NO_GATE, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineSettings
 from domain.units import AppId, AppVersionId, Instant, Seconds
@@ -48,7 +48,7 @@ class Evaluation:
 
     @property
     def gated(self) -> bool:
-        return self.due.gate is not Gate.NONE
+        return self.due.gate is not NO_GATE
 
 
 class ClassEvaluator:
@@ -70,7 +70,6 @@ class ClassEvaluator:
         self._refusals: dict[Question, Refusal] = {}
         self._evaluations: dict[Question, Evaluation] = {}
 
-    @property
     def rng(self) -> random.Random:
         """The request's draws, made when the first is needed: most requests draw nothing."""
         if self._rng is None:
@@ -154,7 +153,7 @@ class ClassEvaluator:
             refusal = check(app, kind, self._context)
             if refusal is not None:
                 return refusal
-        return best_version(app, kind, self._context, sent=self.load.sent, rng=lambda: self.rng)
+        return best_version(app, kind, self._context, sent=self.load.sent, rng=self.rng)
 
     def _evaluated(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> Evaluation | Refusal:
         app_id = group.batch.app_id
@@ -209,9 +208,9 @@ def is_gated_whole(batch: Batch, context: SchedulingContext, *, refused: bool) -
     traits = traits_of(context.catalogue.settings.deadline)
     if traits.accelerates:
         return True
-    if batch.qos is QoS.AFAP and traits.afap_first:
+    if batch.qos is AFAP and traits.afap_first:
         return not refused
-    if batch.qos is QoS.THROUGHPUT or batch.qos is QoS.LONG_DEADLINE:
+    if batch.qos is THROUGHPUT or batch.qos is LONG_DEADLINE:
         return False
     target = complete_at(batch, None)
     return target is None or target <= context.now

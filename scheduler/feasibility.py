@@ -72,12 +72,12 @@ def is_beta_wanted(app: App, _kind: ProcessorType, context: SchedulingContext) -
 
 def fits_memory(job_class: JobClass, context: SchedulingContext, _disk_bytes: float) -> Refusal | None:
     """The job's memory bound against what the owner lets the client use."""
-    if job_class.memory_bytes <= context.ram_bytes:
+    if job_class.memory_bytes <= context.host.ram_bytes:
         return None
     return Refusal(
         RefusalCode.MEMORY,
         "job needs {0} of RAM, host offers {1}",
-        (job_class.memory_bytes, context.ram_bytes),
+        (job_class.memory_bytes, context.host.ram_bytes),
         sizes=True,
     )
 

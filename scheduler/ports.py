@@ -125,8 +125,8 @@ class JobSource(Protocol):
         """Ask the database about the first slots of the groups these were in; those that are gone leave."""
         ...
 
-    def note_refusal(self, group: SlotGroup, host_id: HostId, code: RefusalCode) -> None:
-        """Count that a host could not take the group; groups all refuse are rotated out."""
+    def note_refusals(self, refused: Iterable[tuple[SlotGroup, RefusalCode]], host_id: HostId) -> None:
+        """Count the groups a host could not take; groups that all hosts refuse leave the array for a while."""
         ...
 
     def note_request(self, wanted: Sequence[ProcessorType]) -> None:

@@ -27,7 +27,7 @@ from scheduler.evaluation import ClassEvaluator, Evaluation, is_gated_whole
 from scheduler.feasibility import after_retries, device_refusal, job_refusal
 from scheduler.gates import kept_for_newcomers
 from scheduler.ports import JobSource, SlotGroup
-from scheduler.stages import WITHOUT_SHARE, Stage, groups_of, is_afap_of, stages_of
+from scheduler.stages import GATED_ALONE, WITHOUT_SHARE, Stage, groups_of, is_afap_of, stages_of
 
 # Search limits per request:
 GROUPS_LOOKED_AT = 256  # groups that do not fit the host, per stage and processor type
@@ -50,10 +50,15 @@ class _Offer(Enum):
     GATED = 3  # behind a gate the host does not pass, or beyond the urgent share
 
 
+# Looked up once: a member of an enum costs 75 ns, and a request compares hundreds.
+_GIVEN, _REFUSED, _GATED = _Offer
+_BELOW_GATE, _SHARE_USED_UP, _AFAP_GATE = RefusalCode.BELOW_GATE, Later.SHARE_USED_UP, Gate.AFAP
+
+
 def _offer_of(why: Refusal | Later) -> _Offer:
     """What became of a group none of whose slots was looked at."""
-    is_gate = why.code is RefusalCode.BELOW_GATE if isinstance(why, Refusal) else why is Later.SHARE_USED_UP
-    return _Offer.GATED if is_gate else _Offer.REFUSED
+    is_gate = why.code is _BELOW_GATE if isinstance(why, Refusal) else why is _SHARE_USED_UP
+    return _GATED if is_gate else _REFUSED
 
 
 class Trace(Protocol):
@@ -144,12 +149,6 @@ class JobSelection:
         self.served.add(kind)
         return TypeSearch(self, kind, demand)
 
-    def give(self, group: SlotGroup, slot: Ready, evaluation: Evaluation) -> bool:
-        """Put a job in the reply; True when refusals are to be asked for again."""
-        self.chosen.append(chosen_of(self.context, group, slot, evaluation, rng=lambda: self.evaluator.rng))
-        self.job_ids.add(slot.job_id)
-        return self.evaluator.given(evaluation, group.job_class)
-
     def result(self) -> Choice:
         """The jobs, and why there are not more."""
         refused = list(self.refused_types)
@@ -157,9 +156,9 @@ class JobSelection:
             refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent at the moment")))
         refused += [Refused(why, kind, app_id) for (app_id, kind), why in self.refused_apps.items()]
         not_given = not_told_by_app(self.refused, self.groups, self.refused_apps)
-        for place, why in refused_by_all(self.refused, len(self.served)):
-            if place not in self.given:
-                self.array.note_refusal(self.groups[place], self.context.host.host_id, why.code)
+        by_all = refused_by_all(self.refused, len(self.served))
+        noted = [(self.groups[place], why.code) for place, why in by_all if place not in self.given]
+        self.array.note_refusals(noted, self.context.host.host_id)
         return Choice(tuple(self.chosen), tuple(refused), len(self.examined), not_given, self.evaluator.guard.made)
 
 
@@ -219,10 +218,10 @@ class TypeSearch:
     def _walk(self, stage: Stage) -> None:
         """Offer the groups of one stage that are not closed, until the demand is met or a search limit is reached."""
         selection, closed, useless, gated = self._selection, self._closed, self._useless, self._gated
-        refused, gates = 0, 0
+        refused_urgent, refused, gates = self._refused_urgent, 0, 0
         self._trace.begins(stage, self._kind)
         for place, group in groups_of(stage, selection.groups, selection.context, self._evaluator, self._kind):
-            if place in closed or place in self._refused_urgent:
+            if place in closed or place in refused_urgent:
                 continue
             if gated and group.batch.batch_id in gated and self._skip_gated_batch(stage, place, group):
                 continue
@@ -233,10 +232,10 @@ class TypeSearch:
             if self._crowded and stage not in WITHOUT_SHARE and is_afap_of(self._crowded, group):
                 continue
             offer = self._offer(stage, place, group)
-            if not self._demand.open or (self._share_used_up and stage is Stage.GATED):
+            if (offer is _GIVEN and not self._demand.open) or (self._share_used_up and stage is Stage.GATED):
                 return
-            if offer is not _Offer.GIVEN and group.batch.app_id not in useless:
-                is_gate = offer is _Offer.GATED
+            if offer is not _GIVEN and group.batch.app_id not in useless:
+                is_gate = offer is _GATED
                 refused, gates = refused + (not is_gate), gates + is_gate
                 if refused == GROUPS_LOOKED_AT or gates == GATES_LOOKED_AT:
                     self._cut_short(stage)
@@ -317,15 +316,15 @@ class TypeSearch:
         self._trace.offered(place, len(taken), passed_over, not_now)
         if taken:
             selection.given.add(place)
-            return _Offer.GIVEN
+            return _GIVEN
         return self._not_given(place, passed_over, not_now)
 
     def _not_given(self, place: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]) -> _Offer:
         """What became of a group whose slots were looked at and none of which was given."""
-        offer, waits = _Offer.REFUSED, False
+        offer, waits = _REFUSED, False
         for why in not_now:
             waits = waits or isinstance(why, Later)
-            offer = _offer_of(why) if offer is _Offer.REFUSED else offer
+            offer = _offer_of(why) if offer is _REFUSED else offer
         if passed_over:
             self._selection.refused.setdefault((place, self._kind), passed_over[-1])
         elif not waits:
@@ -333,7 +332,11 @@ class TypeSearch:
         return offer
 
     def _give(self, group: SlotGroup, slot: Ready, evaluation: Evaluation) -> None:
-        if self._selection.give(group, slot, evaluation):
+        """Put a job in the reply. Once its version's quota is used up, every group is evaluated again."""
+        selection, evaluator = self._selection, self._evaluator
+        selection.chosen.append(chosen_of(selection.context, group, slot, evaluation, rng=evaluator.rng))
+        selection.job_ids.add(slot.job_id)
+        if evaluator.given(evaluation, group.job_class):
             self._closed.clear()
             self._refused_urgent.clear()
             self._gated.clear()
@@ -347,13 +350,13 @@ class TypeSearch:
         found = self._evaluator.evaluate(place, group, kind, retry=retry)
         if isinstance(found, Refusal):
             self._note(place, group, found)
-            if found.code is RefusalCode.BELOW_GATE:
+            if found.code is _BELOW_GATE:
                 self._behind_gate(group, found)
             elif found.code in BUSY and context.catalogue.reserved.kept:
                 self._evaluator.promise(group, kind, retry=retry)
             return found
         if not found.gated:
-            if stage is Stage.GATED or stage is Stage.LEFT_OVER:
+            if stage in GATED_ALONE:
                 return Later.UNGATED
             if demand.instances > 0.0 or group.urgent or not self._shares:
                 return found
@@ -367,10 +370,10 @@ class TypeSearch:
         ):
             return found
         self._share_used_up = True
-        if found.due.gate is Gate.AFAP:
+        if found.due.gate is _AFAP_GATE:
             self._crowded.add(group.batch.app_id)
         self._behind_gate(group, None)
-        return Later.SHARE_USED_UP
+        return _SHARE_USED_UP
 
     def _behind_gate(self, group: SlotGroup, why: Refusal | None) -> None:
         """Remember that the host may have no job of a whole batch now, where a gate is the same for all its jobs."""

@@ -8,7 +8,7 @@ from itertools import dropwhile, takewhile
 from typing import assert_never
 
 from domain.apps import ProcessorType
-from domain.batches import QoS, goes_first
+from domain.batches import AFAP, THROUGHPUT, goes_first
 from domain.deadline_rules import traits_of
 from domain.jobs import draw
 from domain.refusals import Refusal
@@ -35,6 +35,7 @@ class Stage(StrEnum):
     UNPAID = "unpaid"  # work that is charged nothing, when there is nothing else at all
 
 
+GATED_ALONE = frozenset({Stage.GATED, Stage.LEFT_OVER})  # give nothing that is not behind a gate
 WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # not bound by the share of urgent jobs
 
 
@@ -68,21 +69,21 @@ def groups_of(
     """The groups a stage looks at, in order. A group is left out only if the stage cannot give a job of it."""
     placed = _paid_for(groups)
     match stage:
-        case Stage.LEASED:
-            lease = evaluator.guard.lease
-            return (one for one in placed if lease is not None and one[1].batch.batch_id == lease.batch_id)
+        case Stage.ALL:
+            return placed
         case Stage.GATED | Stage.LEFT_OVER:
             return _behind_open_gates(placed, context, evaluator, kind)
         case Stage.PROMPT:
             return _in_a_hurry(placed, context, kind)
+        case Stage.LEASED:
+            lease = evaluator.guard.lease
+            return (one for one in placed if lease is not None and one[1].batch.batch_id == lease.batch_id)
         case Stage.LOCALITY:
             files = context.sticky_files
             return (one for one in placed if one[1].sticky_files and one[1].sticky_files <= files)
         case Stage.BETA:
             tested = _tested(context)
             return (one for one in placed if one[1].batch.app_id in tested)
-        case Stage.ALL:
-            return placed
         case Stage.UNPAID:
             return dropwhile(_is_paid, enumerate(groups))
         case _:
@@ -91,7 +92,7 @@ def groups_of(
 
 def is_afap_of(apps: Container[AppId], group: SlotGroup) -> bool:
     """Whether a group is of an AFAP batch of one of the apps."""
-    return group.batch.qos is QoS.AFAP and group.batch.app_id in apps
+    return group.batch.qos is AFAP and group.batch.app_id in apps
 
 
 def _tested(context: SchedulingContext) -> set[AppId]:
@@ -146,10 +147,9 @@ def _behind_open_gates(
         yield from _accelerated(placed, context)
         return
     reached: dict[AppId, bool] = {}
-    ungated = QoS.THROUGHPUT
     for place, group in placed:
         batch = group.batch
-        if batch.qos is ungated and not group.urgent:
+        if batch.qos is THROUGHPUT and not group.urgent:
             continue
         is_open = reached.get(batch.app_id)
         if is_open is None:

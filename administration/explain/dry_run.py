@@ -143,7 +143,7 @@ class Untouched:
     async def recheck(self, lost: Collection[Ready]) -> None:
         """What is not sent need not be checked."""
 
-    def note_refusal(self, group: object, host_id: HostId, code: RefusalCode) -> None:
+    def note_refusals(self, refused: Iterable[tuple[object, RefusalCode]], host_id: HostId) -> None:
         """Refusals of a dry run rotate nothing out."""
 
     def note_request(self, wanted: Sequence[ProcessorType]) -> None:

@@ -77,8 +77,8 @@ class ListArray:
     async def recheck(self, lost: Collection[Ready]) -> None:
         raise AssertionError("choosing jobs asks the database nothing")
 
-    def note_refusal(self, group: Any, host_id: HostId, code: RefusalCode) -> None:
-        self.noted.append((group, code))
+    def note_refusals(self, refused: Iterable[tuple[Any, RefusalCode]], host_id: HostId) -> None:
+        self.noted.extend(refused)
 
     def note_request(self, wanted: Sequence[ProcessorType]) -> None:
         raise AssertionError("choosing jobs does not count requests")
@@ -142,8 +142,6 @@ def an_asking(**changes: Any) -> SchedulingContext:
         now=NOW,
         catalogue=a_catalogue(),
         wants=(a_want(count=host.ncpus),),
-        ram_bytes=host.ram_bytes,
-        disk_bytes=host.disk_free_bytes,
         seed=1,
     )
     return replace(context, **changes)

@@ -39,7 +39,7 @@ def check(found: Refusal | None, code: RefusalCode, *parts: str) -> None:
 
 
 def test_memory_refusal_names_both_numbers() -> None:
-    context = an_asking(ram_bytes=100.0)
+    context = an_asking(host=a_host(ram_bytes=100.0))
     assert fits_memory(a_job_class(memory_bytes=100.0), context, 0.0) is None
     check(fits_memory(a_job_class(memory_bytes=101.0), context, 0.0), RefusalCode.MEMORY, "101", "100")
 
