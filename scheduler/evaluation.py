@@ -62,6 +62,7 @@ class ClassEvaluator:
         self._context = context
         self._settings = context.catalogue.settings.deadline
         self._due = rule_of(self._settings)
+        self.traits = traits_of(self._settings)  # of the deadline rule
         self.load = HostLoad(context)
         self.guard = HostGuard(context)
         self._rng: random.Random | None = None
@@ -124,6 +125,22 @@ class ClassEvaluator:
         if found is None:
             found = self._gates[version_id] = reachable(self._settings, usable.cuts)
         return found
+
+    def is_gated_whole(self, batch: Batch, *, refused: bool) -> bool:
+        """Whether the first instances of all jobs of a batch, whatever their size, are behind one gate if one is.
+
+        So they are without an estimate, and once C is past. C of a long deadline depends on what each job allows; so
+        does, where AFAP batches go first, whether a host that was `refused` one job is done with another in its turn
+        (decision 0036).
+        """
+        if self.traits.accelerates:
+            return True
+        if batch.qos is AFAP and self.traits.afap_first:
+            return not refused
+        if batch.qos is THROUGHPUT or batch.qos is LONG_DEADLINE:
+            return False
+        target = complete_at(batch, None)
+        return target is None or target <= self._context.now
 
     def promise(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> None:
         """Lease the host to a group that is refused because the host is busy, if it may be and that helps."""
@@ -196,24 +213,6 @@ class ClassEvaluator:
 def _sending(found: Evaluation, job_class: JobClass) -> Sending:
     usable, runtime_s, due_at = found.usable, found.runtime_s, found.due.due_at
     return Sending(job_class.batch_id, usable.version.processor_type, usable.usage, runtime_s, due_at)
-
-
-def is_gated_whole(batch: Batch, context: SchedulingContext, *, refused: bool) -> bool:
-    """Whether the first instances of all jobs of a batch, whatever their size, are behind one gate if one of them is.
-
-    So they are without an estimate, and once C is past. C of a long deadline depends on what each job allows; so does,
-    where AFAP batches go first, whether a host that was `refused` one job is done with another in its turn
-    (decision 0036).
-    """
-    traits = traits_of(context.catalogue.settings.deadline)
-    if traits.accelerates:
-        return True
-    if batch.qos is AFAP and traits.afap_first:
-        return not refused
-    if batch.qos is THROUGHPUT or batch.qos is LONG_DEADLINE:
-        return False
-    target = complete_at(batch, None)
-    return target is None or target <= context.now
 
 
 def low_turnaround(acceleration: Acceleration, group: SlotGroup, context: SchedulingContext) -> bool | None:

@@ -14,7 +14,6 @@ from enum import Enum
 from typing import Protocol
 
 from domain.apps import ANONYMOUS, ProcessorType
-from domain.deadline_rules import traits_of
 from domain.jobs import Ready, draw
 from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
@@ -23,7 +22,7 @@ from priority.big_jobs import least_bad
 from scheduler.backfill import BUSY
 from scheduler.choice import Choice, Chosen, Refused, chosen_of, not_told_by_app, refused_by_all
 from scheduler.context import RemainingDemand, SchedulingContext, WorkRequest, demand_of
-from scheduler.evaluation import ClassEvaluator, Evaluation, is_gated_whole
+from scheduler.evaluation import ClassEvaluator, Evaluation
 from scheduler.feasibility import after_retries, device_refusal, job_refusal
 from scheduler.gates import kept_for_newcomers
 from scheduler.ports import JobSource, SlotGroup
@@ -158,7 +157,8 @@ class JobSelection:
         not_given = not_told_by_app(self.refused, self.groups, self.refused_apps)
         by_all = refused_by_all(self.refused, len(self.served))
         noted = [(self.groups[place], why.code) for place, why in by_all if place not in self.given]
-        self.array.note_refusals(noted, self.context.host.host_id)
+        if noted:
+            self.array.note_refusals(noted, self.context.host.host_id)
         return Choice(tuple(self.chosen), tuple(refused), len(self.examined), not_given, self.evaluator.guard.made)
 
 
@@ -172,7 +172,7 @@ class TypeSearch:
         self._kind = kind
         self._demand = demand
         settings = selection.context.catalogue.settings
-        self._shares = traits_of(settings.deadline).shares_urgent
+        self._shares = self._evaluator.traits.shares_urgent
         self._urgent_share = settings.scheduler.urgent_share_fraction if self._shares else 1.0
         self._share_used_up = False  # urgent jobs have their share of these processors
         self._closed: set[int] = set()  # places these processors get nothing more of
@@ -377,7 +377,7 @@ class TypeSearch:
 
     def _behind_gate(self, group: SlotGroup, why: Refusal | None) -> None:
         """Remember that the host may have no job of a whole batch now, where a gate is the same for all its jobs."""
-        if not group.urgent and is_gated_whole(group.batch, self._selection.context, refused=why is not None):
+        if not group.urgent and self._evaluator.is_gated_whole(group.batch, refused=why is not None):
             self._gated[group.batch.batch_id] = why
 
     def _note(self, place: int, group: SlotGroup, why: Refusal) -> None:

@@ -143,7 +143,7 @@ def _behind_open_gates(
     placed: Iterable[Placed], context: SchedulingContext, evaluator: ClassEvaluator, kind: ProcessorType
 ) -> Iterator[Placed]:
     """Groups that may ask for a percentile, of apps in which the host reaches the lowest gate."""
-    if traits_of(context.catalogue.settings.deadline).accelerates:
+    if evaluator.traits.accelerates:
         yield from _accelerated(placed, context)
         return
     reached: dict[AppId, bool] = {}

@@ -64,9 +64,10 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
     found = _row(moment, job, settings)
     if not found.tight and Instant(moment.now + moment.queue_s + runtime_s) > found.due_at:
         return Refusal(RefusalCode.TOO_SLOW, QUEUE_TOO_LONG, (moment.queue_s, runtime_s, found.due_at - moment.now))
-    most_s = max(RETRY_QUEUE * job.retry_s, moment.alone_s)
-    if job.retry and not found.tight and moment.queue_s > most_s:
-        return Refusal(RefusalCode.NOT_YET, NOT_YET, (moment.queue_s, most_s))
+    if job.retry and not found.tight:
+        most_s = max(RETRY_QUEUE * job.retry_s, moment.alone_s)
+        if moment.queue_s > most_s:
+            return Refusal(RefusalCode.NOT_YET, NOT_YET, (moment.queue_s, most_s))
     return behind_gate(found, moment.percentile)
 
 
