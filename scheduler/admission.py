@@ -20,6 +20,7 @@ from domain.units import HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Ins
 from domain.volunteers import Volunteer
 from scheduler import sanity
 from scheduler.context import ClientTask, SchedulingContext, WorkRequest
+from scheduler.held import HeldReview
 from scheduler.quota import within_quotas
 from scheduler.reports import reported_ids
 from wire.messages import InProgress, SchedulerRequest
@@ -167,23 +168,26 @@ def _because(case: HostCase, request: SchedulerRequest, view: RequestView) -> st
             return f"host {request.host_id} sent serial number {request.rpc_seqno}, {stored} was seen before"
 
 
+@quick_dataclass(frozen=True, slots=True)
+class Contact:
+    """One request, when it came, and the catalogue it is answered from."""
+
+    request: SchedulerRequest
+    now: Instant
+    catalogue: Catalogue
+    started_s: Seconds = Seconds(0.0)  # monotonic
+
+
 def context_of(
-    request: SchedulerRequest,
-    admission: Admission,
-    view: RequestView,
-    *,
-    wants: tuple[WorkRequest, ...],
-    kept: tuple[InstanceInProgress, ...],
-    resent: tuple[InstanceInProgress, ...],
-    catalogue: Catalogue,
-    now: Instant,
+    contact: Contact, admission: Admission, view: RequestView, wants: tuple[WorkRequest, ...], review: HeldReview
 ) -> SchedulingContext:
-    """What the decision depends on. `kept` is what the host has in progress, `resent` jobs included.
+    """What the decision depends on.
 
     The record of a new host has no statistics; resent jobs count against what was asked for. The quotas that the host
     shares limit it as they were when it was read; they are charged, and asked again, when its jobs are chosen.
     """
-    host = admission.host
+    request, now, catalogue = contact.request, contact.now, contact.catalogue
+    host, resent = admission.host, review.resend
     context = SchedulingContext(
         volunteer=admission.volunteer,
         host=host,
@@ -192,7 +196,7 @@ def context_of(
         wants=less_resent(wants, resent, catalogue) if resent else wants,
         seed=zlib.crc32(f"{host.host_id} {request.rpc_seqno} {now!r}".encode()),
         havs=view.havs if admission.same_record else {},
-        held=kept,
+        held=review.kept,
         resent=resent,
         in_progress=_elsewhere(request.in_progress),
         sticky_files=frozenset(request.sticky_files),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 
-from domain.acceleration import Acceleration
 from domain.apps import ProcessorType
 from domain.batches import AFAP, LONG_DEADLINE, THROUGHPUT, Batch, complete_at
 from domain.deadline_rules import traits_of
@@ -196,7 +195,6 @@ class ClassEvaluator:
         moment = moment or self.load.moment(usable.version, usable.percentile)
         runtime_s = speed.runtime_s(group.job_class.fpops_est_flop)
         safe_s = speed.safe_runtime_s(runtime_s, self._settings.min_slack_s)
-        acceleration = self._context.catalogue.acceleration
         job = due_inputs(
             group.batch,
             group.job_class,
@@ -204,7 +202,7 @@ class ClassEvaluator:
             runtime_s=runtime_s,
             safe_runtime_s=safe_s,
             retry=retry,
-            low_turnaround=None if acceleration is None else low_turnaround(acceleration, group, self._context),
+            low_turnaround=self._context.catalogue.low_turnaround(group.batch, self._context.host.host_id),
         )
         due = self._due(moment, job, self.gates(usable))
         return due if isinstance(due, Refusal) else Evaluation(usable, due, runtime_s, standing, moment, safe_s)
@@ -213,10 +211,3 @@ class ClassEvaluator:
 def _sending(found: Evaluation, job_class: JobClass) -> Sending:
     usable, runtime_s, due_at = found.usable, found.runtime_s, found.due.due_at
     return Sending(job_class.batch_id, usable.version.processor_type, usable.usage, runtime_s, due_at)
-
-
-def low_turnaround(acceleration: Acceleration, group: SlotGroup, context: SchedulingContext) -> bool | None:
-    """Whether the host has a low turnaround, for a group whose jobs are accelerated; None for any other."""
-    if not acceleration.covers(group.batch.batch_id, group.batch.app_id):
-        return None
-    return context.host.host_id in acceleration.hosts

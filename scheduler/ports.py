@@ -31,7 +31,7 @@ class Ledger(Protocol):
     """The database as one request sees it. Every call is durable when it returns."""
 
     async def read(self, key: RequestKey) -> RequestView:
-        """Who is context, and what is known of the host and of the instances it reports."""
+        """Who asks, and what is known of the host and of the instances it reports."""
         ...
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
