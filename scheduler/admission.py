@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
-from domain.apps import ANONYMOUS, CPU, ProcessorType
+from domain.apps import ANONYMOUS, CPU, ProcessorType, plan_of
 from domain.catalogue import Catalogue
 from domain.dispatch import RequestKey, RequestView
 from domain.hosts import Host
@@ -16,7 +16,7 @@ from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings, Settings
-from domain.units import HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
+from domain.units import HOUR_S, AppId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 from domain.volunteers import Volunteer
 from scheduler import sanity
 from scheduler.context import ClientTask, SchedulingContext, WorkRequest
@@ -299,21 +299,14 @@ def less_resent(
     """What is still wanted after lost jobs were sent again: req_s less R times the instances each uses."""
     left = {want.processor_type: want for want in wants}
     for held in resent:
-        processor_type, instances = _use(held.app_version_id, catalogue)
-        want = left.get(processor_type)
+        plan = plan_of(catalogue.versions, held.app_version_id)
+        instances = plan.ncpus if plan.gpu_type is None else plan.gpu_count
+        want = left.get(plan.processor_type)
         if want is not None:
             req_s = Seconds(max(0.0, want.req_s - held.est_runtime_s * instances))
             idle = max(0.0, want.req_instances - instances)
-            left[processor_type] = replace(want, req_s=req_s, req_instances=idle)
+            left[plan.processor_type] = replace(want, req_s=req_s, req_instances=idle)
     return tuple(want for want in left.values() if want.req_s > 0)
-
-
-def _use(app_version_id: AppVersionId, catalogue: Catalogue) -> tuple[ProcessorType, float]:
-    version = catalogue.versions.get(app_version_id)
-    if version is None:
-        return CPU, 1.0
-    plan_class = version.plan_class
-    return plan_class.processor_type, plan_class.ncpus if plan_class.gpu_type is None else plan_class.gpu_count
 
 
 def kinds_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType], ...]:

@@ -19,7 +19,7 @@ from scheduler.choice import Choice, Chosen, Refused
 from scheduler.context import SchedulingContext
 from scheduler.elements import JobToSend, chosen_job
 from scheduler.messages import Reasons, counts_as_empty, kept_of
-from scheduler.ports import JobSource, Ledger
+from scheduler.ports import JobSource, Ledger, SlotSource
 from scheduler.quota import Draw, draw_of, quota_refusal
 
 MOST_ROUNDS = 6  # of choosing, when everything chosen was lost to other requests; 3 left one request in 8,000 without
@@ -27,7 +27,7 @@ MOST_SEARCHED = 1000  # jobs to look for when the array has none for a host
 
 log = structlog.get_logger()
 
-Decide = Callable[[SchedulingContext, JobSource], Choice]
+Decide = Callable[[SchedulingContext, SlotSource], Choice]
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def is_to_search(choice: Choice) -> bool:
     return not choice.chosen and counts_as_empty(choice.counts())
 
 
-async def choice_of(context: SchedulingContext, array: JobSource, decide: Decide) -> Choice:
+async def choice_of(context: SchedulingContext, array: SlotSource, decide: Decide) -> Choice:
     """What the array has for the host; when it has nothing, what the database has. Only the array changes.
 
     Work that is charged nothing is as good as nothing until the database has nothing else either.

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from domain.apps import CPU, PlanClass, ProcessorType
+from domain.apps import CPU, ProcessorType, plan_of
 from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
@@ -156,8 +156,7 @@ def _under_way(
 def _held(context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]) -> Iterator[UnderWay]:
     """What the server knows the host has: each R long, from its dispatch on."""
     for one in context.held:
-        version = context.catalogue.versions.get(one.app_version_id)
-        plan = version.plan_class if version is not None else PlanClass("")
+        plan = plan_of(context.catalogue.versions, one.app_version_id)
         if plan.processor_type == kind:
             limit_s, running = one.est_runtime_s, owners[one.batch_id]
             yield UnderWay(one.name, usage_of(plan), limit_s, limit_s, one.due_at, one.sent_at, running)

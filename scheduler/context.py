@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from domain.apps import CPU, ProcessorType
+from domain.apps import CPU, ProcessorType, plan_of
 from domain.catalogue import Catalogue
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceInProgress
@@ -168,7 +168,8 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
     """
     settings = context.catalogue.settings.scheduler
     kind, count = want.processor_type, believed(max(1, want.count), context.havs)
-    held = [one for one in context.held if _type_of(one, context) == kind] if context.held else []
+    versions = context.catalogue.versions
+    held = [one for one in context.held if plan_of(versions, one.app_version_id).processor_type == kind]
     per_processor = settings.in_progress_per_cpu if kind == CPU else settings.in_progress_per_gpu
     most = per_processor * count
     if len(held) >= most:
@@ -204,11 +205,6 @@ def believed(claimed: int, havs: Mapping[AppVersionId, HostAppVersion]) -> int:
 
 def _limit_reached(detail: str) -> Refusal:
     return Refusal(RefusalCode.IN_PROGRESS_LIMIT, detail)
-
-
-def _type_of(held: InstanceInProgress, context: SchedulingContext) -> ProcessorType:
-    version = context.catalogue.versions.get(held.app_version_id)
-    return version.processor_type if version is not None else CPU
 
 
 def _urgent(held: Iterable[InstanceInProgress]) -> int:

@@ -166,7 +166,7 @@ class ClassEvaluator:
         if app is None:
             return Refusal(RefusalCode.NO_SLOTS, f"app {app_id} is too new: its versions are being loaded")
         for check in APP_CHECKS:
-            refusal = check(app, kind, self._context)
+            refusal = check(app, self._context)
             if refusal is not None:
                 return refusal
         return best_version(app, kind, self._context, sent=self.load.sent, rng=self.rng)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Protocol
 
 from domain.apps import ANONYMOUS, ProcessorType
 from domain.jobs import Ready, draw
@@ -25,7 +24,7 @@ from scheduler.context import RemainingDemand, SchedulingContext, WorkRequest, d
 from scheduler.evaluation import ClassEvaluator, Evaluation
 from scheduler.feasibility import after_retries, device_refusal, job_refusal
 from scheduler.gates import kept_for_newcomers
-from scheduler.ports import JobSource, SlotGroup
+from scheduler.ports import SlotGroup, SlotSource
 from scheduler.stages import GATED_ALONE, WITHOUT_SHARE, Stage, groups_of, is_afap_of, stages_of
 
 # Search limits per request:
@@ -60,8 +59,8 @@ def _offer_of(why: Refusal | Later) -> _Offer:
     return _GATED if is_gate else _REFUSED
 
 
-class Trace(Protocol):
-    """Observes a selection, for explanations. Changes nothing."""
+class Trace:
+    """Observes a selection, for explanations. This one, of production, observes nothing."""
 
     def begins(self, stage: Stage, kind: ProcessorType) -> None:
         """A stage begins to look at groups for one processor type."""
@@ -78,28 +77,10 @@ class Trace(Protocol):
         """The stage ends at a search limit, before the last group."""
 
 
-class NoTrace:
-    """Observes nothing: the trace of production."""
-
-    def begins(self, stage: Stage, kind: ProcessorType) -> None:
-        pass
-
-    def refused(self, place: int, why: Refusal | Later) -> None:
-        pass
-
-    def offered(
-        self, place: int, given: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]
-    ) -> None:
-        pass
-
-    def cut_short(self) -> None:
-        pass
+NO_TRACE = Trace()
 
 
-NO_TRACE: Trace = NoTrace()
-
-
-def choose(context: SchedulingContext, array: JobSource, trace: Trace = NO_TRACE) -> Choice:
+def choose(context: SchedulingContext, array: SlotSource, trace: Trace = NO_TRACE) -> Choice:
     """Jobs for the host from the array, which loses their slots, with a due date for each.
 
     The cost depends on the groups, not on the slots, that are looked at until the demand is met. A group from which
@@ -122,7 +103,7 @@ def choose(context: SchedulingContext, array: JobSource, trace: Trace = NO_TRACE
 class JobSelection:
     """What one request has so far: jobs, and refusals by group and processor type."""
 
-    def __init__(self, context: SchedulingContext, array: JobSource, trace: Trace) -> None:
+    def __init__(self, context: SchedulingContext, array: SlotSource, trace: Trace) -> None:
         self.context = context
         self.array = array
         self.trace = trace
@@ -196,7 +177,7 @@ class TypeSearch:
 
     def run(self, stage: Stage) -> None:
         """One stage, while work is wanted; jobs beyond the urgent share are looked for only where it is used up."""
-        if self._demand.open and (stage is not Stage.LEFT_OVER or self._share_used_up):
+        if self._demand.open and (self._share_used_up or stage is not Stage.LEFT_OVER):
             self._walk(stage)
 
     def fill_idle(self) -> None:

@@ -80,14 +80,14 @@ class RequestService:
         view = await self._ports.ledger.read(key_of(request))
         if view.volunteer is None:
             self._note(contact, "unknown account", HostId(0), Committed())
-            return reply.to_stranger(settings)
+            return reply.to_unknown(messages.wrong_account(settings.project.name), settings)
 
         # 2. As which host, and whether it may have work at all.
         try:
             admission, known = await self._admitted(contact, view, view.volunteer)
         except TooManyHostsError as error:
             self._note(contact, "too many new hosts", HostId(0), Committed())
-            return reply.to_newcomer(str(error), settings)
+            return reply.to_unknown(messages.too_many_hosts(str(error)), settings)
         refusal = refuse_all(
             request, settings, paused=self._ports.pauses.refuse_work_because(contact.now), now=contact.now
         )

@@ -46,10 +46,13 @@ def stages_of(context: SchedulingContext, groups: Sequence[SlotGroup]) -> tuple[
     """
     if not groups:
         return ()
-    has_gates = bool(traits_of(context.catalogue.settings.deadline).gates)
+    settings = context.catalogue.settings
+    traits = traits_of(settings.deadline)
+    has_gates = bool(traits.gates)
+    share = settings.scheduler.afap_first_fraction  # of requests: AFAP batches must not starve what can wait
     has = (
         (Stage.GATED, has_gates),
-        (Stage.PROMPT, _afap_first(context)),
+        (Stage.PROMPT, traits.afap_first and draw(InstanceId(context.seed)) < share),
         (Stage.LOCALITY, bool(context.sticky_files)),
         (Stage.BETA, context.volunteer.beta and bool(_tested(context))),
         (Stage.ALL, True),
@@ -97,14 +100,6 @@ def is_afap_of(apps: Container[AppId], group: SlotGroup) -> bool:
 
 def _tested(context: SchedulingContext) -> set[AppId]:
     return {app_id for app_id, app in context.catalogue.apps.items() if app.beta}
-
-
-def _afap_first(context: SchedulingContext) -> bool:
-    """Whether AFAP batches go before what can wait: not in every request, so that they starve nothing."""
-    settings = context.catalogue.settings
-    if not traits_of(settings.deadline).afap_first:
-        return False
-    return draw(InstanceId(context.seed)) < settings.scheduler.afap_first_fraction
 
 
 def _in_a_hurry(placed: Iterable[Placed], context: SchedulingContext, kind: ProcessorType) -> Iterator[Placed]:

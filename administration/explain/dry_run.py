@@ -115,7 +115,7 @@ class _Rest:
 class Untouched:
     """A view of an array for one request, which records what is taken instead of taking it.
 
-    Satisfies scheduler.ports.JobSource.
+    Satisfies scheduler.ports.SlotSource.
     """
 
     def __init__(self, array: JobArray) -> None:
@@ -135,20 +135,8 @@ class Untouched:
     def give_back(self, slot: Ready) -> None:
         self._taken.discard(slot.instance_id)
 
-    def sent(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Nothing is ever sent."""
-
-    def lost(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Nothing is ever lost."""
-
-    async def recheck(self, lost: Collection[Ready]) -> None:
-        """What is not sent need not be checked."""
-
     def note_refusals(self, refused: Iterable[tuple[object, RefusalCode]], host_id: HostId) -> None:
         """Refusals of a dry run rotate nothing out."""
-
-    def note_request(self, wanted: Sequence[ProcessorType]) -> None:
-        """A dry run is no request."""
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
         """There is no more than this."""
