@@ -50,7 +50,8 @@ class _Offer(Enum):
 
 # Looked up once: a member of an enum costs 75 ns, and a request compares hundreds.
 _GIVEN, _REFUSED, _GATED = _Offer
-_BELOW_GATE, _SHARE_USED_UP, _AFAP_GATE = RefusalCode.BELOW_GATE, Later.SHARE_USED_UP, Gate.AFAP
+_UNGATED, _SHARE_USED_UP = Later
+_BELOW_GATE, _AFAP_GATE = RefusalCode.BELOW_GATE, Gate.AFAP
 
 
 def _offer_of(why: Refusal | Later) -> _Offer:
@@ -226,9 +227,9 @@ class TypeSearch:
         """Whether to skip a group of a batch that is gated whole: it needs no evaluation of its own."""
         why = self._gated[group.batch.batch_id]
         if why is None:
-            if stage is Stage.LEFT_OVER or group.urgent:
+            if group.urgent or stage is Stage.LEFT_OVER:
                 return False
-            self._trace.refused(place, Later.SHARE_USED_UP)
+            self._trace.refused(place, _SHARE_USED_UP)
             return True
         self._close(place, why)
         self._trace.refused(place, why)
@@ -263,7 +264,7 @@ class TypeSearch:
 
     def _offer(self, stage: Stage, place: int, group: SlotGroup) -> _Offer:
         """Give slots of one group while they are wanted and the host may have them."""
-        selection = self._selection
+        selection, context = self._selection, self._selection.context
         known: Evaluation | None = None  # of the first slot; no need to look at slots if there is none
         if not group.urgent:
             first = self._evaluate(stage, place, group, retry=False)
@@ -284,16 +285,15 @@ class TypeSearch:
                 at = after_retries(slots) if slot.retries > 0 else len(slots)
                 continue
             at += 1
-            why = job_refusal(slot, group, selection.context, selection.array, in_reply=selection.job_ids)
+            why = job_refusal(slot, group, context, selection.array, in_reply=selection.job_ids)
             if why is not None:
                 passed_over.append(why)
                 continue
             self._give(group, slot, found)
             known = None  # the host is busier now
             taken.append(slot)
-        host_id, volunteer_id = selection.context.host.host_id, selection.context.volunteer.volunteer_id
         for slot in taken:
-            selection.array.take(slot, host_id, volunteer_id)
+            selection.array.take(slot, context.host.host_id, context.volunteer.volunteer_id)
         self._trace.offered(place, len(taken), passed_over, not_now)
         if taken:
             selection.given.add(place)
@@ -326,27 +326,27 @@ class TypeSearch:
 
     def _evaluate(self, stage: Stage, place: int, group: SlotGroup, *, retry: bool) -> Evaluation | Refusal | Later:
         """The evaluation of the group's first instances or retries, if this stage may give them."""
-        kind, demand, context = self._kind, self._demand, self._selection.context
+        context = self._selection.context
         self._selection.examined.add(place)
-        found = self._evaluator.evaluate(place, group, kind, retry=retry)
+        found = self._evaluator.evaluate(place, group, self._kind, retry=retry)
         if isinstance(found, Refusal):
             self._note(place, group, found)
             if found.code is _BELOW_GATE:
                 self._behind_gate(group, found)
             elif found.code in BUSY and context.catalogue.reserved.kept:
-                self._evaluator.promise(group, kind, retry=retry)
+                self._evaluator.promise(group, self._kind, retry=retry)
             return found
         if not found.gated:
             if stage in GATED_ALONE:
-                return Later.UNGATED
-            if demand.instances > 0.0 or group.urgent or not self._shares:
+                return _UNGATED
+            if self._demand.instances > 0.0 or group.urgent or not self._shares:
                 return found
             fraction = context.catalogue.settings.scheduler.newcomer_fraction
             kept = kept_for_newcomers(group.batch, found.standing, fraction)
             if kept is not None:
                 self._note(place, group, kept)
             return kept or found
-        if stage in WITHOUT_SHARE or demand.has_room_for_urgent(
+        if stage in WITHOUT_SHARE or self._demand.has_room_for_urgent(
             found.usable.usage, found.runtime_s, self._urgent_share, draw(InstanceId(context.seed))
         ):
             return found
