@@ -60,7 +60,7 @@ def requests() -> dict[str, SchedulingContext]:
     one = an_asking(havs={hav.app_version_id: hav}, catalogue=catalogue)
     return {
         "one_job": one,
-        "all_refused": replace(one, disk_bytes=1.0),
+        "all_refused": replace(one, host=replace(one.host, disk_free_bytes=1.0)),
         "eight_jobs": replace(one, wants=(a_want(req_s=Seconds(8 * 3600.0)),)),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType
@@ -144,3 +145,9 @@ class AppVersion:
         '1.10 x86_64-pc-linux-gnu'
         """
         return f"{self.version_num / 100:.2f} {self.platform} {self.plan_class.name}".rstrip()
+
+
+def plan_of(versions: Mapping[AppVersionId, AppVersion], app_version_id: AppVersionId) -> PlanClass:
+    """The plan class of a version; that of one CPU where the version is not known any more."""
+    version = versions.get(app_version_id)
+    return version.plan_class if version is not None else DEFAULT_PLAN_CLASS

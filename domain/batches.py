@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
+from typing import Final, assert_never
 
 from domain.ordering import ServiceLevel
 from domain.quick import quick_dataclass
@@ -21,6 +21,13 @@ class QoS(StrEnum):
     LONG_DEADLINE = "long_deadline"  # longer than almost every host's turnaround
     AFAP = "afap"  # as fast as possible
     SHORT_DEADLINE = "short_deadline"  # an instant given by the submitter
+
+
+# For comparisons in every request: Python 3.11 takes 75 ns to look a member up in its enum.
+THROUGHPUT: Final = QoS.THROUGHPUT
+LONG_DEADLINE: Final = QoS.LONG_DEADLINE
+AFAP: Final = QoS.AFAP
+SHORT_DEADLINE: Final = QoS.SHORT_DEADLINE
 
 
 class BatchState(StrEnum):
@@ -124,7 +131,7 @@ def goes_first(batch: Batch, *, within_s: float, now: Instant) -> bool:
     >>> goes_first(batch, within_s=0.0, now=Instant(7201.0))
     False
     """
-    if batch.qos is QoS.AFAP:
+    if batch.qos is AFAP:
         return True
     return batch.deadline_at is not None and 0.0 < within_s > batch.deadline_at - now
 
@@ -141,18 +148,17 @@ def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:
     ...               completion_at=Instant(9.0), counts=counts)
     >>> complete_at(batch, None)
     """
-    match batch.qos:
-        case QoS.THROUGHPUT:
-            return None
-        case QoS.SHORT_DEADLINE:
-            return batch.deadline_at
-        case QoS.LONG_DEADLINE:
-            return batch.completion_at if bound_s is None else _long_deadline_at(batch, bound_s)
-        case QoS.AFAP:
-            least = max(LEAST_VALIDATED_JOBS, LEAST_VALIDATED_FRACTION * batch.counts.jobs_total)
-            return batch.completion_at if batch.counts.jobs_validated >= least else None
-        case _:
-            assert_never(batch.qos)
+    qos = batch.qos
+    if qos is THROUGHPUT:
+        return None
+    if qos is SHORT_DEADLINE:
+        return batch.deadline_at
+    if qos is LONG_DEADLINE:
+        return batch.completion_at if bound_s is None else _long_deadline_at(batch, bound_s)
+    if qos is AFAP:
+        least = max(LEAST_VALIDATED_JOBS, LEAST_VALIDATED_FRACTION * batch.counts.jobs_total)
+        return batch.completion_at if batch.counts.jobs_validated >= least else None
+    assert_never(qos)
 
 
 def _long_deadline_at(batch: Batch, bound_s: Seconds) -> Instant:

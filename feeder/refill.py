@@ -14,7 +14,7 @@ from domain.settings import FeederSettings
 from domain.units import BatchId, Instant, JobClassId, Seconds, shard_of
 from feeder.array import JobArray
 from feeder.cursors import Cursors
-from feeder.eviction import Eviction
+from feeder.eviction import Eviction, Left
 from feeder.groups import reading_rank
 from feeder.partitions import MOST_CHANGED, Part, approached
 from feeder.placing import Offer, Placed, Placing
@@ -97,10 +97,7 @@ class Refiller:
             self._reread_remainders(view, urgent)
             filled = await self._fill(view, urgent, catalogue, scan=True)
             self._seen = view
-        took_s = Seconds(self._clock.monotonic() - started_s)
-        dropped = left.dropped + filled.dropped
-        counts = (len(view.batches), filled.offered, filled.placed, dropped, left.rotated_out, len(self._array))
-        return Refill(started_at, took_s, *counts, in_vain=not filled.more)
+        return self._done(started_at, started_s, view, filled, left)
 
     async def plan(self, catalogue: Catalogue) -> Mapping[Part, int]:
         """How many slots each batch's urgent and other instances should have now. Nothing is placed.
@@ -124,9 +121,20 @@ class Refiller:
             cut = [batch for batch in view.batches if batch.batch_id in self._more_urgent]
             urgent = await self._read_urgent(view, cut, catalogue.settings.feeder)
             filled = await self._fill(view, urgent, catalogue, scan=False)
-        took_s = Seconds(self._clock.monotonic() - started_s)
-        counts = (len(view.batches), filled.offered, filled.placed, filled.dropped, 0, len(self._array))
-        return Refill(started_at, took_s, *counts, in_vain=not filled.more)
+        return self._done(started_at, started_s, view, filled, Left(0, 0))
+
+    def _done(self, started_at: Instant, started_s: float, view: Snapshot, filled: _Filled, left: Left) -> Refill:
+        return Refill(
+            started_at,
+            took_s=Seconds(self._clock.monotonic() - started_s),
+            batches=len(view.batches),
+            offered=filled.offered,
+            placed=filled.placed,
+            dropped=left.dropped + filled.dropped,
+            rotated_out=left.rotated_out,
+            slots=len(self._array),
+            in_vain=not filled.more,
+        )
 
     async def _fill(self, view: Snapshot, urgent: ByBatch, catalogue: Catalogue, *, scan: bool) -> _Filled:
         """Plan, read and place. `scan`: look past groups in their cool-off."""
@@ -153,16 +161,8 @@ class Refiller:
 
     async def _view(self, catalogue: Catalogue) -> Snapshot:
         batches = await self._ports.waiting.ready_batches(MOST_BATCHES)
-        return snapshot_of(
-            batches,
-            owned=self._ports.shards.owned(),
-            limit=MOST_BATCHES,
-            now=self._clock.now(),
-            medians_s={app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {b.app_id for b in batches}},
-            settings=catalogue.settings.feeder,
-            acceleration=catalogue.acceleration,
-            kept=catalogue.reserved.kept,
-        )
+        owned, now = self._ports.shards.owned(), self._clock.now()
+        return snapshot_of(batches, catalogue, owned=owned, limit=MOST_BATCHES, now=now)
 
     def _supplies(self, view: Snapshot, urgent: ByBatch) -> list[BatchSupply]:
         held = self._array.slots_of_parts()

@@ -145,7 +145,6 @@ def targets(
     now: Instant,
 ) -> dict[Part, int]:
     """How many of these slots every part of every batch should have."""
-    settings: FeederSettings = catalogue.settings.feeder
     ordering = catalogue.settings.ordering
     supplies = [supply for batch in batches for supply in batch.supplies(owned)]
     instances: dict[AppId, int] = {}
@@ -157,8 +156,7 @@ def targets(
     planned = plan(
         supplies,
         capacity,
-        gated_share_fraction=settings.gated_share_fraction,
-        batch_share_fraction=settings.batch_share_fraction,
+        catalogue.settings.feeder,
         turns=_turns(batches, supplies, slots, ordering.equal_among) if ordering.policy == EQUAL_ACCESS else (),
         idle=Idle(ordering.idle_fraction, ordering.idle_jobs),
         first=_going_first(batches, catalogue, now),

@@ -93,28 +93,29 @@ class UnschedulableBackOff:
         self._cooling: dict[GroupKey, _CoolOff] = {}
         self._taken_at: dict[GroupKey, Instant] = {}
 
-    def note_refusal(self, key: GroupKey, host_id: HostId, code: RefusalCode, *, now: Instant) -> None:
-        """A host could not take the group. The same host counts once in a row.
+    def note_refusals(self, codes: Iterable[tuple[GroupKey, RefusalCode]], host_id: HostId, *, now: Instant) -> None:
+        """Count groups that a host could not take. The same host counts once in a row.
 
         Refusals of slots a search brought back during the cool-off start no new row. Those that say that the work
         waits for another host are reported, and never keep it from that host.
         """
-        if key in self._cooling:
-            return
-        refused = self._refused.get(key)
-        if refused is None:
-            refused = self._refused[key] = _Refused(since_at=now)
-        enough = self._settings().refusals_to_rotate
-        row, other = refused.row, refused.waits
-        if code in WAITS_FOR_ANOTHER:
-            row, other = other, row
-        if len(row) < enough or host_id in row:
-            row[host_id] = code
-            other.pop(host_id, None)
-        if len(refused.row) >= enough:
-            self._full.add(key)
-        else:
-            self._full.discard(key)
+        enough, full, cooling = self._settings().refusals_to_rotate, self._full, self._cooling
+        for key, code in codes:
+            if key in cooling:
+                continue
+            refused = self._refused.get(key)
+            if refused is None:
+                refused = self._refused[key] = _Refused(since_at=now)
+            row, other = refused.row, refused.waits
+            if code in WAITS_FOR_ANOTHER:
+                row, other = other, row
+            if len(row) < enough or host_id in row:
+                row[host_id] = code
+                other.pop(host_id, None)
+            if len(refused.row) >= enough:
+                full.add(key)
+            else:
+                full.discard(key)
 
     def note_taken(self, key: GroupKey, *, now: Instant) -> None:
         """A host took a slot of the group: the row is broken, and a cool-off ends with the next refill."""

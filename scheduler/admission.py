@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
-from domain.apps import ANONYMOUS, CPU, ProcessorType
+from domain.apps import ANONYMOUS, CPU, ProcessorType, plan_of
 from domain.catalogue import Catalogue
 from domain.dispatch import RequestKey, RequestView
 from domain.hosts import Host
@@ -16,10 +16,11 @@ from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings, Settings
-from domain.units import HOUR_S, AppId, AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
+from domain.units import HOUR_S, AppId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 from domain.volunteers import Volunteer
 from scheduler import sanity
 from scheduler.context import ClientTask, SchedulingContext, WorkRequest
+from scheduler.held import HeldReview
 from scheduler.quota import within_quotas
 from scheduler.reports import reported_ids
 from wire.messages import InProgress, SchedulerRequest
@@ -167,34 +168,35 @@ def _because(case: HostCase, request: SchedulerRequest, view: RequestView) -> st
             return f"host {request.host_id} sent serial number {request.rpc_seqno}, {stored} was seen before"
 
 
+@quick_dataclass(frozen=True, slots=True)
+class Contact:
+    """One request, when it came, and the catalogue it is answered from."""
+
+    request: SchedulerRequest
+    now: Instant
+    catalogue: Catalogue
+    started_s: Seconds = Seconds(0.0)  # monotonic
+
+
 def context_of(
-    request: SchedulerRequest,
-    admission: Admission,
-    view: RequestView,
-    *,
-    wants: tuple[WorkRequest, ...],
-    kept: tuple[InstanceInProgress, ...],
-    resent: tuple[InstanceInProgress, ...],
-    catalogue: Catalogue,
-    now: Instant,
+    contact: Contact, admission: Admission, view: RequestView, wants: tuple[WorkRequest, ...], review: HeldReview
 ) -> SchedulingContext:
-    """What the decision depends on. `kept` is what the host has in progress, `resent` jobs included.
+    """What the decision depends on.
 
     The record of a new host has no statistics; resent jobs count against what was asked for. The quotas that the host
     shares limit it as they were when it was read; they are charged, and asked again, when its jobs are chosen.
     """
-    host = admission.host
+    request, now, catalogue = contact.request, contact.now, contact.catalogue
+    host, resent = admission.host, review.resend
     context = SchedulingContext(
         volunteer=admission.volunteer,
         host=host,
         now=now,
         catalogue=catalogue,
         wants=less_resent(wants, resent, catalogue) if resent else wants,
-        ram_bytes=host.ram_bytes,
-        disk_bytes=host.disk_free_bytes,
         seed=zlib.crc32(f"{host.host_id} {request.rpc_seqno} {now!r}".encode()),
         havs=view.havs if admission.same_record else {},
-        held=kept,
+        held=review.kept,
         resent=resent,
         in_progress=_elsewhere(request.in_progress),
         sticky_files=frozenset(request.sticky_files),
@@ -297,21 +299,14 @@ def less_resent(
     """What is still wanted after lost jobs were sent again: req_s less R times the instances each uses."""
     left = {want.processor_type: want for want in wants}
     for held in resent:
-        processor_type, instances = _use(held.app_version_id, catalogue)
-        want = left.get(processor_type)
+        plan = plan_of(catalogue.versions, held.app_version_id)
+        instances = plan.ncpus if plan.gpu_type is None else plan.gpu_count
+        want = left.get(plan.processor_type)
         if want is not None:
             req_s = Seconds(max(0.0, want.req_s - held.est_runtime_s * instances))
             idle = max(0.0, want.req_instances - instances)
-            left[processor_type] = replace(want, req_s=req_s, req_instances=idle)
+            left[plan.processor_type] = replace(want, req_s=req_s, req_instances=idle)
     return tuple(want for want in left.values() if want.req_s > 0)
-
-
-def _use(app_version_id: AppVersionId, catalogue: Catalogue) -> tuple[ProcessorType, float]:
-    version = catalogue.versions.get(app_version_id)
-    if version is None:
-        return CPU, 1.0
-    plan_class = version.plan_class
-    return plan_class.processor_type, plan_class.ncpus if plan_class.gpu_type is None else plan_class.gpu_count
 
 
 def kinds_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType], ...]:

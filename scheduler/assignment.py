@@ -19,7 +19,7 @@ from scheduler.choice import Choice, Chosen, Refused
 from scheduler.context import SchedulingContext
 from scheduler.elements import JobToSend, chosen_job
 from scheduler.messages import Reasons, counts_as_empty, kept_of
-from scheduler.ports import JobSource, Ledger
+from scheduler.ports import JobSource, Ledger, SlotSource
 from scheduler.quota import Draw, draw_of, quota_refusal
 
 MOST_ROUNDS = 6  # of choosing, when everything chosen was lost to other requests; 3 left one request in 8,000 without
@@ -27,7 +27,7 @@ MOST_SEARCHED = 1000  # jobs to look for when the array has none for a host
 
 log = structlog.get_logger()
 
-Decide = Callable[[SchedulingContext, JobSource], Choice]
+Decide = Callable[[SchedulingContext, SlotSource], Choice]
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class AssignmentCommitter:
     async def give(self, context: SchedulingContext | None, writes: RequestWrites) -> Committed:
         """Commit `writes` and, when `context` is not None, the jobs chosen for it, in one transaction.
 
-        When every job chosen was lost to other requests it chooses again, at most twice, after it has asked
-        which slots beside them are gone. Raises UnavailableError when nothing was written; all slots are then
+        When every job chosen was lost to other requests it chooses again, at most MOST_ROUNDS times in all, after it
+        has asked which slots beside them are gone. Raises UnavailableError when nothing was written; all slots are then
         back in the array.
         """
         if context is None:
@@ -82,7 +82,7 @@ class AssignmentCommitter:
                 self._array.give_back(slot)
 
     async def _rounds(self, context: SchedulingContext, writes: RequestWrites, set_aside: list[Ready]) -> Committed:
-        choice = await self._chosen(context)
+        choice = await choice_of(context, self._array, self._decide)
         choice, charged = await self._charged(context, choice, set_aside)
         reasons = {} if choice.chosen else choice.reasons()
         outcome = await self._committed(choice, charged, reasons, writes, set_aside)
@@ -90,7 +90,7 @@ class AssignmentCommitter:
         rounds = 1
         while choice.chosen and not given.jobs and rounds < MOST_ROUNDS:
             await self._array.recheck([chosen.slot for chosen in choice.chosen])
-            choice = await self._chosen(context)
+            choice = await choice_of(context, self._array, self._decide)
             try:
                 choice, charged = await self._charged(context, choice, set_aside)
                 reasons = {} if choice.chosen else choice.reasons()
@@ -103,9 +103,6 @@ class AssignmentCommitter:
         if not first.left_out and not first.moved:
             return given
         return replace(given, left_out=first.left_out, moved=first.moved)
-
-    async def _chosen(self, context: SchedulingContext) -> Choice:
-        return await choice_of(context, self._array, self._decide)
 
     async def _charged(
         self, context: SchedulingContext, choice: Choice, set_aside: list[Ready]
@@ -174,7 +171,7 @@ def is_to_search(choice: Choice) -> bool:
     return not choice.chosen and counts_as_empty(choice.counts())
 
 
-async def choice_of(context: SchedulingContext, array: JobSource, decide: Decide) -> Choice:
+async def choice_of(context: SchedulingContext, array: SlotSource, decide: Decide) -> Choice:
     """What the array has for the host; when it has nothing, what the database has. Only the array changes.
 
     Work that is charged nothing is as good as nothing until the database has nothing else either.

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from domain.apps import CPU, PlanClass, ProcessorType
+from domain.apps import CPU, ProcessorType, plan_of
 from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode, codes_where
@@ -156,8 +156,7 @@ def _under_way(
 def _held(context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]) -> Iterator[UnderWay]:
     """What the server knows the host has: each R long, from its dispatch on."""
     for one in context.held:
-        version = context.catalogue.versions.get(one.app_version_id)
-        plan = version.plan_class if version is not None else PlanClass("")
+        plan = plan_of(context.catalogue.versions, one.app_version_id)
         if plan.processor_type == kind:
             limit_s, running = one.est_runtime_s, owners[one.batch_id]
             yield UnderWay(one.name, usage_of(plan), limit_s, limit_s, one.due_at, one.sent_at, running)
@@ -187,12 +186,8 @@ class HostGuard:
         self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # places refused for the lease, with R
         self._fills: set[int] = set()  # places that fill idle processors all the same
         self._displaces = context.catalogue.settings.ordering.displace
+        self.is_active = self._displaces or self.lease is not None  # whether there is anything to check
         self._given: list[Sending] = []  # in this reply
-
-    @property
-    def is_active(self) -> bool:
-        """Whether there is anything to check."""
-        return self._displaces or self.lease is not None
 
     def refusal(self, place: int, job: Sending, load: HostLoad, *, wait_s: Seconds, is_tight: bool) -> Refusal | None:
         """Why a job that would start in `wait_s` is refused; None when it is in the way of nothing."""
@@ -216,6 +211,7 @@ class HostGuard:
     def promise(self, wide: Wide, queue: Timeline, kind: ProcessorType) -> None:
         """Lease the host to a job that it could run when its work is done, if that helps."""
         self.lease = self.made = new_lease(wide, queue, self._context, kind)
+        self.is_active = True
 
     def release(self) -> None:
         """The host is given the job that it was leased for."""

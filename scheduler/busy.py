@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import starmap
 
-from domain.apps import CPU, AppVersion, PlanClass, ProcessorType
+from domain.apps import CPU, AppVersion, PlanClass, ProcessorType, plan_of
 from domain.hosts import Host
 from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
@@ -205,12 +205,7 @@ def held_work(
 ) -> tuple[QueuedWork, ...]:
     """What the server knows the host holds, oldest first: each R long, from its dispatch at the earliest."""
     return tuple(
-        QueuedWork(
-            _plan_of(one, versions),
-            one.est_runtime_s,
-            one.sent_at - now,
-            one.tight,
-        )
+        QueuedWork(plan_of(versions, one.app_version_id), one.est_runtime_s, one.sent_at - now, one.tight)
         for one in sorted(held, key=lambda one: (one.sent_at, one.instance_id))
     )
 
@@ -220,14 +215,9 @@ def resent_work(
 ) -> tuple[QueuedWork, ...]:
     """Lost jobs that are sent again: each R long, from now on."""
     return tuple(
-        QueuedWork(_plan_of(one, versions), one.est_runtime_s, 0.0, one.tight)
+        QueuedWork(plan_of(versions, one.app_version_id), one.est_runtime_s, 0.0, one.tight)
         for one in sorted(resent, key=lambda one: one.instance_id)
     )
-
-
-def _plan_of(held: InstanceInProgress, versions: Mapping[AppVersionId, AppVersion]) -> PlanClass:
-    version = versions.get(held.app_version_id)
-    return version.plan_class if version is not None else PlanClass("")
 
 
 def told_work(
@@ -327,7 +317,7 @@ class HostLoad:
         self._busy: Busy | None = None  # as of the last call of `busy`; most requests end without another
         self._pending: list[tuple[PlanClass, Seconds, bool]] = []  # given since
         self._moments: dict[AppVersionId, Moment] = {}
-        self.disk_bytes = context.disk_bytes  # still free for this project
+        self.disk_bytes = context.host.disk_free_bytes  # still free for this project
         self.sent: dict[AppVersionId, int] = {}  # jobs of this reply
 
     def busy(self) -> Busy:

@@ -140,41 +140,29 @@ def chosen_of(
     *,
     rng: Callable[[], random.Random],
 ) -> Chosen:
-    """The slot's job for the reply to the host that asks."""
-    usable = evaluation.usable
-    assignment = assignment_of(context, group, slot, evaluation, rng=rng)
-    return Chosen(assignment, slot, group.batch, group.job_class, usable.version, usable.speed.flop_per_s)
-
-
-def assignment_of(
-    context: SchedulingContext,
-    group: SlotGroup,
-    slot: Ready,
-    evaluation: Evaluation,
-    *,
-    rng: Callable[[], random.Random],
-) -> Assignment:
-    """The slot's instance for the host that asks, as the evaluation on its class says; `rng` is called only to draw."""
+    """The slot's job for the host, as the evaluation of its class says; `rng` is called only to draw."""
     due, batch, job_class, host = evaluation.due, group.batch, group.job_class, context.host
-    return Assignment(
+    version, settings = evaluation.usable.version, context.catalogue.settings
+    assignment = Assignment(
         instance_id=slot.instance_id,
         job_id=slot.job_id,
         batch_id=batch.batch_id,
         job_class_id=job_class.job_class_id,
         app_id=batch.app_id,
-        app_version_id=evaluation.usable.version.app_version_id,
+        app_version_id=version.app_version_id,
         host_id=host.host_id,
         volunteer_id=context.volunteer.volunteer_id,
         sent_at=context.now,
         due_at=due.due_at,
-        timeout_at=timeout_at(context.now, due.due_at, context.catalogue.settings.lifecycle),
+        timeout_at=timeout_at(context.now, due.due_at, settings.lifecycle),
         est_runtime_s=evaluation.runtime_s,
         tight=due.tight,
-        due_terms=_due_terms(evaluation, context.catalogue.settings.deadline.rule),
+        due_terms=_due_terms(evaluation, settings.deadline.rule),
         hr_class=hr_class_of(host, job_class.hr_type),
         copies=_copies(context, group, evaluation, rng),
         gated=evaluation.gated,
     )
+    return Chosen(assignment, slot, batch, job_class, version, evaluation.usable.speed.flop_per_s)
 
 
 def _due_terms(evaluation: Evaluation, rule: DeadlineRule) -> DueTerms:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from domain.apps import CPU, ProcessorType
+from domain.apps import CPU, ProcessorType, plan_of
 from domain.catalogue import Catalogue
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceInProgress
@@ -50,17 +50,23 @@ class ClientTask:
 
 
 @quick_dataclass(frozen=True, slots=True)
+class JobQuota:
+    """How many jobs the host's record and its shared quotas allow in one reply, and the refusal of any more."""
+
+    jobs: int
+    refusal: Refusal
+
+
+@quick_dataclass(frozen=True, slots=True)
 class SchedulingContext:
     """Who asks for what, at which moment, and what is known of it.
 
     `wants` has the GPU types first and the CPU last; a type that is not in it is not wanted.
     `in_progress` is None while the client does not send its whole queue. `resent` are those of `held` that the
     client lost and this reply sends again: they are not in its own list, and start from the beginning.
-    `ram_bytes` and `disk_bytes` are what this project may use at most. `seed` makes the request's draws
-    repeatable; it is logged. `alone_s` is how long the host is to have work without asking for more: what its owner
-    wants stored at least, or as long as it did not call, if that is more. `most_jobs` is what its record and the quotas
-    it shares allow in this reply, None without such a limit; `quota` is why it is no more. `network` is where it
-    asks from.
+    `seed` makes the request's draws repeatable; it is logged. `alone_s` is how long the host is to have work without
+    asking for more: what its owner wants stored at least, or as long as it did not call, if that is more. `quota`
+    limits the jobs of this reply, None without such a limit. `network` is where the client connects from.
     """
 
     volunteer: Volunteer
@@ -68,8 +74,6 @@ class SchedulingContext:
     now: Instant
     catalogue: Catalogue
     wants: tuple[WorkRequest, ...]
-    ram_bytes: float
-    disk_bytes: float
     seed: int
     havs: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
     held: tuple[InstanceInProgress, ...] = ()
@@ -77,8 +81,7 @@ class SchedulingContext:
     in_progress: tuple[ClientTask, ...] | None = None
     sticky_files: frozenset[str] = frozenset()
     alone_s: Seconds = Seconds(0.0)
-    most_jobs: int | None = None
-    quota: Refusal | None = None
+    quota: JobQuota | None = None
     network: str = ""
 
 
@@ -165,7 +168,8 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
     """
     settings = context.catalogue.settings.scheduler
     kind, count = want.processor_type, believed(max(1, want.count), context.havs)
-    held = [one for one in context.held if _type_of(one, context) == kind] if context.held else []
+    versions = context.catalogue.versions
+    held = [one for one in context.held if plan_of(versions, one.app_version_id).processor_type == kind]
     per_processor = settings.in_progress_per_cpu if kind == CPU else settings.in_progress_per_gpu
     most = per_processor * count
     if len(held) >= most:
@@ -176,10 +180,11 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
         return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer wants at most {wish}")
     if wish:
         jobs = min(jobs, wish - total)
-    if context.most_jobs is not None and context.quota is not None:
-        if sent >= context.most_jobs:
-            return context.quota
-        jobs = min(jobs, context.most_jobs - sent)
+    quota = context.quota
+    if quota is not None:
+        if sent >= quota.jobs:
+            return quota.refusal
+        jobs = min(jobs, quota.jobs - sent)
     return RemainingDemand(want.req_s, want.req_instances, jobs, len(held), _urgent(held))
 
 
@@ -200,11 +205,6 @@ def believed(claimed: int, havs: Mapping[AppVersionId, HostAppVersion]) -> int:
 
 def _limit_reached(detail: str) -> Refusal:
     return Refusal(RefusalCode.IN_PROGRESS_LIMIT, detail)
-
-
-def _type_of(held: InstanceInProgress, context: SchedulingContext) -> ProcessorType:
-    version = context.catalogue.versions.get(held.app_version_id)
-    return version.processor_type if version is not None else CPU
 
 
 def _urgent(held: Iterable[InstanceInProgress]) -> int:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from domain.apps import App, AppFile, AppVersion
 from domain.catalogue import Catalogue
-from domain.dispatch import SentJob
+from domain.dispatch import Assignment, SentJob
 from domain.hosts import Host
 from domain.jobs import Input, InstanceInProgress, JobClass, Output, instance_name, job_name, output_file_name
 from domain.quick import quick_dataclass
-from domain.units import AppVersionId, BatchId, FlopPerSecond, InstanceId, Instant, JobId
+from domain.units import AppVersionId, FlopPerSecond, Instant
 from scheduler.choice import Chosen
 from scheduler.ports import Uploads
 from wire.messages import (
@@ -35,10 +35,7 @@ MOST_KNOWN_INPUTS = 1000  # lists of files, of job classes
 class JobToSend:
     """One job of a reply. `flop_per_s` is the speed the client is to expect."""
 
-    instance_id: InstanceId
-    job_id: JobId
-    batch_id: BatchId
-    due_at: Instant
+    instance: Assignment | InstanceInProgress
     version: AppVersion
     job_class: JobClass
     flop_per_s: FlopPerSecond
@@ -59,17 +56,7 @@ class ReplyWork:
 
 def chosen_job(chosen: Chosen, sent: SentJob) -> JobToSend:
     """A job that was just committed."""
-    given = chosen.assignment
-    return JobToSend(
-        given.instance_id,
-        given.job_id,
-        given.batch_id,
-        given.due_at,
-        chosen.version,
-        chosen.job_class,
-        chosen.flop_per_s,
-        sent,
-    )
+    return JobToSend(chosen.assignment, chosen.version, chosen.job_class, chosen.flop_per_s, sent)
 
 
 def lost_job(
@@ -82,16 +69,7 @@ def lost_job(
     gpu = version.plan_class.gpu_type is not None
     availability = host.gpu_availability_fraction if gpu else host.cpu_availability_fraction
     speed = job_class.fpops_est_flop / max(1e-3, held.est_runtime_s) / max(1e-4, availability)
-    return JobToSend(
-        held.instance_id,
-        held.job_id,
-        held.batch_id,
-        held.due_at,
-        version,
-        job_class,
-        FlopPerSecond(speed),
-        sent,
-    )
+    return JobToSend(held, version, job_class, FlopPerSecond(speed), sent)
 
 
 class _OfVersion(NamedTuple):
@@ -139,7 +117,7 @@ class Elements:
             inputs = self._of_inputs(job)
             for file in inputs.downloads:
                 downloads.setdefault(file.name, file)
-            workunit_name = job_name(app.name, job.batch_id, job.job_id)
+            workunit_name = job_name(app.name, job.instance.batch_id, job.instance.job_id)
             if workunit_name not in workunits:
                 workunits[workunit_name] = _workunit(job, app, workunit_name, inputs.file_refs)
             result = _result(job, app, workunit_name)
@@ -236,11 +214,12 @@ def _workunit(job: JobToSend, app: App, name: str, file_refs: tuple[FileRef, ...
 
 
 def _result(job: JobToSend, app: App, workunit_name: str) -> ResultElement:
-    name = instance_name(app.name, job.batch_id, job.job_id, job.instance_id)
+    given = job.instance
+    name = instance_name(app.name, given.batch_id, given.job_id, given.instance_id)
     return ResultElement(
         name,
         workunit_name,
-        Instant(float(int(job.due_at))),
+        Instant(float(int(given.due_at))),
         job.version.platform,
         job.version.version_num,
         job.version.plan_class.name,

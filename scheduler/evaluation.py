@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import random
 
-from domain.acceleration import Acceleration
 from domain.apps import ProcessorType
-from domain.batches import Batch, QoS, complete_at
+from domain.batches import AFAP, LONG_DEADLINE, THROUGHPUT, Batch, complete_at
 from domain.deadline_rules import traits_of
 from domain.jobs import JobClass
 from domain.quick import quick_dataclass
-from domain.ranking import Gate, Percentile
+from domain.ranking import NO_GATE, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineSettings
 from domain.units import AppId, AppVersionId, Instant, Seconds
@@ -48,7 +47,7 @@ class Evaluation:
 
     @property
     def gated(self) -> bool:
-        return self.due.gate is not Gate.NONE
+        return self.due.gate is not NO_GATE
 
 
 class ClassEvaluator:
@@ -62,6 +61,7 @@ class ClassEvaluator:
         self._context = context
         self._settings = context.catalogue.settings.deadline
         self._due = rule_of(self._settings)
+        self.traits = traits_of(self._settings)  # of the deadline rule
         self.load = HostLoad(context)
         self.guard = HostGuard(context)
         self._rng: random.Random | None = None
@@ -70,7 +70,6 @@ class ClassEvaluator:
         self._refusals: dict[Question, Refusal] = {}
         self._evaluations: dict[Question, Evaluation] = {}
 
-    @property
     def rng(self) -> random.Random:
         """The request's draws, made when the first is needed: most requests draw nothing."""
         if self._rng is None:
@@ -126,6 +125,22 @@ class ClassEvaluator:
             found = self._gates[version_id] = reachable(self._settings, usable.cuts)
         return found
 
+    def is_gated_whole(self, batch: Batch, *, refused: bool) -> bool:
+        """Whether the first instances of all jobs of a batch, whatever their size, are behind one gate if one is.
+
+        So they are without an estimate, and once C is past. C of a long deadline depends on what each job allows; so
+        does, where AFAP batches go first, whether a host that was `refused` one job is done with another in its turn
+        (decision 0036).
+        """
+        if self.traits.accelerates:
+            return True
+        if batch.qos is AFAP and self.traits.afap_first:
+            return not refused
+        if batch.qos is THROUGHPUT or batch.qos is LONG_DEADLINE:
+            return False
+        target = complete_at(batch, None)
+        return target is None or target <= self._context.now
+
     def promise(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> None:
         """Lease the host to a group that is refused because the host is busy, if it may be and that helps."""
         context, best = self._context, self.best(group.batch.app_id, kind)
@@ -151,10 +166,10 @@ class ClassEvaluator:
         if app is None:
             return Refusal(RefusalCode.NO_SLOTS, f"app {app_id} is too new: its versions are being loaded")
         for check in APP_CHECKS:
-            refusal = check(app, kind, self._context)
+            refusal = check(app, self._context)
             if refusal is not None:
                 return refusal
-        return best_version(app, kind, self._context, sent=self.load.sent, rng=lambda: self.rng)
+        return best_version(app, kind, self._context, sent=self.load.sent, rng=self.rng)
 
     def _evaluated(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> Evaluation | Refusal:
         app_id = group.batch.app_id
@@ -180,7 +195,6 @@ class ClassEvaluator:
         moment = moment or self.load.moment(usable.version, usable.percentile)
         runtime_s = speed.runtime_s(group.job_class.fpops_est_flop)
         safe_s = speed.safe_runtime_s(runtime_s, self._settings.min_slack_s)
-        acceleration = self._context.catalogue.acceleration
         job = due_inputs(
             group.batch,
             group.job_class,
@@ -188,7 +202,7 @@ class ClassEvaluator:
             runtime_s=runtime_s,
             safe_runtime_s=safe_s,
             retry=retry,
-            low_turnaround=None if acceleration is None else low_turnaround(acceleration, group, self._context),
+            low_turnaround=self._context.catalogue.low_turnaround(group.batch, self._context.host.host_id),
         )
         due = self._due(moment, job, self.gates(usable))
         return due if isinstance(due, Refusal) else Evaluation(usable, due, runtime_s, standing, moment, safe_s)
@@ -197,28 +211,3 @@ class ClassEvaluator:
 def _sending(found: Evaluation, job_class: JobClass) -> Sending:
     usable, runtime_s, due_at = found.usable, found.runtime_s, found.due.due_at
     return Sending(job_class.batch_id, usable.version.processor_type, usable.usage, runtime_s, due_at)
-
-
-def is_gated_whole(batch: Batch, context: SchedulingContext, *, refused: bool) -> bool:
-    """Whether the first instances of all jobs of a batch, whatever their size, are behind one gate if one of them is.
-
-    So they are without an estimate, and once C is past. C of a long deadline depends on what each job allows; so does,
-    where AFAP batches go first, whether a host that was `refused` one job is done with another in its turn
-    (decision 0036).
-    """
-    traits = traits_of(context.catalogue.settings.deadline)
-    if traits.accelerates:
-        return True
-    if batch.qos is QoS.AFAP and traits.afap_first:
-        return not refused
-    if batch.qos is QoS.THROUGHPUT or batch.qos is QoS.LONG_DEADLINE:
-        return False
-    target = complete_at(batch, None)
-    return target is None or target <= context.now
-
-
-def low_turnaround(acceleration: Acceleration, group: SlotGroup, context: SchedulingContext) -> bool | None:
-    """Whether the host has a low turnaround, for a group whose jobs are accelerated; None for any other."""
-    if not acceleration.covers(group.batch.batch_id, group.batch.app_id):
-        return None
-    return context.host.host_id in acceleration.hosts

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 
-from domain.apps import CPU, App, ProcessorType
+from domain.apps import CPU, App
 from domain.host_classes import NO_STANDINGS, ClassesByApp, ClassStanding, Standings, class_by_names
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready, draw
@@ -18,9 +18,9 @@ from domain.refusals import Refusal, RefusalCode
 from domain.units import Flop, InstanceId, JobId, Seconds
 from priority.node_groups import HostClass, drawn_class, shares
 from scheduler.context import SchedulingContext, WorkRequest
-from scheduler.ports import JobSource, SlotGroup
+from scheduler.ports import SlotGroup, SlotSource
 
-AppCheck = Callable[[App, ProcessorType, SchedulingContext], Refusal | None]
+AppCheck = Callable[[App, SchedulingContext], Refusal | None]
 ClassCheck = Callable[[JobClass, SchedulingContext, float], Refusal | None]  # the last: disk bytes still free
 
 
@@ -44,14 +44,14 @@ def device_refusal(want: WorkRequest, context: SchedulingContext) -> Refusal | N
 # ------------------------------------------------------------------ of an app
 
 
-def is_offered(app: App, _kind: ProcessorType, _context: SchedulingContext) -> Refusal | None:
+def is_offered(app: App, _context: SchedulingContext) -> Refusal | None:
     """A deprecated app gets no new work."""
     if not app.deprecated:
         return None
     return Refusal(RefusalCode.NO_APP_VERSION, f"app {app.name} is deprecated")
 
 
-def is_selected(app: App, _kind: ProcessorType, context: SchedulingContext) -> Refusal | None:
+def is_selected(app: App, context: SchedulingContext) -> Refusal | None:
     """The volunteer chose this app, or none in particular."""
     chosen = context.volunteer.apps
     if not chosen or app.app_id in chosen:
@@ -60,7 +60,7 @@ def is_selected(app: App, _kind: ProcessorType, context: SchedulingContext) -> R
     return Refusal(RefusalCode.APP_NOT_SELECTED, f"app {app.name} is not among the {apps} the volunteer selected")
 
 
-def is_beta_wanted(app: App, _kind: ProcessorType, context: SchedulingContext) -> Refusal | None:
+def is_beta_wanted(app: App, context: SchedulingContext) -> Refusal | None:
     """A beta app is only for volunteers who opted in."""
     if not app.beta or context.volunteer.beta:
         return None
@@ -72,12 +72,12 @@ def is_beta_wanted(app: App, _kind: ProcessorType, context: SchedulingContext) -
 
 def fits_memory(job_class: JobClass, context: SchedulingContext, _disk_bytes: float) -> Refusal | None:
     """The job's memory bound against what the owner lets the client use."""
-    if job_class.memory_bytes <= context.ram_bytes:
+    if job_class.memory_bytes <= context.host.ram_bytes:
         return None
     return Refusal(
         RefusalCode.MEMORY,
         "job needs {0} of RAM, host offers {1}",
-        (job_class.memory_bytes, context.ram_bytes),
+        (job_class.memory_bytes, context.host.ram_bytes),
         sizes=True,
     )
 
@@ -190,7 +190,7 @@ def after_retries(slots: Sequence[Ready]) -> int:
 
 
 def job_refusal(
-    slot: Ready, group: SlotGroup, context: SchedulingContext, array: JobSource, *, in_reply: Collection[JobId]
+    slot: Ready, group: SlotGroup, context: SchedulingContext, array: SlotSource, *, in_reply: Collection[JobId]
 ) -> Refusal | None:
     """The checks of a single job: its app's limits per host and volunteer, hosts alike. `in_reply`: given already."""
     if slot.job_id in in_reply:

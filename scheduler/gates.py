@@ -31,13 +31,8 @@ def lowest_gate(settings: DeadlineSettings) -> float:
     >>> lowest_gate(DeadlineSettings(p_afap=0.6, p_late=0.5, p_retry=0.7, p_tight=0.9))
     0.5
     """
-    thresholds = {
-        Gate.AFAP: settings.p_afap,
-        Gate.LATE: settings.p_late,
-        Gate.RETRY: settings.p_retry,
-        Gate.TIGHT: settings.p_tight,
-    }
-    return min(thresholds[gate] for gate in traits_of(settings).gates if gate in thresholds)
+    thresholds: list[float] = [getattr(settings, gate) for gate in traits_of(settings).gates]  # named as their setting
+    return min(thresholds)
 
 
 def reachable(settings: DeadlineSettings, cuts: CutPoints | None) -> DeadlineSettings:

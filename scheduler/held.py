@@ -85,20 +85,18 @@ def review_held(
     *,
     host_id: HostId,
     runnable: Collection[AppVersionId],
-    wants_no_work: bool,
     hold_back: bool,
     now: Instant,
 ) -> HeldReview:
     """Compare what the client lists and reports with what the host has in progress (`held`).
 
-    A lost job is resent while it is needed, the host can still run it (`runnable`) and now + R <= due_at;
-    else it ends at once, so that a retry is made now and not when it times out. `strays` are the instances
-    of `stray_ids` as we know them, None for what this host (`host_id`) was never given; what another host was given
-    is taken over. Lost too late for that, it is a time-out
-    noticed early, which the host's statistics are told: else one that keeps losing jobs would look as if it never had
-    them. A loss that is of no use to anybody is nobody's fault. A client that wants no
-    work (`wants_no_work`) is not sent it again either. `hold_back`: nothing may be sent now for reasons
-    of our own, so lost jobs wait for the next request.
+    A lost job is resent if it is needed, the host may be sent its version again (`runnable`: none of them if the client
+    wants no work) and now + R <= due_at. Otherwise it ends at once, so that a retry is made now and not after its
+    time-out. A job lost too late to be resent counts as a time-out in the host's statistics: a host that keeps losing
+    jobs would otherwise look as if it never had them. A loss that is of no use to the project does not count.
+    `strays` are the instances of `stray_ids` as the database has them, None for those this host (`host_id`) was never
+    given; those of another host are taken over. `hold_back`: the server may not send anything now, so lost jobs wait
+    for the next request.
     """
     listed, reported, held = frozenset(listed), frozenset(reported), tuple(held)
     if not listed and not held:
@@ -111,7 +109,7 @@ def review_held(
             continue
         if entry.name in listed or hold_back:
             kept.append(entry)
-        elif wants_no_work or entry.no_longer_needed or entry.app_version_id not in runnable:
+        elif entry.no_longer_needed or entry.app_version_id not in runnable:
             ended.append(_lost(entry, Event.DETACHED, "the client no longer has it", now))
         elif now + entry.est_runtime_s > entry.due_at:
             ended.append(_lost(entry, Event.UNSTARTED, "the client no longer has it, too late to send it again", now))

@@ -23,6 +23,7 @@ __all__ = [
     "Pauses",
     "RequestObserver",
     "SlotGroup",
+    "SlotSource",
     "Uploads",
 ]
 
@@ -31,7 +32,7 @@ class Ledger(Protocol):
     """The database as one request sees it. Every call is durable when it returns."""
 
     async def read(self, key: RequestKey) -> RequestView:
-        """Who is context, and what is known of the host and of the instances it reports."""
+        """Who asks, and what is known of the host and of the instances it reports."""
         ...
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
@@ -94,8 +95,8 @@ class SlotGroup(Protocol):
         ...
 
 
-class JobSource(Protocol):
-    """The feeder's job array, as a request walks it."""
+class SlotSource(Protocol):
+    """The feeder's job array, as far as the choice of jobs for one request goes."""
 
     def groups(self) -> Sequence[SlotGroup]:
         """Groups with slots, in order: (tier, key, retries descending, a sibling returned, own shards first, id)."""
@@ -113,6 +114,21 @@ class JobSource(Protocol):
         """Put a slot back whose dispatch was not committed."""
         ...
 
+    def note_refusals(self, refused: Iterable[tuple[SlotGroup, RefusalCode]], host_id: HostId) -> None:
+        """Count the groups a host could not take; groups that all hosts refuse leave the array for a while."""
+        ...
+
+    async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
+        """Look in the database for work of these kinds the array does not hold.
+
+        True when slots were added: walk the groups once more before answering "no work".
+        """
+        ...
+
+
+class JobSource(SlotSource, Protocol):
+    """The feeder's job array, with what becomes of the jobs that were chosen."""
+
     def sent(self, instance_ids: Iterable[InstanceId]) -> None:
         """These were committed: nothing is open about them any more."""
         ...
@@ -125,19 +141,8 @@ class JobSource(Protocol):
         """Ask the database about the first slots of the groups these were in; those that are gone leave."""
         ...
 
-    def note_refusal(self, group: SlotGroup, host_id: HostId, code: RefusalCode) -> None:
-        """Count that a host could not take the group; groups all refuse are rotated out."""
-        ...
-
     def note_request(self, wanted: Sequence[ProcessorType]) -> None:
         """Count what a request asked for; partitions follow this mix."""
-        ...
-
-    async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
-        """Look in the database for work of these kinds the array does not hold.
-
-        True when slots were added: walk the groups once more before answering "no work".
-        """
         ...
 
 

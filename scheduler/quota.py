@@ -8,7 +8,7 @@ from dataclasses import replace
 from domain.quick import quick_dataclass
 from domain.quotas import FREE_PART, QuotaGrant, QuotaRequest, SharedQuota, grant
 from domain.refusals import Refusal, RefusalCode
-from scheduler.context import RemainingDemand, SchedulingContext, believed, demand_of
+from scheduler.context import JobQuota, RemainingDemand, SchedulingContext, believed, demand_of
 from scheduler.versions import day_of
 
 COVER_FACTOR = 2  # jobs a day that each validated result of the host lets it have
@@ -65,7 +65,7 @@ def within_quotas(context: SchedulingContext, quotas: Iterable[SharedQuota]) -> 
     found = grant(draw.request, quotas, start)
     if found.granted == draw.request.wanted:
         return context
-    return replace(context, most_jobs=draw.covered + found.granted, quota=quota_refusal(found))
+    return replace(context, quota=JobQuota(draw.covered + found.granted, quota_refusal(found)))
 
 
 def quota_refusal(grant: QuotaGrant) -> Refusal:

@@ -36,23 +36,13 @@ class Answer:
     ack_trickles: bool = False
 
 
-def to_stranger(settings: Settings) -> SchedulerReply:
-    """The answer to an account key nobody has: nothing is acknowledged, the client keeps its results."""
+def to_unknown(why: Message, settings: Settings) -> SchedulerReply:
+    """The reply to an unknown account, or a new host that is refused: nothing is acknowledged, the client keeps all."""
     return SchedulerReply(
         master_url=settings.project.url,
         project_name=settings.project.name,
         request_delay_s=settings.scheduler.refused_delay_s,
-        messages=(messages.wrong_account(settings.project.name),),
-    )
-
-
-def to_newcomer(because: str, settings: Settings) -> SchedulerReply:
-    """The answer to a computer that is not taken in today: it keeps what it has, and calls again tomorrow."""
-    return SchedulerReply(
-        master_url=settings.project.url,
-        project_name=settings.project.name,
-        request_delay_s=settings.scheduler.refused_delay_s,
-        messages=(messages.too_many_hosts(because),),
+        messages=(why,),
     )
 
 

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Protocol
 
 from domain.apps import ANONYMOUS, ProcessorType
-from domain.deadline_rules import traits_of
 from domain.jobs import Ready, draw
 from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
@@ -23,11 +21,11 @@ from priority.big_jobs import least_bad
 from scheduler.backfill import BUSY
 from scheduler.choice import Choice, Chosen, Refused, chosen_of, not_told_by_app, refused_by_all
 from scheduler.context import RemainingDemand, SchedulingContext, WorkRequest, demand_of
-from scheduler.evaluation import ClassEvaluator, Evaluation, is_gated_whole
+from scheduler.evaluation import ClassEvaluator, Evaluation
 from scheduler.feasibility import after_retries, device_refusal, job_refusal
 from scheduler.gates import kept_for_newcomers
-from scheduler.ports import JobSource, SlotGroup
-from scheduler.stages import WITHOUT_SHARE, Stage, groups_of, is_afap_of, stages_of
+from scheduler.ports import SlotGroup, SlotSource
+from scheduler.stages import GATED_ALONE, WITHOUT_SHARE, Stage, groups_of, is_afap_of, stages_of
 
 # Search limits per request:
 GROUPS_LOOKED_AT = 256  # groups that do not fit the host, per stage and processor type
@@ -50,14 +48,20 @@ class _Offer(Enum):
     GATED = 3  # behind a gate the host does not pass, or beyond the urgent share
 
 
+# Looked up once: a member of an enum costs 75 ns, and a request compares hundreds.
+_GIVEN, _REFUSED, _GATED = _Offer
+_UNGATED, _SHARE_USED_UP = Later
+_BELOW_GATE, _AFAP_GATE = RefusalCode.BELOW_GATE, Gate.AFAP
+
+
 def _offer_of(why: Refusal | Later) -> _Offer:
     """What became of a group none of whose slots was looked at."""
-    is_gate = why.code is RefusalCode.BELOW_GATE if isinstance(why, Refusal) else why is Later.SHARE_USED_UP
-    return _Offer.GATED if is_gate else _Offer.REFUSED
+    is_gate = why.code is _BELOW_GATE if isinstance(why, Refusal) else why is _SHARE_USED_UP
+    return _GATED if is_gate else _REFUSED
 
 
-class Trace(Protocol):
-    """Observes a selection, for explanations. Changes nothing."""
+class Trace:
+    """Observes a selection, for explanations. This one, of production, observes nothing."""
 
     def begins(self, stage: Stage, kind: ProcessorType) -> None:
         """A stage begins to look at groups for one processor type."""
@@ -74,28 +78,10 @@ class Trace(Protocol):
         """The stage ends at a search limit, before the last group."""
 
 
-class NoTrace:
-    """Observes nothing: the trace of production."""
-
-    def begins(self, stage: Stage, kind: ProcessorType) -> None:
-        pass
-
-    def refused(self, place: int, why: Refusal | Later) -> None:
-        pass
-
-    def offered(
-        self, place: int, given: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]
-    ) -> None:
-        pass
-
-    def cut_short(self) -> None:
-        pass
+NO_TRACE = Trace()
 
 
-NO_TRACE: Trace = NoTrace()
-
-
-def choose(context: SchedulingContext, array: JobSource, trace: Trace = NO_TRACE) -> Choice:
+def choose(context: SchedulingContext, array: SlotSource, trace: Trace = NO_TRACE) -> Choice:
     """Jobs for the host from the array, which loses their slots, with a due date for each.
 
     The cost depends on the groups, not on the slots, that are looked at until the demand is met. A group from which
@@ -118,7 +104,7 @@ def choose(context: SchedulingContext, array: JobSource, trace: Trace = NO_TRACE
 class JobSelection:
     """What one request has so far: jobs, and refusals by group and processor type."""
 
-    def __init__(self, context: SchedulingContext, array: JobSource, trace: Trace) -> None:
+    def __init__(self, context: SchedulingContext, array: SlotSource, trace: Trace) -> None:
         self.context = context
         self.array = array
         self.trace = trace
@@ -144,12 +130,6 @@ class JobSelection:
         self.served.add(kind)
         return TypeSearch(self, kind, demand)
 
-    def give(self, group: SlotGroup, slot: Ready, evaluation: Evaluation) -> bool:
-        """Put a job in the reply; True when refusals are to be asked for again."""
-        self.chosen.append(chosen_of(self.context, group, slot, evaluation, rng=lambda: self.evaluator.rng))
-        self.job_ids.add(slot.job_id)
-        return self.evaluator.given(evaluation, group.job_class)
-
     def result(self) -> Choice:
         """The jobs, and why there are not more."""
         refused = list(self.refused_types)
@@ -157,9 +137,10 @@ class JobSelection:
             refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent at the moment")))
         refused += [Refused(why, kind, app_id) for (app_id, kind), why in self.refused_apps.items()]
         not_given = not_told_by_app(self.refused, self.groups, self.refused_apps)
-        for place, why in refused_by_all(self.refused, len(self.served)):
-            if place not in self.given:
-                self.array.note_refusal(self.groups[place], self.context.host.host_id, why.code)
+        by_all = refused_by_all(self.refused, len(self.served))
+        noted = [(self.groups[place], why.code) for place, why in by_all if place not in self.given]
+        if noted:
+            self.array.note_refusals(noted, self.context.host.host_id)
         return Choice(tuple(self.chosen), tuple(refused), len(self.examined), not_given, self.evaluator.guard.made)
 
 
@@ -173,7 +154,7 @@ class TypeSearch:
         self._kind = kind
         self._demand = demand
         settings = selection.context.catalogue.settings
-        self._shares = traits_of(settings.deadline).shares_urgent
+        self._shares = self._evaluator.traits.shares_urgent
         self._urgent_share = settings.scheduler.urgent_share_fraction if self._shares else 1.0
         self._share_used_up = False  # urgent jobs have their share of these processors
         self._closed: set[int] = set()  # places these processors get nothing more of
@@ -197,7 +178,7 @@ class TypeSearch:
 
     def run(self, stage: Stage) -> None:
         """One stage, while work is wanted; jobs beyond the urgent share are looked for only where it is used up."""
-        if self._demand.open and (stage is not Stage.LEFT_OVER or self._share_used_up):
+        if self._demand.open and (self._share_used_up or stage is not Stage.LEFT_OVER):
             self._walk(stage)
 
     def fill_idle(self) -> None:
@@ -219,10 +200,10 @@ class TypeSearch:
     def _walk(self, stage: Stage) -> None:
         """Offer the groups of one stage that are not closed, until the demand is met or a search limit is reached."""
         selection, closed, useless, gated = self._selection, self._closed, self._useless, self._gated
-        refused, gates = 0, 0
+        refused_urgent, refused, gates = self._refused_urgent, 0, 0
         self._trace.begins(stage, self._kind)
         for place, group in groups_of(stage, selection.groups, selection.context, self._evaluator, self._kind):
-            if place in closed or place in self._refused_urgent:
+            if place in closed or place in refused_urgent:
                 continue
             if gated and group.batch.batch_id in gated and self._skip_gated_batch(stage, place, group):
                 continue
@@ -233,10 +214,10 @@ class TypeSearch:
             if self._crowded and stage not in WITHOUT_SHARE and is_afap_of(self._crowded, group):
                 continue
             offer = self._offer(stage, place, group)
-            if not self._demand.open or (self._share_used_up and stage is Stage.GATED):
+            if (offer is _GIVEN and not self._demand.open) or (self._share_used_up and stage is Stage.GATED):
                 return
-            if offer is not _Offer.GIVEN and group.batch.app_id not in useless:
-                is_gate = offer is _Offer.GATED
+            if offer is not _GIVEN and group.batch.app_id not in useless:
+                is_gate = offer is _GATED
                 refused, gates = refused + (not is_gate), gates + is_gate
                 if refused == GROUPS_LOOKED_AT or gates == GATES_LOOKED_AT:
                     self._cut_short(stage)
@@ -246,9 +227,9 @@ class TypeSearch:
         """Whether to skip a group of a batch that is gated whole: it needs no evaluation of its own."""
         why = self._gated[group.batch.batch_id]
         if why is None:
-            if stage is Stage.LEFT_OVER or group.urgent:
+            if group.urgent or stage is Stage.LEFT_OVER:
                 return False
-            self._trace.refused(place, Later.SHARE_USED_UP)
+            self._trace.refused(place, _SHARE_USED_UP)
             return True
         self._close(place, why)
         self._trace.refused(place, why)
@@ -283,7 +264,7 @@ class TypeSearch:
 
     def _offer(self, stage: Stage, place: int, group: SlotGroup) -> _Offer:
         """Give slots of one group while they are wanted and the host may have them."""
-        selection = self._selection
+        selection, context = self._selection, self._selection.context
         known: Evaluation | None = None  # of the first slot; no need to look at slots if there is none
         if not group.urgent:
             first = self._evaluate(stage, place, group, retry=False)
@@ -304,28 +285,27 @@ class TypeSearch:
                 at = after_retries(slots) if slot.retries > 0 else len(slots)
                 continue
             at += 1
-            why = job_refusal(slot, group, selection.context, selection.array, in_reply=selection.job_ids)
+            why = job_refusal(slot, group, context, selection.array, in_reply=selection.job_ids)
             if why is not None:
                 passed_over.append(why)
                 continue
             self._give(group, slot, found)
             known = None  # the host is busier now
             taken.append(slot)
-        host_id, volunteer_id = selection.context.host.host_id, selection.context.volunteer.volunteer_id
         for slot in taken:
-            selection.array.take(slot, host_id, volunteer_id)
+            selection.array.take(slot, context.host.host_id, context.volunteer.volunteer_id)
         self._trace.offered(place, len(taken), passed_over, not_now)
         if taken:
             selection.given.add(place)
-            return _Offer.GIVEN
+            return _GIVEN
         return self._not_given(place, passed_over, not_now)
 
     def _not_given(self, place: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]) -> _Offer:
         """What became of a group whose slots were looked at and none of which was given."""
-        offer, waits = _Offer.REFUSED, False
+        offer, waits = _REFUSED, False
         for why in not_now:
             waits = waits or isinstance(why, Later)
-            offer = _offer_of(why) if offer is _Offer.REFUSED else offer
+            offer = _offer_of(why) if offer is _REFUSED else offer
         if passed_over:
             self._selection.refused.setdefault((place, self._kind), passed_over[-1])
         elif not waits:
@@ -333,7 +313,11 @@ class TypeSearch:
         return offer
 
     def _give(self, group: SlotGroup, slot: Ready, evaluation: Evaluation) -> None:
-        if self._selection.give(group, slot, evaluation):
+        """Put a job in the reply. Once its version's quota is used up, every group is evaluated again."""
+        selection, evaluator = self._selection, self._evaluator
+        selection.chosen.append(chosen_of(selection.context, group, slot, evaluation, rng=evaluator.rng))
+        selection.job_ids.add(slot.job_id)
+        if evaluator.given(evaluation, group.job_class):
             self._closed.clear()
             self._refused_urgent.clear()
             self._gated.clear()
@@ -342,39 +326,39 @@ class TypeSearch:
 
     def _evaluate(self, stage: Stage, place: int, group: SlotGroup, *, retry: bool) -> Evaluation | Refusal | Later:
         """The evaluation of the group's first instances or retries, if this stage may give them."""
-        kind, demand, context = self._kind, self._demand, self._selection.context
+        context = self._selection.context
         self._selection.examined.add(place)
-        found = self._evaluator.evaluate(place, group, kind, retry=retry)
+        found = self._evaluator.evaluate(place, group, self._kind, retry=retry)
         if isinstance(found, Refusal):
             self._note(place, group, found)
-            if found.code is RefusalCode.BELOW_GATE:
+            if found.code is _BELOW_GATE:
                 self._behind_gate(group, found)
             elif found.code in BUSY and context.catalogue.reserved.kept:
-                self._evaluator.promise(group, kind, retry=retry)
+                self._evaluator.promise(group, self._kind, retry=retry)
             return found
         if not found.gated:
-            if stage is Stage.GATED or stage is Stage.LEFT_OVER:
-                return Later.UNGATED
-            if demand.instances > 0.0 or group.urgent or not self._shares:
+            if stage in GATED_ALONE:
+                return _UNGATED
+            if self._demand.instances > 0.0 or group.urgent or not self._shares:
                 return found
             fraction = context.catalogue.settings.scheduler.newcomer_fraction
             kept = kept_for_newcomers(group.batch, found.standing, fraction)
             if kept is not None:
                 self._note(place, group, kept)
             return kept or found
-        if stage in WITHOUT_SHARE or demand.has_room_for_urgent(
+        if stage in WITHOUT_SHARE or self._demand.has_room_for_urgent(
             found.usable.usage, found.runtime_s, self._urgent_share, draw(InstanceId(context.seed))
         ):
             return found
         self._share_used_up = True
-        if found.due.gate is Gate.AFAP:
+        if found.due.gate is _AFAP_GATE:
             self._crowded.add(group.batch.app_id)
         self._behind_gate(group, None)
-        return Later.SHARE_USED_UP
+        return _SHARE_USED_UP
 
     def _behind_gate(self, group: SlotGroup, why: Refusal | None) -> None:
         """Remember that the host may have no job of a whole batch now, where a gate is the same for all its jobs."""
-        if not group.urgent and is_gated_whole(group.batch, self._selection.context, refused=why is not None):
+        if not group.urgent and self._evaluator.is_gated_whole(group.batch, refused=why is not None):
             self._gated[group.batch.batch_id] = why
 
     def _note(self, place: int, group: SlotGroup, why: Refusal) -> None:

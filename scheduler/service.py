@@ -10,18 +10,17 @@ from logging import DEBUG
 import structlog
 
 from domain.apps import ANONYMOUS
-from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import Report, Reported, RequestView, RequestWrites, TakeOver, TrickleFate
 from domain.errors import TooManyHostsError
 from domain.jobs import InstanceInProgress
-from domain.quick import quick_dataclass
 from domain.refusals import Refusal
-from domain.units import HostId, InstanceId, Instant, Seconds, later
+from domain.units import HostId, InstanceId, Seconds, later
 from domain.volunteers import Volunteer
 from scheduler import messages, reply
 from scheduler.admission import (
     Admission,
+    Contact,
     HostCase,
     admit,
     admit_again,
@@ -34,7 +33,6 @@ from scheduler.admission import (
     wants_of,
 )
 from scheduler.assignment import AssignmentCommitter, Committed, Decide
-from scheduler.context import SchedulingContext, WorkRequest
 from scheduler.elements import Elements, JobToSend, lost_job
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
 from scheduler.messages import is_unrunnable, work_s
@@ -60,16 +58,6 @@ class SchedulerPorts:
     observer: RequestObserver
 
 
-@quick_dataclass(frozen=True, slots=True)
-class Contact:
-    """One request, when it came, and the catalogue it is answered from."""
-
-    request: SchedulerRequest
-    now: Instant
-    started_s: Seconds  # monotonic
-    catalogue: Catalogue
-
-
 class RequestService:
     """Answers clients. One instance serves all requests of a process; it keeps nothing of one for another."""
 
@@ -85,21 +73,21 @@ class RequestService:
 
         Raises UnavailableError when nothing could be written: the client then repeats its reports.
         """
-        contact = Contact(request, self._clock.now(), self._clock.monotonic(), self._ports.catalogue.catalogue())
+        contact = Contact(request, self._clock.now(), self._ports.catalogue.catalogue(), self._clock.monotonic())
         settings = contact.catalogue.settings
 
-        # 1. Who is context, and what is known of the host and of what it reports.
+        # 1. Who asks, and what is known of the host and of what it reports.
         view = await self._ports.ledger.read(key_of(request))
         if view.volunteer is None:
             self._note(contact, "unknown account", HostId(0), Committed())
-            return reply.to_stranger(settings)
+            return reply.to_unknown(messages.wrong_account(settings.project.name), settings)
 
         # 2. As which host, and whether it may have work at all.
         try:
             admission, known = await self._admitted(contact, view, view.volunteer)
         except TooManyHostsError as error:
             self._note(contact, "too many new hosts", HostId(0), Committed())
-            return reply.to_newcomer(str(error), settings)
+            return reply.to_unknown(messages.too_many_hosts(str(error)), settings)
         refusal = refuse_all(
             request, settings, paused=self._ports.pauses.refuse_work_because(contact.now), now=contact.now
         )
@@ -117,7 +105,7 @@ class RequestService:
             running = [{**known_reported, **moving}[report.instance_id].held for report in taken.reports]
             await self._keep_trickles(contact, (*review.kept, *review.taken_over, *review.overdue, *running))
         lost = await self._lost_jobs(contact, admission, review.resend)
-        review = review.resending([job.instance_id for job in lost])
+        review = review.resending([job.instance.instance_id for job in lost])
 
         # 5. What it is given, committed together with the above.
         reports = taken.reports
@@ -133,7 +121,7 @@ class RequestService:
         if refusal is not None or not wants:
             given = await self._nothing_given(refusal, writes)
         else:
-            context = _context(contact, admission, known, wants, review)
+            context = context_of(contact, admission, known, wants, review)
             given = await self._giver.give(context if context.wants else None, writes)
 
         # 6. The reply: nothing in it that is not committed.
@@ -216,9 +204,8 @@ class RequestService:
             strays,
             host_id=admission.host.host_id,
             runnable=runnable_versions(contact.catalogue, admission.host)
-            if missing and ANONYMOUS not in request.platforms
+            if missing and not request.dont_send_work and ANONYMOUS not in request.platforms
             else frozenset(),
-            wants_no_work=request.dont_send_work,
             hold_back=_will_pass(refusal) or len(request.results) >= MAX_RESULTS,
             now=contact.now,
         )
@@ -284,21 +271,6 @@ class RequestService:
             refusals={str(code): count for code, count in given.refusals.items()},
             took_ms=round(1000.0 * took_s, 3),
         )
-
-
-def _context(
-    contact: Contact, admission: Admission, view: RequestView, wants: tuple[WorkRequest, ...], review: HeldReview
-) -> SchedulingContext:
-    return context_of(
-        contact.request,
-        admission,
-        view,
-        wants=wants,
-        kept=review.kept,
-        resent=review.resend,
-        catalogue=contact.catalogue,
-        now=contact.now,
-    )
 
 
 def _take_over(

@@ -8,7 +8,7 @@ from itertools import dropwhile, takewhile
 from typing import assert_never
 
 from domain.apps import ProcessorType
-from domain.batches import QoS, goes_first
+from domain.batches import AFAP, THROUGHPUT, goes_first
 from domain.deadline_rules import traits_of
 from domain.jobs import draw
 from domain.refusals import Refusal
@@ -35,6 +35,7 @@ class Stage(StrEnum):
     UNPAID = "unpaid"  # work that is charged nothing, when there is nothing else at all
 
 
+GATED_ALONE = frozenset({Stage.GATED, Stage.LEFT_OVER})  # give nothing that is not behind a gate
 WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # not bound by the share of urgent jobs
 
 
@@ -45,10 +46,13 @@ def stages_of(context: SchedulingContext, groups: Sequence[SlotGroup]) -> tuple[
     """
     if not groups:
         return ()
-    has_gates = bool(traits_of(context.catalogue.settings.deadline).gates)
+    settings = context.catalogue.settings
+    traits = traits_of(settings.deadline)
+    has_gates = bool(traits.gates)
+    share = settings.scheduler.afap_first_fraction  # of requests: AFAP batches must not starve what can wait
     has = (
         (Stage.GATED, has_gates),
-        (Stage.PROMPT, _afap_first(context)),
+        (Stage.PROMPT, traits.afap_first and draw(InstanceId(context.seed)) < share),
         (Stage.LOCALITY, bool(context.sticky_files)),
         (Stage.BETA, context.volunteer.beta and bool(_tested(context))),
         (Stage.ALL, True),
@@ -68,21 +72,21 @@ def groups_of(
     """The groups a stage looks at, in order. A group is left out only if the stage cannot give a job of it."""
     placed = _paid_for(groups)
     match stage:
-        case Stage.LEASED:
-            lease = evaluator.guard.lease
-            return (one for one in placed if lease is not None and one[1].batch.batch_id == lease.batch_id)
+        case Stage.ALL:
+            return placed
         case Stage.GATED | Stage.LEFT_OVER:
             return _behind_open_gates(placed, context, evaluator, kind)
         case Stage.PROMPT:
             return _in_a_hurry(placed, context, kind)
+        case Stage.LEASED:
+            lease = evaluator.guard.lease
+            return (one for one in placed if lease is not None and one[1].batch.batch_id == lease.batch_id)
         case Stage.LOCALITY:
             files = context.sticky_files
             return (one for one in placed if one[1].sticky_files and one[1].sticky_files <= files)
         case Stage.BETA:
             tested = _tested(context)
             return (one for one in placed if one[1].batch.app_id in tested)
-        case Stage.ALL:
-            return placed
         case Stage.UNPAID:
             return dropwhile(_is_paid, enumerate(groups))
         case _:
@@ -91,19 +95,11 @@ def groups_of(
 
 def is_afap_of(apps: Container[AppId], group: SlotGroup) -> bool:
     """Whether a group is of an AFAP batch of one of the apps."""
-    return group.batch.qos is QoS.AFAP and group.batch.app_id in apps
+    return group.batch.qos is AFAP and group.batch.app_id in apps
 
 
 def _tested(context: SchedulingContext) -> set[AppId]:
     return {app_id for app_id, app in context.catalogue.apps.items() if app.beta}
-
-
-def _afap_first(context: SchedulingContext) -> bool:
-    """Whether AFAP batches go before what can wait: not in every request, so that they starve nothing."""
-    settings = context.catalogue.settings
-    if not traits_of(settings.deadline).afap_first:
-        return False
-    return draw(InstanceId(context.seed)) < settings.scheduler.afap_first_fraction
 
 
 def _in_a_hurry(placed: Iterable[Placed], context: SchedulingContext, kind: ProcessorType) -> Iterator[Placed]:
@@ -142,14 +138,13 @@ def _behind_open_gates(
     placed: Iterable[Placed], context: SchedulingContext, evaluator: ClassEvaluator, kind: ProcessorType
 ) -> Iterator[Placed]:
     """Groups that may ask for a percentile, of apps in which the host reaches the lowest gate."""
-    if traits_of(context.catalogue.settings.deadline).accelerates:
+    if evaluator.traits.accelerates:
         yield from _accelerated(placed, context)
         return
     reached: dict[AppId, bool] = {}
-    ungated = QoS.THROUGHPUT
     for place, group in placed:
         batch = group.batch
-        if batch.qos is ungated and not group.urgent:
+        if batch.qos is THROUGHPUT and not group.urgent:
             continue
         is_open = reached.get(batch.app_id)
         if is_open is None:

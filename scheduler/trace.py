@@ -15,8 +15,8 @@ from domain.units import AppId
 from scheduler.choice import Choice
 from scheduler.context import SchedulingContext
 from scheduler.evaluation import ClassEvaluator
-from scheduler.ports import JobSource, SlotGroup
-from scheduler.selection import Later, choose
+from scheduler.ports import SlotGroup, SlotSource
+from scheduler.selection import Later, Trace, choose
 from scheduler.stages import Stage
 from scheduler.versions import Best
 
@@ -51,7 +51,7 @@ class DecisionTrace:
     cut_short: tuple[tuple[ProcessorType, Stage], ...] = ()
 
 
-def traced(context: SchedulingContext, array: JobSource) -> DecisionTrace:
+def traced(context: SchedulingContext, array: SlotSource) -> DecisionTrace:
     """The decision about a request, as `choose` takes it, with every look at a group."""
     groups, recorder = array.groups(), _Recorder()
     choice = choose(context, array, recorder)
@@ -68,7 +68,7 @@ def bests_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType, Be
     )
 
 
-class _Recorder:
+class _Recorder(Trace):
     def __init__(self) -> None:
         self.steps: list[TraceStep] = []
         self.cut: list[tuple[ProcessorType, Stage]] = []

@@ -25,9 +25,10 @@ from feeder.groups import Group
 from feeder.ports import WaitingWork
 from feeder.reading import ALL_SHARDS
 from feeder.service import Feeder
-from scheduler.admission import Admission, HostCase, context_of, refuse_all, wants_of
+from scheduler.admission import Admission, Contact, HostCase, context_of, refuse_all, wants_of
 from scheduler.busy import usage_of
 from scheduler.context import SchedulingContext
+from scheduler.held import HeldReview
 from wire.messages import CoprocRequest, SchedulerRequest
 
 
@@ -114,7 +115,7 @@ class _Rest:
 class Untouched:
     """A view of an array for one request, which records what is taken instead of taking it.
 
-    Satisfies scheduler.ports.JobSource.
+    Satisfies scheduler.ports.SlotSource.
     """
 
     def __init__(self, array: JobArray) -> None:
@@ -134,20 +135,8 @@ class Untouched:
     def give_back(self, slot: Ready) -> None:
         self._taken.discard(slot.instance_id)
 
-    def sent(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Nothing is ever sent."""
-
-    def lost(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Nothing is ever lost."""
-
-    async def recheck(self, lost: Collection[Ready]) -> None:
-        """What is not sent need not be checked."""
-
-    def note_refusal(self, group: object, host_id: HostId, code: RefusalCode) -> None:
+    def note_refusals(self, refused: Iterable[tuple[object, RefusalCode]], host_id: HostId) -> None:
         """Refusals of a dry run rotate nothing out."""
-
-    def note_request(self, wanted: Sequence[ProcessorType]) -> None:
-        """A dry run is no request."""
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
         """There is no more than this."""
@@ -200,16 +189,8 @@ def supposed_asking(view: RequestView, catalogue: Catalogue, *, now: Instant) ->
     host = view.host
     request = supposed_request(host, view.held, catalogue)
     admission = Admission(view.volunteer, host, HostCase.KNOWN, f"host {host.host_id}")
-    return context_of(
-        request,
-        admission,
-        view,
-        wants=wants_of(request, host),
-        kept=view.held,
-        resent=(),
-        catalogue=catalogue,
-        now=now,
-    )
+    wants, in_progress = wants_of(request, host), HeldReview(kept=view.held)
+    return context_of(Contact(request, now, catalogue), admission, view, wants, in_progress)
 
 
 def refusal_of_all(view: RequestView, catalogue: Catalogue) -> Refusal | None:

@@ -23,7 +23,7 @@ from muster_client import shapes
 from scheduler.assignment import choice_of, is_to_search
 from scheduler.choice import Choice, Chosen, Refused
 from scheduler.context import SchedulingContext
-from scheduler.ports import JobSource, SlotGroup
+from scheduler.ports import SlotGroup, SlotSource
 from scheduler.trace import DecisionTrace, TraceStep, bests_of, traced
 from scheduler.versions import Best
 
@@ -67,7 +67,7 @@ class HostExplainer:
         asking = supposed_asking(view, catalogue, now=now)
         runs: list[tuple[DecisionTrace, tuple[int, ...]]] = []
 
-        def decide(one: SchedulingContext, array: JobSource) -> Choice:
+        def decide(one: SchedulingContext, array: SlotSource) -> Choice:
             slots = tuple(len(group.slots()) for group in array.groups())
             found = traced(one, array)
             runs.append((found, slots))
@@ -86,7 +86,7 @@ class HostExplainer:
             would_search=self._live is not None and is_to_search(found.choice),
         )
 
-    async def _array(self, catalogue: Catalogue) -> JobSource:
+    async def _array(self, catalogue: Catalogue) -> SlotSource:
         if self._live is not None:
             return Untouched(self._live)
         return (await private_feeder(self._store.waiting, catalogue, self._clock)).array

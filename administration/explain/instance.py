@@ -89,14 +89,6 @@ class InstanceExplainer:
         return InstanceExplanation(now, row, terms, of_job.batch, job_class, given_up_at, today, of_job)
 
 
-def low_turnaround(catalogue: Catalogue, batch: Batch, host: Host) -> bool | None:
-    """Whether a host has the low turnaround that an accelerated batch asks for; None of any other batch."""
-    found = catalogue.acceleration
-    if found is None or not found.covers(batch.batch_id, batch.app_id):
-        return None
-    return host.host_id in found.hosts
-
-
 def terms_today(
     row: InstanceRow,
     batch: Batch,
@@ -124,7 +116,7 @@ def terms_today(
         runtime_s=runtime_s,
         safe_runtime_s=safe_s,
         retry=row.retries > 0,
-        low_turnaround=low_turnaround(catalogue, batch, host),
+        low_turnaround=catalogue.low_turnaround(batch, host.host_id),
     )
     idle = Moment(now, Seconds(0.0), Seconds(0.0), standing)
     due = rule_of(settings)(idle, job, reachable(settings, cuts))

@@ -10,9 +10,9 @@ each `afap_due_factor` times as far ahead (decision 0050), at most D.
 
 from __future__ import annotations
 
-from domain.batches import QoS
+from domain.batches import AFAP
 from domain.due_terms import DueRow
-from domain.ranking import Gate, Percentile
+from domain.ranking import NO_GATE, Gate, Percentile
 from domain.refusals import Refusal
 from domain.settings import DeadlineSettings
 from domain.units import Instant
@@ -27,6 +27,7 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
     with what is sent (decision 0061). An idle host with R_q = 10 h below the gate, T_retry = 12 h: done in its turn in
     10 h, due after 11.
 
+    >>> from domain.batches import QoS
     >>> from domain.units import Seconds
     >>> moment = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.3))
     >>> job = DueInputs(QoS.AFAP, None, bound_s=Seconds(604800.0), runtime_s=Seconds(18e3),
@@ -35,7 +36,7 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
     >>> found.row, found.due_at, found.tight, found.gate.value
     (3, 39600.0, False, 'none')
     """
-    if job.qos is not QoS.AFAP:
+    if job.qos is not AFAP:
         return table.due(moment, job, settings)
     if moment.start_s + job.runtime_s > job.bound_s:
         return too_slow("endangered work", moment.start_s, "runtime", job.runtime_s, job.bound_s)
@@ -53,7 +54,7 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
         if turn_s <= min(bound_s, settings.afap_turn_factor * job.retry_s):
             due_s = min(settings.afap_due_factor * turn_s, bound_s)
             numbers: tuple[float, ...] = (turn_s, settings.afap_turn_factor, job.retry_s, due_s)
-            return Due(Instant(now + due_s), False, Gate.NONE, 0.0, DueRow.PROMPT_3, numbers)
+            return Due(Instant(now + due_s), False, NO_GATE, 0.0, DueRow.PROMPT_3, numbers)
     due_s = min(settings.afap_due_factor * in_s, bound_s)
     row = DueRow.PROMPT_2_NO_ESTIMATE if job.complete_at is None else DueRow.PROMPT_2
     numbers = (shown_p(moment.percentile), settings.p_afap, in_s, due_s)
@@ -67,6 +68,6 @@ def _retry(found: Due, percentile: Percentile, settings: DeadlineSettings) -> Du
         return passed
     if not percentile.passes(settings.p_retry):
         return below_gate(percentile, Gate.RETRY, settings.p_retry, f"a retry, row {found.row}")
-    stricter = found.gate is Gate.NONE or settings.p_retry > found.threshold
+    stricter = found.gate is NO_GATE or settings.p_retry > found.threshold
     gate, threshold = Gate.RETRY if stricter else found.gate, max(settings.p_retry, found.threshold)
     return Due(found.due_at, found.tight, gate, threshold, found.decided_by, found.numbers, retry=True)

@@ -17,9 +17,9 @@ without asking for more, if that is longer (decision 0062).
 
 from __future__ import annotations
 
-from domain.batches import QoS
+from domain.batches import THROUGHPUT
 from domain.due_terms import DueRow
-from domain.ranking import Gate, Percentile
+from domain.ranking import NO_GATE, Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineSettings
 from domain.units import Instant
@@ -36,6 +36,7 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
 
     An idle host with R = 2 h, R_q = 5 h and P = 0.6, a batch due in 3 days, T_retry = 1 d: row 3, due in 2 days.
 
+    >>> from domain.batches import QoS
     >>> from domain.units import Seconds
     >>> moment = Moment(Instant(0.0), Seconds(0.0), Seconds(0.0), Percentile(0.6))
     >>> job = DueInputs(QoS.SHORT_DEADLINE, Instant(3 * 86400.0), bound_s=Seconds(7 * 86400.0),
@@ -48,29 +49,30 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
     bound_s, runtime_s = job.bound_s, job.runtime_s
     if moment.start_s + runtime_s > bound_s:
         return too_slow("endangered work", moment.start_s, "runtime", runtime_s, bound_s)
-    if job.qos is QoS.THROUGHPUT and moment.queue_s + runtime_s > bound_s:
+    if job.qos is THROUGHPUT and moment.queue_s + runtime_s > bound_s:
         return too_slow("queue", moment.queue_s, "runtime", runtime_s, bound_s)
     found = _row(moment, job, settings)
     if not found.tight and Instant(moment.now + moment.queue_s + runtime_s) > found.due_at:
         return Refusal(RefusalCode.TOO_SLOW, QUEUE_TOO_LONG, (moment.queue_s, runtime_s, found.due_at - moment.now))
-    most_s = max(RETRY_QUEUE * job.retry_s, moment.alone_s)
-    if job.retry and not found.tight and moment.queue_s > most_s:
-        return Refusal(RefusalCode.NOT_YET, NOT_YET, (moment.queue_s, most_s))
+    if job.retry and not found.tight:
+        most_s = max(RETRY_QUEUE * job.retry_s, moment.alone_s)
+        if moment.queue_s > most_s:
+            return Refusal(RefusalCode.NOT_YET, NOT_YET, (moment.queue_s, most_s))
     return behind_gate(found, moment.percentile)
 
 
 def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
     now, target, retry_s = moment.now, job.complete_at, job.retry_s
     last_at = Instant(now + job.bound_s)
-    if job.qos is QoS.THROUGHPUT:
-        return Due(last_at, False, Gate.NONE, 0.0, DueRow.TABLE_1, (moment.queue_s + job.runtime_s, job.bound_s))
+    if job.qos is THROUGHPUT:
+        return Due(last_at, False, NO_GATE, 0.0, DueRow.TABLE_1, (moment.queue_s + job.runtime_s, job.bound_s))
     x = min(Instant(now + moment.start_s + job.safe_runtime_s), last_at)
     p = shown_p(moment.percentile)
     if target is None:
         return Due(x, True, Gate.AFAP, settings.p_afap, DueRow.TABLE_2, (p, settings.p_afap, x - now))
     if x <= target - retry_s:
         due_at = Instant(max(x, min(target - retry_s, last_at)))
-        return Due(due_at, False, Gate.NONE, 0.0, DueRow.TABLE_3, (x - now, target - now, retry_s, due_at - now))
+        return Due(due_at, False, NO_GATE, 0.0, DueRow.TABLE_3, (x - now, target - now, retry_s, due_at - now))
     if x <= target:
         due_at = min(target, last_at)
         late = (x - now, target - now, p, settings.p_late, due_at - now)
@@ -80,6 +82,6 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
 
 def behind_gate(due: Due, percentile: Percentile) -> Due | Refusal:
     """The due date for a host that reaches the gate of its row, else the refusal."""
-    if due.gate is not Gate.NONE and not percentile.passes(due.threshold):
+    if due.gate is not NO_GATE and not percentile.passes(due.threshold):
         return below_gate(percentile, due.gate, due.threshold, f"row {due.row}")
     return due

@@ -79,14 +79,13 @@ def askings(draw: st.DrawFn) -> SchedulingContext:
     row = a_hav(consecutive_valid=draw(st.integers(0, 12)), relaxed=relaxed)
     havs = draw(st.sampled_from([{}, {AppVersionId(1): row}]))
     return an_asking(
-        host=a_host(ncpus=2, coprocessors=(GPU,)),
+        host=a_host(ncpus=2, coprocessors=(GPU,), disk_free_bytes=5e9),
         volunteer=a_volunteer(max_jobs=draw(st.integers(0, 3))),
         catalogue=a_catalogue(an_app_version(), CUDA, cuts=cuts, **named),
         wants=(
             a_want(NVIDIA, count=1, req_s=Seconds(draw(st.floats(0.0, 1e5)))),
             a_want(CPU, req_s=Seconds(draw(st.floats(1.0, 1e5))), req_instances=draw(st.floats(0.0, 2.0))),
         ),
-        disk_bytes=5e9,
         havs=havs,
         held=tuple(
             a_held(instance_id=9000 + i, job_id=9000 + i, sent_at=NOW, tight=draw(st.booleans()))
@@ -112,7 +111,7 @@ def fits_limits(context: SchedulingContext, choice: Choice) -> None:
     for version_id, count in Counter(one.version.app_version_id for one in choice.chosen).items():
         per_day = limits.daily_quota_start
         assert count <= per_day * (2 if version_id == 1 else 1)
-    assert sum(one.job_class.disk_bytes for one in choice.chosen) <= context.disk_bytes
+    assert sum(one.job_class.disk_bytes for one in choice.chosen) <= context.host.disk_free_bytes
 
 
 @settings(max_examples=150)

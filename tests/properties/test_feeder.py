@@ -132,7 +132,8 @@ def test_the_caps_hold_while_others_have_work(
         for urgent in (True, False):
             count = data.draw(st.integers(0, 300))
             supplies.append(Supply(BatchId(number), AppId(1), urgent, gated or urgent, count))
-    target = plan(supplies, {AppId(1): slots}, gated_share_fraction=gated_share, batch_share_fraction=batch_share)
+    shares = FeederSettings(gated_share_fraction=gated_share, batch_share_fraction=batch_share)
+    target = plan(supplies, {AppId(1): slots}, shares)
     assert sum(target.values()) == min(slots, sum(supply.instances for supply in supplies))
     assert all(target[supply.part] <= supply.instances for supply in supplies)
     gated_slots = sum(target[supply.part] for supply in supplies if supply.gated)
@@ -159,7 +160,7 @@ def test_the_caps_hold_while_others_have_work(
 @given(counts=st.lists(st.integers(0, 50), min_size=1, max_size=8), slots=st.integers(1, 100))
 def test_without_caps_the_plan_fills_the_batches_in_order(counts: list[int], slots: int) -> None:
     supplies = [Supply(BatchId(i + 1), AppId(1), False, False, count) for i, count in enumerate(counts)]
-    target = plan(supplies, {AppId(1): slots}, gated_share_fraction=1.0, batch_share_fraction=1.0)
+    target = plan(supplies, {AppId(1): slots}, FeederSettings(gated_share_fraction=1.0, batch_share_fraction=1.0))
     left = slots
     for supply in supplies:
         assert target[supply.part] == min(left, supply.instances)
@@ -212,7 +213,7 @@ class Project:
             case 4 if slots:
                 group = random.choice(rig.array.groups())
                 for number in range(random.choice([1, 4])):
-                    rig.array.note_refusal(group, HostId(host + number), RefusalCode.MEMORY)
+                    rig.array.note_refusals([(group, RefusalCode.MEMORY)], HostId(host + number))
             case 5:
                 owned = random.choice([ALL_SHARDS, frozenset(range(0, 64, 2)), frozenset()])
                 rig.shards.shards = owned

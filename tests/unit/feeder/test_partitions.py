@@ -54,7 +54,7 @@ class World:
     def all_refuse(self) -> None:
         for group in self.feeder.array.groups():
             for host in (1, 2):
-                self.feeder.array.note_refusal(group, HostId(host), RefusalCode.CPUS)
+                self.feeder.array.note_refusals([(group, RefusalCode.CPUS)], HostId(host))
 
 
 async def test_a_big_batch_far_behind_has_its_slot_while_one_is_kept_and_none_else() -> None:

@@ -111,7 +111,7 @@ async def test_a_group_in_its_cool_off_is_found_by_a_host_that_may_run_it() -> N
     rig.database.add_jobs(1, 40)
     await rig.refill()
     for host in (1, 2):
-        rig.array.note_refusal(rig.array.groups()[0], HostId(host), RefusalCode.DISK)
+        rig.array.note_refusals([(rig.array.groups()[0], RefusalCode.DISK)], HostId(host))
     await rig.refill()
     assert rig.ids() == []
     assert await rig.array.search(CPU_WORK, 8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,7 +37,7 @@ class ListGroup:
 
 @dataclass
 class ListArray:
-    """Satisfies scheduler.ports.JobSource; `taken` and `noted` remember what a request did."""
+    """Satisfies scheduler.ports.SlotSource; `taken` and `noted` remember what a request did."""
 
     held: list[ListGroup]
     hosts_of: dict[JobId, set[HostId]] = field(default_factory=dict)
@@ -68,20 +68,8 @@ class ListArray:
         group.ready.append(slot)
         group.ready.sort(key=_slot_rank)
 
-    def sent(self, instance_ids: Iterable[InstanceId]) -> None:
-        raise AssertionError("choosing jobs commits none")
-
-    def lost(self, instance_ids: Iterable[InstanceId]) -> None:
-        raise AssertionError("choosing jobs loses none")
-
-    async def recheck(self, lost: Collection[Ready]) -> None:
-        raise AssertionError("choosing jobs asks the database nothing")
-
-    def note_refusal(self, group: Any, host_id: HostId, code: RefusalCode) -> None:
-        self.noted.append((group, code))
-
-    def note_request(self, wanted: Sequence[ProcessorType]) -> None:
-        raise AssertionError("choosing jobs does not count requests")
+    def note_refusals(self, refused: Iterable[tuple[Any, RefusalCode]], host_id: HostId) -> None:
+        self.noted.extend(refused)
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
         raise AssertionError("choosing jobs does not search the database")
@@ -142,8 +130,6 @@ def an_asking(**changes: Any) -> SchedulingContext:
         now=NOW,
         catalogue=a_catalogue(),
         wants=(a_want(count=host.ncpus),),
-        ram_bytes=host.ram_bytes,
-        disk_bytes=host.disk_free_bytes,
         seed=1,
     )
     return replace(context, **changes)

@@ -12,19 +12,40 @@ from domain.dispatch import RequestView
 from domain.refusals import RefusalCode
 from domain.settings import SchedulerSettings, Settings
 from domain.units import DAY_S, AppId, AppVersionId, HostId, Instant, Seconds, later
-from scheduler.admission import HostCase, admit, context_of, key_of, kinds_of, less_resent, refuse_all, wants_of
-from scheduler.context import WorkRequest
+from scheduler.admission import (
+    Admission,
+    Contact,
+    HostCase,
+    admit,
+    context_of,
+    key_of,
+    kinds_of,
+    less_resent,
+    refuse_all,
+    wants_of,
+)
+from scheduler.context import SchedulingContext, WorkRequest
+from scheduler.held import HeldReview
 from tests.builders import NOW, a_hav, a_held, a_host, a_plan_class, a_volunteer, an_app_version
 from tests.unit.scheduler.project import a_request, a_success, listed
 from wire.messages import CoprocRequest, HostInfo, InProgress, SchedulerRequest
 
 GPU = ProcessorType("fake_gpu")
+EMPTY = Catalogue()
 
 
 def case_of(
     request: SchedulerRequest, view: RequestView, settings: SchedulerSettings = SchedulerSettings()
 ) -> HostCase:
     return admit(request, view, a_volunteer(), settings=settings, now=NOW).case
+
+
+def context_at(
+    now: Instant, request: SchedulerRequest, admission: Admission, view: RequestView, catalogue: Catalogue = EMPTY
+) -> SchedulingContext:
+    """The context of a request of a host without jobs in progress."""
+    wants = wants_of(request, admission.host)
+    return context_of(Contact(request, now, catalogue), admission, view, wants, HeldReview())
 
 
 @pytest.mark.parametrize(
@@ -79,16 +100,7 @@ def test_a_clone_starts_without_statistics() -> None:
     view = RequestView(a_volunteer(), a_host(rpc_seqno=5), havs={AppVersionId(1): a_hav(consecutive_valid=30)})
     request = a_request(host_id=1, rpc_seqno=2)
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
-    context = context_of(
-        request,
-        admission,
-        view,
-        wants=wants_of(request, admission.host),
-        kept=(),
-        resent=(),
-        catalogue=Catalogue(),
-        now=NOW,
-    )
+    context = context_at(NOW, request, admission, view)
     assert admission.create and context.havs == {}
 
 
@@ -98,7 +110,7 @@ def test_a_host_is_to_have_work_for_its_owners_least_buffer_or_for_as_long_as_it
         request = a_request(host_id=1, rpc_seqno=9, work_buf_min_s=Seconds(buffer_s))
         view = RequestView(a_volunteer(), host)
         admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
-        context = context_of(request, admission, view, wants=(), kept=(), resent=(), catalogue=Catalogue(), now=NOW)
+        context = context_at(NOW, request, admission, view)
         return context.alone_s
 
     assert alone_s(buffer_s=3 * DAY_S, called=3600.0) == 3 * DAY_S
@@ -161,16 +173,7 @@ def test_the_queue_of_the_client_is_taken_over_with_sane_numbers() -> None:
     view = RequestView(a_volunteer(), a_host())
     request = a_request(host_id=1, rpc_seqno=9, in_progress=queue)
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
-    context = context_of(
-        request,
-        admission,
-        view,
-        wants=wants_of(request, admission.host),
-        kept=(),
-        resent=(),
-        catalogue=Catalogue(),
-        now=NOW,
-    )
+    context = context_at(NOW, request, admission, view)
     assert context.in_progress is not None
     [job] = context.in_progress
     assert (job.remaining_s, job.ncpus, job.gpu_type) == (0.0, 4096, "NVIDIA")
@@ -180,19 +183,7 @@ def test_a_client_that_sends_no_queue_is_not_taken_for_idle() -> None:
     view = RequestView(a_volunteer(), a_host())
     request = a_request(host_id=1, rpc_seqno=9)
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
-    assert (
-        context_of(
-            request,
-            admission,
-            view,
-            wants=wants_of(request, admission.host),
-            kept=(),
-            resent=(),
-            catalogue=Catalogue(),
-            now=NOW,
-        ).in_progress
-        is None
-    )
+    assert context_at(NOW, request, admission, view).in_progress is None
 
 
 def test_the_same_request_at_the_same_moment_draws_the_same_numbers() -> None:
@@ -201,16 +192,7 @@ def test_the_same_request_at_the_same_moment_draws_the_same_numbers() -> None:
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
 
     def seed(now: float) -> int:
-        return context_of(
-            request,
-            admission,
-            view,
-            wants=wants_of(request, admission.host),
-            kept=(),
-            resent=(),
-            catalogue=Catalogue(),
-            now=Instant(now),
-        ).seed
+        return context_at(Instant(now), request, admission, view).seed
 
     assert seed(NOW) == seed(NOW) != seed(NOW + 1.0)
 
@@ -224,16 +206,7 @@ def test_work_is_searched_for_apps_with_a_version_that_could_run() -> None:
     view = RequestView(volunteer, a_host())
     request = a_request(host_id=1, rpc_seqno=9)
     admission = admit(request, view, volunteer, settings=SchedulerSettings(), now=NOW)
-    context = context_of(
-        request,
-        admission,
-        view,
-        wants=wants_of(request, admission.host),
-        kept=(),
-        resent=(),
-        catalogue=catalogue,
-        now=NOW,
-    )
+    context = context_at(NOW, request, admission, view, catalogue)
     assert kinds_of(context) == ((AppId(1), CPU),)
 
 

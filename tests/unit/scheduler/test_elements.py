@@ -9,7 +9,7 @@ from domain.apps import NVIDIA, AppFile
 from domain.catalogue import Catalogue
 from domain.dispatch import SentJob
 from domain.jobs import Input, Output
-from domain.units import AppId, AppVersionId, BatchId, FlopPerSecond, InstanceId, Instant, JobId, Seconds
+from domain.units import AppId, AppVersionId, FlopPerSecond, InstanceId, Instant, JobId, Seconds
 from scheduler.elements import MOST_KNOWN_INPUTS, Elements, JobToSend, ReplyWork, lost_job
 from tests.builders import NOW, a_held, a_host, a_job_class, a_plan_class, an_app, an_app_version
 from tests.unit.scheduler.project import Addresses
@@ -22,10 +22,7 @@ OWN = Input("pi_1_1_in", "in", 17, MD5)
 
 def a_job(number: int = 1, **changes: Any) -> JobToSend:
     job = JobToSend(
-        InstanceId(number),
-        JobId(number),
-        BatchId(1),
-        Instant(NOW + 86400.75),
+        a_held(instance_id=InstanceId(number), job_id=JobId(number), due_at=Instant(NOW + 86400.75)),
         an_app_version(),
         a_job_class(inputs=(COMMON,)),
         FlopPerSecond(2.5e9),
@@ -121,7 +118,7 @@ def test_a_lost_job_is_described_with_the_speed_its_runtime_stood_for() -> None:
     held = a_held(est_runtime_s=Seconds(7200.0))
     job = lost_job(held, an_app_version(), a_job_class(), host, SentJob(InstanceId(1), "", None))
     assert job.flop_per_s == 1e9  # 3.6e12 flop in 7200 s, half of which the host is off
-    assert job.due_at == held.due_at
+    assert job.instance.due_at == held.due_at
 
 
 def test_a_changed_version_or_app_is_described_anew() -> None:

@@ -39,7 +39,7 @@ def check(found: Refusal | None, code: RefusalCode, *parts: str) -> None:
 
 
 def test_memory_refusal_names_both_numbers() -> None:
-    context = an_asking(ram_bytes=100.0)
+    context = an_asking(host=a_host(ram_bytes=100.0))
     assert fits_memory(a_job_class(memory_bytes=100.0), context, 0.0) is None
     check(fits_memory(a_job_class(memory_bytes=101.0), context, 0.0), RefusalCode.MEMORY, "101", "100")
 
@@ -64,20 +64,20 @@ def test_no_job_gets_more_cpus_than_the_volunteer_lends_one() -> None:
 
 def test_a_volunteer_who_selected_apps_gets_no_others() -> None:
     all_apps, some = an_asking(), an_asking(volunteer=a_volunteer(apps=(7, 8)))
-    assert is_selected(an_app(), CPU, all_apps) is None
-    assert is_selected(an_app(app_id=8), CPU, some) is None
-    check(is_selected(an_app(), CPU, some), RefusalCode.APP_NOT_SELECTED, "pi", "2 apps")
+    assert is_selected(an_app(), all_apps) is None
+    assert is_selected(an_app(app_id=8), some) is None
+    check(is_selected(an_app(), some), RefusalCode.APP_NOT_SELECTED, "pi", "2 apps")
 
 
 def test_a_beta_app_is_for_volunteers_who_opted_in() -> None:
-    assert is_beta_wanted(an_app(), CPU, an_asking()) is None
-    assert is_beta_wanted(an_app(beta=True), CPU, an_asking(volunteer=a_volunteer(beta=True))) is None
-    check(is_beta_wanted(an_app(beta=True), CPU, an_asking()), RefusalCode.BETA, "pi")
+    assert is_beta_wanted(an_app(), an_asking()) is None
+    assert is_beta_wanted(an_app(beta=True), an_asking(volunteer=a_volunteer(beta=True))) is None
+    check(is_beta_wanted(an_app(beta=True), an_asking()), RefusalCode.BETA, "pi")
 
 
 def test_a_deprecated_app_is_not_offered() -> None:
-    assert is_offered(an_app(), CPU, an_asking()) is None
-    check(is_offered(an_app(deprecated=True), CPU, an_asking()), RefusalCode.NO_APP_VERSION, "pi")
+    assert is_offered(an_app(), an_asking()) is None
+    check(is_offered(an_app(deprecated=True), an_asking()), RefusalCode.NO_APP_VERSION, "pi")
 
 
 @pytest.mark.parametrize(

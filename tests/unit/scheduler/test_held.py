@@ -30,7 +30,6 @@ def review(
         "strays": {},
         "host_id": HostId(1),
         "runnable": RUNNABLE,
-        "wants_no_work": False,
         "hold_back": False,
         "now": NOW,
     } | changes
@@ -71,7 +70,7 @@ def test_a_job_lost_too_late_to_be_sent_again_is_a_time_out_noticed_early() -> N
     [
         pytest.param({"no_longer_needed": True}, {}, None, id="its job is over"),
         pytest.param({"app_version_id": AppVersionId(9)}, {}, HavEventKind.LOST, id="a version it cannot run any more"),
-        pytest.param({}, {"wants_no_work": True}, HavEventKind.LOST, id="no new tasks"),
+        pytest.param({}, {"runnable": ()}, HavEventKind.LOST, id="no new tasks"),
     ],
 )
 def test_a_lost_job_of_no_use_there_costs_quota_at_most(
@@ -85,7 +84,7 @@ def test_a_lost_job_of_no_use_there_costs_quota_at_most(
 
 
 def test_nothing_is_resent_or_ended_while_work_is_held_back() -> None:
-    found = review([a_held(no_longer_needed=True)], hold_back=True, wants_no_work=True)
+    found = review([a_held(no_longer_needed=True)], hold_back=True, runnable=())
     assert found == HeldReview(kept=(a_held(no_longer_needed=True),))
 
 
@@ -151,7 +150,7 @@ def test_every_job_held_is_kept_reported_or_ended_and_never_two_of_these(
         {numbered(n).name for n in listed},
         {numbered(n).name for n in reported},
         strays=strays,
-        wants_no_work=no_work,
+        runnable=() if no_work else RUNNABLE,
         hold_back=back,
     )
     kept, ended = {h.instance_id for h in found.kept}, {r.instance_id for r in found.ended}

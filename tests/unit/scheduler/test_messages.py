@@ -12,7 +12,7 @@ from domain.dispatch import SentJob
 from domain.hosts import Coprocessor
 from domain.refusals import RefusalCode
 from domain.settings import SchedulerSettings
-from domain.units import DAY_S, AppVersionId, BatchId, FlopPerSecond, InstanceId, Instant, JobId, Seconds, later
+from domain.units import DAY_S, AppVersionId, FlopPerSecond, InstanceId, Instant, Seconds, later
 from scheduler.admission import Admission, HostCase
 from scheduler.elements import JobToSend
 from scheduler.messages import about_host, counts_as_empty, is_unrunnable, kept_of, request_delay_s, why_no_work, work_s
@@ -124,10 +124,7 @@ def a_job(hours: float, *, gpu: bool = False) -> JobToSend:
     plan_class = a_plan_class(name="cuda", ncpus=0.1, gpu_type=NVIDIA) if gpu else a_plan_class(ncpus=1.0)
     version = an_app_version(app_version_id=AppVersionId(2 if gpu else 1), plan_class=plan_class)
     return JobToSend(
-        InstanceId(1),
-        JobId(1),
-        BatchId(1),
-        NOW,
+        a_held(),
         version,
         a_job_class(fpops_est_flop=3600e9 * hours),
         FlopPerSecond(1e9),

@@ -155,13 +155,13 @@ def test_a_version_gives_no_more_than_its_daily_quota_and_the_next_takes_over() 
 
 
 def test_disk_is_used_up_by_the_jobs_of_the_reply() -> None:
-    context = an_asking(wants=MANY, disk_bytes=2.5e8)
+    context = an_asking(wants=MANY, host=a_host(disk_free_bytes=2.5e8))
     choice = choose(context, array(a_group(1, 9)))
     assert len(choice.chosen) == 2
 
 
 def test_a_smaller_job_still_fits_where_a_larger_one_does_not() -> None:
-    context = an_asking(wants=MANY, disk_bytes=2.5e8)
+    context = an_asking(wants=MANY, host=a_host(disk_free_bytes=2.5e8))
     choice = choose(context, array(a_group(1, 3), a_group(2, 5, disk_bytes=2e7)))
     assert ids(choice) == [1000, 1001, 2000, 2001]
     assert codes(choice) == {RefusalCode.DISK}

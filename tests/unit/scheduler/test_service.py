@@ -18,7 +18,7 @@ from feeder.array import JobArray
 from scheduler.assignment import MOST_ROUNDS
 from scheduler.choice import Choice
 from scheduler.context import SchedulingContext
-from scheduler.ports import JobSource as Array
+from scheduler.ports import SlotSource as Array
 from scheduler.selection import choose
 from scheduler.service import RequestService
 from tests.builders import NOW, a_job_class, a_plan_class, an_app_version
