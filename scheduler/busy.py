@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from itertools import starmap
 
@@ -210,16 +211,6 @@ def held_work(
     )
 
 
-def resent_work(
-    resent: Iterable[InstanceInProgress], versions: Mapping[AppVersionId, AppVersion]
-) -> tuple[QueuedWork, ...]:
-    """Lost jobs that are sent again: each R long, from now on."""
-    return tuple(
-        QueuedWork(plan_of(versions, one.app_version_id), one.est_runtime_s, 0.0, one.tight)
-        for one in sorted(resent, key=lambda one: one.instance_id)
-    )
-
-
 def told_work(
     in_progress: Iterable[ClientTask], held: Iterable[InstanceInProgress], host: Host
 ) -> tuple[QueuedWork, ...]:
@@ -306,7 +297,8 @@ def busy_at_start(context: SchedulingContext) -> Busy:
         resent = {one.instance_id for one in context.resent}
         known = (one for one in context.held if one.instance_id not in resent) if resent else context.held
         work = held_work(known, versions, now=context.now)
-    return busy_of(context.wants, context.host, (*work, *resent_work(context.resent, versions)))
+    restarted = [replace(one, sent_at=context.now) for one in context.resent]
+    return busy_of(context.wants, context.host, (*work, *held_work(restarted, versions, now=context.now)))
 
 
 class HostLoad:

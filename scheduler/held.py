@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from domain.catalogue import Catalogue
 from domain.dispatch import Report, Reported
@@ -17,7 +18,7 @@ from domain.jobs import InstanceInProgress, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
 from domain.units import AppVersionId, HostId, InstanceId, Instant, JobId
 from lifecycle.states import Event, advance, host_record
-from scheduler.reports import NO_INSTANCE, is_dead, timed_out
+from scheduler.reports import is_dead, timed_out
 
 MOST_STRAYS = 1000  # looked up per request; a client lists more only when something is badly wrong
 
@@ -118,49 +119,18 @@ def review_held(
             kept.append(entry)
     useless = [entry.name for entry in kept if entry.name in listed and entry.no_longer_needed]
     names = sorted(listed - reported - {entry.name for entry in kept})
-    taken_over = _taken_over(names, strays, host_id)
-    abort, late = _strays(names, strays)
-    now_held = [held for held, state in taken_over if state is InstanceState.IN_PROGRESS]
+    found = _strays(names, strays, host_id)
+    taken_over = found.of_others.values()
+    now_held = [one.held for one in taken_over if one.state is InstanceState.IN_PROGRESS]
     return HeldReview(
         tuple(resend),
         tuple(ended),
-        abort,
-        (*useless, *late),
+        tuple(found.abort),
+        (*useless, *found.late),
         (*kept, *now_held),
-        tuple([held for held, _ in taken_over]),
-        _overdue(names, strays, host_id),
+        tuple([one.held for one in taken_over]),
+        tuple(found.overdue),
     )
-
-
-def _taken_over(
-    names: Iterable[str], known: Mapping[InstanceId, Reported | None], host_id: HostId
-) -> list[tuple[InstanceInProgress, InstanceState]]:
-    """Of results listed those that another host has, and that a success could still complete.
-
-    One per job, the newest: a host has one instance of a job, or one at a time.
-    """
-    found: dict[JobId, tuple[InstanceInProgress, InstanceState]] = {}
-    for name in names:
-        stray = known.get(instance_id_of(name) or NO_INSTANCE)
-        if stray is None or stray.held.name != name or stray.held.host_id == host_id or is_dead(stray.state):
-            continue
-        other = found.get(stray.held.job_id)
-        if other is None or other[0].instance_id < stray.held.instance_id:
-            found[stray.held.job_id] = (stray.held, stray.state)
-    return list(found.values())
-
-
-def _overdue(
-    names: Iterable[str], known: Mapping[InstanceId, Reported | None], host_id: HostId
-) -> tuple[InstanceInProgress, ...]:
-    """Of results listed the host's own that ended here, and that a success could still complete."""
-    found = []
-    for name in names:
-        stray = known.get(instance_id_of(name) or NO_INSTANCE)
-        if stray is None or stray.held.name != name or stray.held.host_id != host_id or is_dead(stray.state):
-            continue
-        found.append(stray.held)
-    return tuple(found)
 
 
 def _lost(entry: InstanceInProgress, event: Event, reason: str, now: Instant) -> Report:
@@ -185,22 +155,37 @@ def _told(entry: InstanceInProgress, kind: HavEventKind | None, now: Instant) ->
     return HavEvent(entry.host_id, entry.app_version_id, kind, now)
 
 
-def _strays(
-    names: Iterable[str], known: Mapping[InstanceId, Reported | None]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Of results listed that are not in progress here: those to abort, and those to abort unless started.
+class _Strays(NamedTuple):
+    """Results listed that are not in progress here. `abort`: drop them; `late`: drop them unless started.
 
-    A timed-out instance may still bring its result. Names we never gave, and those that were not looked
-    up, are left alone.
+    `overdue` are the host's own that ended here. `of_others` are another host's, by job: the newest, because a host has
+    one instance of a job at a time. A success could still complete either.
     """
-    abort, late = [], []
+
+    abort: list[str]
+    late: list[str]
+    overdue: list[InstanceInProgress]
+    of_others: dict[JobId, Reported]
+
+
+def _strays(names: Iterable[str], known: Mapping[InstanceId, Reported | None], host_id: HostId) -> _Strays:
+    """Sort the results named. Names we never gave, and those that were not looked up, are left alone."""
+    found = _Strays([], [], [], {})
     for name in names:
         instance_id = instance_id_of(name)
         if instance_id is None or instance_id not in known:
             continue
         stray = known[instance_id]
         if stray is None or stray.held.name != name or is_dead(stray.state):
-            abort.append(name)
-        elif stray.held.no_longer_needed:
-            late.append(name)
-    return tuple(abort), tuple(late)
+            found.abort.append(name)
+            continue
+        held = stray.held
+        if held.no_longer_needed:
+            found.late.append(name)
+        if held.host_id == host_id:
+            found.overdue.append(held)
+            continue
+        other = found.of_others.get(held.job_id)
+        if other is None or other.held.instance_id < held.instance_id:
+            found.of_others[held.job_id] = stray
+    return found
