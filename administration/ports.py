@@ -142,7 +142,7 @@ class Applications(Protocol):
 
     async def add_app_version(self, version: AppVersion) -> AppVersionId:
         """With its files, which must be registered. AlreadyExistsError for the same
-        (app, platform, version_num, plan class). The predecessor's HAV rows are inherited (POLICY 4.3)."""
+        (app, platform, version_num, plan class). The predecessor's HAV rows are inherited."""
         ...
 
     async def sign_file(self, name: str, signature: str) -> None:

@@ -1,4 +1,4 @@
-"""The retry chain: the time until a fresh instance, its replacement or a tail copy succeeds. Pure. ESTIMATOR 5.6.
+"""The retry chain: the time until a fresh instance, its replacement or a tail copy succeeds. Pure. docs/formulas.md.
 
 docs/decisions/0061 says when tail copies of a batch's last jobs are expected, and what they bring.
 """

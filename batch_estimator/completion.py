@@ -1,4 +1,4 @@
-"""With what probability is the whole batch complete by a time? Pure. ESTIMATOR 5.7."""
+"""Computes the probability that the whole batch is complete by a time. Pure. docs/formulas.md."""
 
 from __future__ import annotations
 

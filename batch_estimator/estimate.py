@@ -1,6 +1,6 @@
 """Estimates when a batch will be complete: a snapshot in, a forecast with its reasons out. Pure.
 
-ESTIMATOR section 5, the lognormal model with the retry chain. A batch of a new app, one with its own record, and one
+docs/formulas.md: the lognormal model with the retry chain. A batch of a new app, one with its own record, and one
 about which nothing is known go through the same calculation with different laws of turnaround.
 """
 

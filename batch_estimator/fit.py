@@ -44,7 +44,7 @@ class Fit:
 
 
 def fitted(snapshot: BatchSnapshot) -> Fit:
-    """ESTIMATOR 5.1 to 5.4 in order.
+    """Fit the laws of errors, turnaround, this batch's shift and loss, in this order.
 
     Loss is judged by levels without this batch's results: its first ones are its quickest.
     """

@@ -1,4 +1,4 @@
-"""Estimates losses, errors, how long silent hosts stay silent, and time-outs. Pure. ESTIMATOR 5.1, 5.4.
+"""Estimates losses, errors, how long silent hosts stay silent, and time-outs. Pure. docs/formulas.md.
 
 Losses are a mixture-cure rate from censored data: the share of instances that never come back.
 """

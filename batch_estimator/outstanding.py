@@ -1,4 +1,4 @@
-"""Follows what is under way: which successes the batch lacks, and what is expected to bring each. Pure. ESTIMATOR 5.6.
+"""Follows what is under way: which successes the batch lacks, and what is expected to bring each. Pure.
 
 An open job lacks the successes it needs minus those it has; each lack is a slot. A slot is served by an instance in
 progress, waits for an unsent one, or for one that has yet to be created. Instances beyond that, and timed-out ones that

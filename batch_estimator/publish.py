@@ -1,4 +1,4 @@
-"""Makes the published forecast: completion time, confidence, why it changed, what is recorded. Pure. ESTIMATOR 5.9.
+"""Makes the published forecast: completion time, confidence, why it changed, what is recorded. Pure. docs/formulas.md.
 
 People see q50 ("about") and q90 ("at latest") of the latest forecast. Scheduling uses C(B): q90 with a floor, kept
 until it is wrong by enough.

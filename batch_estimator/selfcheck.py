@@ -1,4 +1,4 @@
-"""Scores forecasts when their batch ends, and widens or narrows the app's next ones. ESTIMATOR 5.8.
+"""Scores forecasts when their batch ends, and widens or narrows the app's next ones. docs/formulas.md.
 
 A batch's forecasts are kept as they were when 10, 50 and 90 % of its jobs were done; an app's scores say whether
 `spread` must change.

@@ -1,4 +1,4 @@
-"""Estimates how fast the batch's unsent instances are sent, and when its turn in the queue comes. Pure. ESTIMATOR 5.7.
+"""Estimates how fast the batch's unsent instances are sent, and when its turn in the queue comes. Pure.
 
 The rate looks back as far as the forecast looks ahead. A batch of which nothing was sent has no rate of its own; its
 app's record has: the most instances in progress at once, over the turnaround of one, is the rate at which a full queue

@@ -1,4 +1,4 @@
-"""Estimates the turnaround of each (host, app version) as a lognormal law. Pure. ESTIMATOR 5.2 and 5.3.
+"""Estimates the turnaround of each (host, app version) as a lognormal law. Pure. docs/formulas.md.
 
 ln T of one (host, app version) is normal about its own level; levels are normal about the app's mean. Few results
 shrink a level towards that mean. Three steps: the app's law from host sums, a level for each (host, app version) of
@@ -206,7 +206,7 @@ def whole_levels(mu: Floats, sd: Floats, sampled: SurvivalData) -> tuple[Floats,
     return mu + mean * sd, sd * float(np.sqrt(variance))
 
 
-# ---- the batch's own shift (ESTIMATOR 5.3)
+# ---- the batch's own shift
 SIZE_EXPONENT = 0.6  # of a job's size in its turnaround: waiting does not grow with size
 PRIOR_SD = 0.5
 LEAST_SD = 0.10

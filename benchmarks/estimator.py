@@ -28,8 +28,8 @@ from benchmarks.estimator_adapter import converted
 
 ROOT = Path(__file__).parents[1]
 ADAPTER = "benchmarks.estimator_adapter:estimate"
-PUBLISHED_REMAINING_ERROR = {"p=0.9": 0.208, "p=0.99": 0.295}  # ESTIMATOR section 3, median |q50 - T| / (T - now)
-PUBLISHED_WORST_MS = 61.0  # ESTIMATOR section 3: 10,000 jobs, quorum 2
+PUBLISHED_REMAINING_ERROR = {"p=0.9": 0.208, "p=0.99": 0.295}  # decision 20, median |q50 - T| / (T - now)
+PUBLISHED_WORST_MS = 61.0  # decision 20: 10,000 jobs, quorum 2
 REPEATS = 5
 
 

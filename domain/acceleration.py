@@ -1,6 +1,6 @@
 """Which hosts, apps and batches does batch acceleration single out? The rule `accelerated`, hour by hour. Pure.
 
-Facts of the reference server's batch acceleration (POLICY 2.7): a batch of the last 30 days with at least 100
+Facts of the reference server's batch acceleration: a batch of the last 30 days with at least 100
 results has a median turnaround m; a result counts turnaround / m, a time-out 10; a host whose mean over all
 batches is below 1 is a low-turnaround host; an app is accelerable when more than 100 hosts returned jobs of it, more
 than a quarter of them low-turnaround hosts. A batch is accelerated when more than 85 % of it is done or fewer than 20

@@ -112,7 +112,7 @@ class AppFile:
     name: str  # its identity for every client, for ever
     nbytes: int
     md5: str
-    signature: str  # text form, PROTOCOL part 6.2
+    signature: str  # text form, docs/protocol.md#signatures
     main_program: bool = False
     open_name: str = ""  # empty: the file's own name
     copy_file: bool = False

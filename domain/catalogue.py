@@ -73,7 +73,7 @@ class CatalogueSource(Protocol):
 
 
 def without_stale(catalogue: Catalogue, now: Instant) -> Catalogue:
-    """Without cut points that are too old to judge by (POLICY 4.4): as if those hosts had never been ranked.
+    """Without cut points that are too old to judge by: as if those hosts had never been ranked.
 
     `stale_since` of the result says which were left out, and when they were computed.
     """

@@ -18,7 +18,7 @@ class RuleTraits:
     """Which services a deadline rule needs.
 
     `gates`: the percentile gates it may put before a job. `relaxes_gates`: they are lowered where too few requests come
-    from hosts above (POLICY D9). `strict_gates`: a host at the gate does not pass. `shares_urgent`: urgent jobs get a
+    from hosts above (decision 12). `strict_gates`: a host at the gate does not pass. `shares_urgent`: urgent jobs get a
     share of each host, and the last jobs of a batch are kept for newcomers. `afap_first`: AFAP batches, and batches due
     soon, go before what can wait. `adds_slack`: a delay bound must exceed the least slack. `copies_tails`: last jobs
     are copied when late. `accelerates`: batch acceleration flags hosts and batches, and makes copies of its own.

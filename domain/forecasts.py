@@ -27,7 +27,7 @@ class Trigger(StrEnum):
 
 
 class Method(StrEnum):
-    """What the forecast rests on, best first (ESTIMATOR 5.8)."""
+    """What the forecast rests on, best first."""
 
     COMPLETE = "complete"  # nothing is open
     WARM = "warm"  # sums of the app's other work on these hosts

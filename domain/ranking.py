@@ -20,13 +20,13 @@ from domain.units import DAY_S, AppId, AppVersionId, Flop, HostId, Instant, Seco
 BOOTSTRAP_P = 0.5  # of a host without a failure, while too few rows are ranked
 FASTEST_QUARTER_P = 0.9  # of the fastest quarter meanwhile: those with X of at least
 FASTEST_QUARTER_X = 0.75
-SHRINKAGE = 2.0  # k0 of POLICY 4.5: two pseudo-samples at the population's mean
-MISSED_PENALTY = log(10.0)  # a missed tight due date: as a turnaround ten times the host's own (POLICY 4.5)
+SHRINKAGE = 2.0  # k0: two pseudo-samples at the population's mean
+MISSED_PENALTY = log(10.0)  # a missed tight due date: as a turnaround ten times the host's own (decision 11)
 MET_PER_MISSED = 9.0  # due dates are 90 % quantiles: who meets nine of ten is what was expected
 LEAST_KNOWN_SAMPLES = 1e-6  # of relaxed turnarounds; fewer have faded away
 FORGIVEN_VALID = 3  # valid results since its last failure before a row can be forgiven
 FORGIVEN = 2**30  # valid results in a row that such a row counts as having
-STALE_INTERVALS = 2.0  # POLICY 4.4
+STALE_INTERVALS = 2.0  # docs/formulas.md#percentiles
 SCORE_DECIMALS = 9  # scores are compared to so many, so that the same row has the same score wherever it is computed
 
 
@@ -46,7 +46,7 @@ NO_GATE = Gate.NONE  # for comparisons in every request: Python 3.11 takes 75 ns
 
 @dataclass(frozen=True, slots=True)
 class RelaxedGate:
-    """A gate that is lower for now, because hosts behind it ask too seldom for the jobs that wait (POLICY D9).
+    """A gate that is lower for now, because hosts behind it ask too seldom for the jobs that wait (decision 12).
 
     `jobs` wait behind it; hosts with at least `threshold` on any processor type of the app make `calls_per_hour`.
     """
@@ -121,9 +121,9 @@ class Percentile:
 def turnaround_score(row: HostAppVersion, now: Instant, score_mean: float) -> float:
     """ln(turnaround / what the batch's jobs usually take), as far as the row's record goes; lower is better.
 
-    The mean m of n relaxed samples is drawn to the population's mean M while they are few, k0 = 2 (POLICY 4.5).
-    Tight instances are hurried, so their turnaround says nothing here, only whether the due date was met (POLICY
-    D22): those met keep the record of a host above the mean from fading, and
+    The mean m of n relaxed samples is drawn to the population's mean M while they are few, k0 = 2.
+    Tight instances are hurried, so their turnaround says nothing here, only whether the due date was met:
+    those met keep the record of a host above the mean from fading, and
 
         score = M + (m - M) w / (w + k0) + ln 10 (missed - met / 9) / (n + k0 + met + missed)
 
@@ -147,7 +147,7 @@ def turnaround_score(row: HostAppVersion, now: Instant, score_mean: float) -> fl
 def valid_in_a_row(row: HostAppVersion, now: Instant, settings: RankingSettings) -> int:
     """Valid results in a row, or 2^30 once failures are forgiven: none for `forgive_s`, and 3 valid results since.
 
-    Else the memory of one failure, eleven results long, would be months for a host with a job a week (POLICY 4.4).
+    Else the memory of one failure, eleven results long, would be months for a host with a job a week.
 
     >>> row = HostAppVersion(1, 1, consecutive_valid=4, clean_since_at=Instant(0.0))
     >>> day = 86400.0

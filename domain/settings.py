@@ -112,15 +112,15 @@ class SchedulerSettings:
 
 
 class DeadlineRule(StrEnum):
-    MUSTER = "muster"  # DESIGN's table
-    PROPOSAL = "proposal"  # the proposal's pseudo-code word for word
+    MUSTER = "muster"  # scheduler/deadline/prompt.py, or table.py: `AfapPolicy`
+    PROPOSAL = "proposal"  # the pseudo-code of docs/proposal.md as it is written
     FIXED = "fixed"  # now + delay bound
-    ACCELERATED = "accelerated"  # the reference server's batch acceleration (POLICY 2.7)
+    ACCELERATED = "accelerated"  # docs/formulas.md#batch-acceleration
 
 
 class AfapPolicy(StrEnum):
     PROMPT = "prompt"  # good hosts hurry, others in their turn: docs/decisions/0036
-    TABLE = "table"  # DESIGN's rows 2 to 5
+    TABLE = "table"  # the rows of other batches: scheduler/deadline/table.py
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate
     """The gate in front of a batch's first instances.
 
     Gated are AFAP batches without an estimate, and batches with C - now < median R_q: then x > C for half
-    of the hosts (DESIGN section 5, rows 2, 4 and 5). Without a median no batch counts as late.
+    of the hosts (docs/formulas.md#due-dates, rows 2, 4, 5). Without a median no batch counts as late.
     """
     completion_at = complete_at(batch, None)
     if completion_at is None:

@@ -19,10 +19,10 @@ from hoststats.ranking import Flags, Floats, Ranking, Record, mean_score, rank, 
 QUANTILES = 1000
 TOP_QUANTILE_Z = 1.2816  # of the normal distribution: 90 %
 LEAST_TOP_ROWS = 20  # rows whose turnaround together is believed
-POPULATION_SAMPLES = 10.0  # POLICY D1: the app's slack weighs as much as this many of the host's own
-LEAST_POPULATION_SAMPLES = 50.0  # POLICY D1: until then the app's slack is the setting's
+POPULATION_SAMPLES = 10.0  # docs/formulas.md#run-times: the app's slack weighs as much as this many of the host's own
+LEAST_POPULATION_SAMPLES = 50.0  # until then the app's slack is the setting's
 MOST_SLACK = 10.0  # R_q over R, if the setting is not greater
-ASSUMED_LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) assumed where nothing is measured (POLICY 9)
+ASSUMED_LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) assumed where nothing is measured
 
 
 def quantiles(ordered: Floats) -> tuple[float, ...]:
@@ -61,7 +61,7 @@ def retry_turnaround_s(
     """T_retry: what a retry on a good host takes, validation included; None below 20 ranked rows with results.
 
     exp(mean + 1.2816 sd) of ln(turnaround in s) over the results of rows with P >= p_tight, or of the best 20 if fewer
-    have that, plus the median validation lag (DESIGN section 5). `p` is NaN for rows without a percentile. 20 rows
+    have that, plus the median validation lag. `p` is NaN for rows without a percentile. 20 rows
     that always take an hour, and a lag of five minutes:
 
     >>> ln = math.log(3600.0)
@@ -82,7 +82,7 @@ def retry_turnaround_s(
 def slack_factors(
     n: Floats, total: Floats, total_sq: Floats, *, app: tuple[float, float, float], settings: DeadlineSettings
 ) -> Floats:
-    """R_q / R of each row, as scheduler/runtime.py gives it to a host that asks (POLICY D1).
+    """R_q / R of each row, as scheduler/runtime.py gives it to a host that asks.
 
     `app` are the samples, mean and standard deviation M, S of the app's tight instances. The host's own samples
     are pooled with 10 pseudo-samples distributed like those, or around the setting while there are fewer than 50. At

@@ -119,7 +119,7 @@ def ranks_among(ordered: Floats, values: Floats) -> Floats:
 def valid_ranks(in_a_row: NDArray[np.int64], n: int, consecutive_valid: Counts) -> Floats:
     """Y of each row, by the population's counts of 0 to 10 valid results in a row; +inf above.
 
-    POLICY 4.4's table, N = 9: two rows with 0, two with 3, one with 10, four with more.
+    The table of docs/formulas.md#percentiles, N = 9: two rows with 0, two with 3, one with 10, four with more.
 
     >>> in_a_row = np.array([2, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1])
     >>> valid_ranks(in_a_row, 9, np.array([0, 3, 10, 11], np.int32)).round(3).tolist()

@@ -95,7 +95,7 @@ def passing(parts: Iterable[tuple[Table, Flags]]) -> Passing:
 
 
 def time_to_send_s(jobs: int, calls_per_hour: float) -> Seconds | None:
-    """How long these jobs wait at one job per call: jobs / rate (POLICY D9). None: nobody calls.
+    """How long these jobs wait at one job per call: jobs / rate (decision 12). None: nobody calls.
 
     50 jobs for hosts that make 3.3 calls an hour:
 

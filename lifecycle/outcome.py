@@ -1,6 +1,6 @@
 """Did a reported result succeed, and if not, why? Pure.
 
-States and exit statuses are the client's (PROTOCOL part 4).
+States and exit statuses are the client's (docs/protocol.md#reports).
 """
 
 from __future__ import annotations

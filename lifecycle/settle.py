@@ -332,7 +332,7 @@ def copies_for(
     """How many copies a job needs because this host gets an instance; 0 = leave it as it is.
 
     A host with more than `consecutive_valid_infinite` valid results in a row is trusted with probability
-    1 - 1 / consecutive_valid (POLICY 4.2), so one job in `consecutive_valid` is still checked; every
+    1 - 1 / consecutive_valid, so one job in `consecutive_valid` is still checked; every
     other host's job needs `adaptive_copies`. An app with fewer than 2 adaptive copies checks nothing.
     A host with 20 valid results in a row has 1 job in 20 checked.
 

@@ -1,7 +1,7 @@
 """Is one more instance of a job worth it, because the last ones of a batch keep everybody waiting? Pure.
 
-Two rules. `tail_copy` (POLICY D20; decisions 62 and 63): a copy when all that is under way of a job is late, or on
-slow hosts. `accelerated_copy` (POLICY 2.7): the reference server's batch acceleration, a copy whenever nothing of the
+Two rules. `tail_copy` (decisions 62 and 63): a copy when all that is under way of a job is late, or on
+slow hosts. `accelerated_copy`: the reference server's batch acceleration, a copy whenever nothing of the
 job was sent lately.
 """
 

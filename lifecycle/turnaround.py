@@ -15,7 +15,7 @@ MISSED_ROUNDS = 3  # a gap of fewer sweeps is no outage, however far apart they 
 def grace_s(sent_at: Instant, due_at: Instant, settings: LifecycleSettings) -> Seconds:
     """How long after `due_at` silence is borne before the instance times out.
 
-    grace = grace_fraction * (due_at - sent_at), at least min_grace_s, at most max_grace_s (POLICY 5).
+    grace = grace_fraction * (due_at - sent_at), at least min_grace_s, at most max_grace_s.
     A 10 h interval gets 1 h; half an hour gets 5 min; a month gets a day.
 
     >>> grace_s(Instant(0.0), Instant(36_000.0), LifecycleSettings())
@@ -48,14 +48,14 @@ def least_outage_s(settings: LifecycleSettings) -> Seconds:
 # ---- samples of turnarounds, for the statistics of a (host, app version)
 
 LEAST_S = Seconds(1.0)  # turnarounds and yardsticks count as at least this, so that their logarithms are tame
-LEAST_CENSORED_RATIO = 10.0  # POLICY 4.5
+LEAST_CENSORED_RATIO = 10.0  # docs/formulas.md#percentiles
 
 
 def yardstick_s(*, tight: bool, est_runtime_s: Seconds, median_turnaround_s: Seconds | None) -> Seconds:
     """What a turnaround is measured by: R while tight, else what the batch's jobs usually take.
 
     Tight instances say how much longer than R a host needs (R_q), relaxed ones how fast it is among its kind: R
-    would not do, being the host's own (DESIGN section 5). Where nothing like the batch has come back yet, R it is.
+    would not do, being the host's own (decision 11). Where nothing like the batch has come back yet, R it is.
 
     >>> yardstick_s(tight=False, est_runtime_s=Seconds(3600.0), median_turnaround_s=Seconds(86400.0))
     86400.0
@@ -79,8 +79,8 @@ def returned_sample(turnaround_s: float, *, yardstick_s: Seconds) -> float:
 def censored_sample(*, sent_at: Instant, due_at: Instant, now: Instant, yardstick_s: Seconds) -> float:
     """The ln(turnaround / yardstick) of a turnaround that is only known to be longer: what a time-out leaves.
 
-    s = ln max(10, (now - sent) / yardstick, (due - sent) / yardstick): at least what the host was given (POLICY
-    D23), and never so little that losing jobs looks like being a little slow (POLICY 4.5). The same whether we give
+    s = ln max(10, (now - sent) / yardstick, (due - sent) / yardstick): at least what the host was given,
+    and never so little that losing jobs looks like being a little slow. The same whether we give
     the instance up after its grace or the client does at its due date, unstarted. A late valid result takes it
     back. A job of a batch whose jobs take an hour, that was given 20 h and is given up after 22 h:
 

@@ -1,4 +1,4 @@
-"""The attach flow: what a client asks while its user joins the project (PROTOCOL 2).
+"""The attach flow: what a client asks while its user joins the project (docs/protocol.md).
 
 Every answer has HTTP status 200, errors too: the client reads the error number in the body.
 """

@@ -51,7 +51,7 @@ def charge_batch(
     """Place a batch of `batch_flop` (instances included) of a submitter whose logical time is `logical_at`.
 
     With R = batch_flop / pool_flop_per_s: start = max(logical_at, now), end = start + R (design) or
-    start + R / share (wfq), and the submitter's logical time becomes start + R / share (POLICY 1.5).
+    start + R / share (wfq), and the submitter's logical time becomes start + R / share (docs/ordering.md#logical-time).
     An idle submitter restarts from now: unused share is not saved up. A pool of 0 is unknown and taken
     as 1e12 flop/s; a share is at least 1e-6. A batch is charged at most MOST_CHARGED_S, and starts at most as far
     ahead of now. Raises InvalidInputError for numbers that make no sense.
@@ -96,7 +96,7 @@ def correct_charge(
     """Charge a batch for actual use: (used + estimate of what is left) / pool / share, less what it was charged.
 
     The logical end time of the batch stays: only its submitter's next batches move. An aborted batch has nothing
-    left, so that what it did not use is refunded (POLICY 1.5). Raises InvalidInputError for numbers that make
+    left, so that what it did not use is refunded. Raises InvalidInputError for numbers that make
     no sense.
 
     A batch charged 4000 s used half of its 1e15 flop and was aborted; a quarter share gets 2000 s back:

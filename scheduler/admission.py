@@ -1,4 +1,4 @@
-"""Who is context, as which host, and for what. Pure. PROTOCOL 3 and 5.3, POLICY 3."""
+"""Who sends a request, as which host, and for what work. Pure. docs/protocol.md#request."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def context_of(
 def _alone_s(request: SchedulerRequest, known: Host | None, now: Instant) -> Seconds:
     """For how long the host should have work without context: its owner's least buffer, or as long as it was away.
 
-    A stock client asks when its queue is shorter than that buffer (PROTOCOL 9); who was away for days may be so again.
+    A stock client asks when its queue is shorter than that buffer (docs/protocol.md); so it is after days away.
     """
     away_s = 0.0 if known is None else now - known.last_rpc_at
     return sanity.delay_s(max(request.work_buf_min_s, away_s))

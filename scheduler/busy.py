@@ -143,7 +143,7 @@ def _inserted(
 
 
 def _sharers(usage: float) -> int:
-    """Jobs that share one device: m = floor(1 / usage) (POLICY D4)."""
+    """Jobs that share one device: m = floor(1 / usage)."""
     return min(MOST_PARTS, math.floor(1.0 / usage + 1e-9)) if usage > 0 else MOST_PARTS
 
 
@@ -182,7 +182,7 @@ def usage_of(plan: PlanClass) -> float:
 
 
 def _charge(timelines: dict[ProcessorType, Timeline], plan: PlanClass, runtime_s: float, not_before_s: float) -> None:
-    """Put a job on timelines; a GPU job occupies CPUs only if it uses at least a whole one (POLICY D5)."""
+    """Put a job on timelines; a GPU job occupies CPUs only if it uses at least a whole one."""
     kind = plan.processor_type
     timeline = timelines.get(kind)
     if timeline is not None:

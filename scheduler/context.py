@@ -138,7 +138,7 @@ class RemainingDemand:
         return RemainingDemand(0.0, float(int(max(0.0, self.instances))), self.jobs, self.had, self.had_urgent)
 
     def has_room_for_urgent(self, usage: float, runtime_s: Seconds, fraction: float, drawn: float) -> bool:
-        """Whether one more urgent job keeps within its share of what the host will have (POLICY D11).
+        """Whether one more urgent job keeps within its share of what the host will have.
 
         urgent + 1 <= fraction * (jobs it has + jobs still to be sent), the latter as many jobs of this length as
         are wanted. Where that allows less than one, the host has an urgent job in that share of its requests: when

@@ -1,4 +1,4 @@
-"""The elements that describe jobs to a client: files, app versions, workunits, each once. Pure. PROTOCOL 5.
+"""The elements that describe jobs to a client: files, app versions, workunits, each once. Pure. docs/protocol.md#reply.
 
 Everything that an element refers to is in the same reply: clients forget, and a part they know already
 costs them nothing.

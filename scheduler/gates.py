@@ -36,7 +36,7 @@ def lowest_gate(settings: DeadlineSettings) -> float:
 
 
 def reachable(settings: DeadlineSettings, cuts: CutPoints | None) -> DeadlineSettings:
-    """The gates as they hold: lower than set where too few requests come from hosts above (POLICY D9).
+    """The gates as they hold: lower than set where too few requests come from hosts above (decision 12).
 
     Before the host statistics have ranked anybody, hosts have P 0.5 or 0: no request can come from a host
     above, so the expected time to send a job behind a higher gate has no end, and gates are at most at the
@@ -104,7 +104,7 @@ def affordable(
     """The highest gate at which `jobs` are sent within `longest_s`, one per call, and the calls an hour there.
 
     `calls_per_hour(p)` is how many calls an hour come from hosts with at least p. From `threshold` down in steps
-    of 0.05 to the first p with jobs / rate <= longest, and not below `least` (POLICY D9); a gate at or below that
+    of 0.05 to the first p with jobs / rate <= longest, and not below `least` (decision 12); a gate at or below that
     stays as it is. By the rate alone: how long a job has waited lowers nothing.
 
     50 jobs, 3.3 calls an hour at 0.9 and 3.3 more for every 0.1 below, 5 hours at most: 10 calls an hour are
@@ -148,7 +148,7 @@ def kept_for_newcomers(batch: Batch, standing: Percentile, fraction: float) -> R
     """Return why a host without idle processors may not have an ungated first instance, or None when it may.
 
     The last `fraction` of a throughput or long-deadline batch is for hosts that are not ranked yet, which get a
-    record with it, and for idle processors of any host (DESIGN section 5). So where hosts compete for little work,
+    record with it, and for idle processors of any host. So where hosts compete for little work,
     ranked hosts do not store all of it; and no processor is idle because of this share.
     """
     counts = batch.counts

@@ -1,4 +1,4 @@
-"""What a host was given beside what its client says it has: lost jobs, and jobs better dropped. Pure. PROTOCOL 3.
+"""What a host was given beside what its client says it has: lost jobs, and jobs better dropped. Pure.
 
 A client lists every unfinished result. One we gave and it neither lists nor reports was lost, most likely
 with our reply; one it lists and nobody needs only keeps it busy.

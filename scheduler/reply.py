@@ -1,4 +1,4 @@
-"""The reply to a client, from what was decided and committed. Pure. PROTOCOL 5."""
+"""The reply to a client, from what was decided and committed. Pure. docs/protocol.md#reply."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _about_work(answer: Answer, delay_s: Seconds) -> tuple[Message, ...]:
 def with_key(reply: SchedulerReply, client_key: str, signing: CodeSigning) -> SchedulerReply:
     """The reply with the code-signing key, when the client has none or an older one of ours.
 
-    A client that has the key must not be sent it again (PROTOCOL 0.6).
+    A client that has the key must not be sent it again (docs/protocol.md#reply).
     """
     ours = signing.public_key_text()
     if client_key == ours or client_key.split() == ours.split():

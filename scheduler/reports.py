@@ -1,4 +1,4 @@
-"""What the reports of a request change, and which of them are acknowledged. Pure. PROTOCOL 4.
+"""What the reports of a request change, and which of them are acknowledged. Pure. docs/protocol.md#reports.
 
 Every reported result is acknowledged, also one we do not know: a client repeats a result until it is.
 Only an instance that the context host was given takes a step, so a result slipped into a request through

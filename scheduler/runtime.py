@@ -13,12 +13,12 @@ from domain.units import Flop, FlopPerSecond, Instant, Seconds
 
 LEAST_AVAILABILITY_FRACTION = 0.01
 LEAST_FLOP_PER_S = 1e6  # a host that tells nonsense about itself still gets a finite runtime
-MOST_MEASURED_OVER_A_PRIORI = 250.0  # POLICY 3: a faster measurement is not believed
+MOST_MEASURED_OVER_A_PRIORI = 250.0  # a faster measurement is not believed
 A_PRIORI_SAMPLES = 1.0  # the a-priori speed weighs as much as this many measurements
-POPULATION_SAMPLES = 10.0  # POLICY D1: the app's slack weighs as much as this many of the host's own
-LEAST_POPULATION_SAMPLES = 50.0  # POLICY D1: until then the app's slack is the setting's
+POPULATION_SAMPLES = 10.0  # docs/formulas.md#run-times: the app's slack weighs as much as this many of the host's own
+LEAST_POPULATION_SAMPLES = 50.0  # until then the app's slack is the setting's
 MOST_SLACK = 10.0  # R_q over R, if the setting is not greater: a time-out's sample grows with the time given
-ASSUMED_LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) assumed where nothing is measured (POLICY 9)
+ASSUMED_LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) assumed where nothing is measured
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def speed_of(
 
 
 def a_priori_flop_per_s(version: AppVersion, host: Host) -> FlopPerSecond:
-    """ncpus * benchmark * cpu_speed_fraction + gpu_count * peak * gpu_speed_fraction (POLICY 3).
+    """ncpus * benchmark * cpu_speed_fraction + gpu_count * peak * gpu_speed_fraction.
 
     A plan class of 2 CPUs and one GPU of 1e12 at a tenth, on CPUs of 1e9: 2e9 + 1e11 = 1.02e11.
 
@@ -124,8 +124,8 @@ def slack_factor(tight: DecayedSums, cuts: CutPoints | None, *, settings: Deadli
     """R_q / R = exp(mean + z sd) of ln(turnaround / R) while tight; `slack_factor` until there is data.
 
     The host's n samples are pooled with 10 pseudo-samples that are distributed as the app's tight
-    instances, or, while there are fewer than 50 of those, around the setting (POLICY D1, DESIGN
-    section 5): mean = (sum + 10 M) / (n + 10), mean square = (sum_sq + 10 (S^2 + M^2)) / (n + 10). At most 10, or the
+    instances, or, while there are fewer than 50 of those, around the setting:
+    mean = (sum + 10 M) / (n + 10), mean square = (sum_sq + 10 (S^2 + M^2)) / (n + 10). At most 10, or the
     setting: what a time-out leaves is ln of what the host was given over R, which follows from this factor. Where half
     of all instances are lost the two would drive each other up without end.
 

@@ -1,4 +1,4 @@
-"""What of a host's own description is believed: every number in a sane range, every text cut. Pure. POLICY 3.
+"""What of a host's own description is believed: every number in a sane range, every text cut. Pure.
 
 All of it feeds runtimes and due dates, and none of it can be checked; so nothing absurd gets past here.
 """

@@ -1,4 +1,4 @@
-"""The stages of a selection: in which order a request looks at the ready jobs. Pure. docs/decisions/0005 and 0036."""
+"""The stages of a selection: in which order a request looks at the ready jobs. Pure. Decisions 33 and 36."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-LEAST_EXPLORATION = 0.1  # the random factor's floor (POLICY 3)
+LEAST_EXPLORATION = 0.1  # the random factor's floor
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Best:
     """BAV(A, T): for gated and tight jobs, and, drawn with some curiosity, for relaxed ones.
 
     A version that only looks slow would never be measured if relaxed jobs did not try it; tight jobs
-    take no such risk (POLICY 3, D18).
+    take no such risk (docs/formulas.md#app-versions).
     """
 
     for_gated: Usable
@@ -152,7 +152,7 @@ def best_version(
 
 
 def curiosity(speed_samples: float, rng: random.Random) -> float:
-    """1 + N(0,1) / n, at least 0.1: wide for a version that was hardly tried (POLICY 3).
+    """1 + N(0,1) / n, at least 0.1: wide for a version that was hardly tried.
 
     >>> rng = random.Random(1)
     >>> 0.9 < curiosity(100.0, rng) < 1.1

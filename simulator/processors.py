@@ -1,9 +1,10 @@
 """How a client shares its processors: round-robin as long as all deadlines can be kept, else earliest deadline first.
 
-PROTOCOL 9. Round-robin: this project has its share of the processors while other projects have work, its jobs in the
-order in which they came; a processor that is shared is a job at a fraction of its speed. A job that the client, by
-its own estimates, would not end `margin_s` before its deadline that way is in danger. Jobs in danger run first, the
-earliest deadline before the others, on all processors and at once: others have to wait.
+So does the stock client (docs/protocol.md#behaviour). Round-robin: this project has its share of the processors while
+other projects have work, its jobs in the order in which they came; a processor that is shared is a job at a fraction of
+its speed. A job that the client, by its own estimates, would not end `margin_s` before its deadline that way is in
+danger. Jobs in danger run first, the earliest deadline before the others, on all processors and at once: others have to
+wait.
 
 What the client would do every minute is done when a job comes, ends or is dropped, and when a job could have come into
 danger since, LOOK_AGAIN_S after the last time at the earliest.

@@ -110,7 +110,7 @@ def load_public_key(keys_dir: Path) -> PublicKey:
 def rotate(keys_dir: Path, *, signing_dir: Path | None = None) -> PrivateKey:
     """Put a new signing key in place of the present one, and return it.
 
-    Every older key signs the new one, so that clients follow however long they were away (PROTOCOL 6.4).
+    Every older key signs the new one, so that clients follow however long they were away (docs/protocol.md).
     All app files must be signed again with the new key. Raises NotFoundError when the present private
     key is not at hand.
     """
@@ -149,7 +149,7 @@ class CodeSigner:
 
 def _add_signing_key(folder: Path) -> PrivateKey:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # 1024 bits is what clients have room for (PROTOCOL 6); TLS protects the first contact.
+    # 1024 bits is what clients have room for (docs/protocol.md#signatures); TLS protects the first contact.
     made = rsa.generate_private_key(public_exponent=PUBLIC_EXPONENT, key_size=KEY_BITS)
     pem = made.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

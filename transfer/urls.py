@@ -23,7 +23,7 @@ class UploadTokens:
         self._secret = secret
 
     def token(self, file_name: str, max_bytes: int) -> str:
-        """64 hex digits on one line: clients strip blanks around the token, nothing else (PROTOCOL 6.5)."""
+        """64 hex digits on one line: clients strip blanks around the token, nothing else (docs/protocol.md)."""
         message = f"upload:{max_bytes}:{file_name}".encode()
         return hmac.new(self._secret, message, hashlib.sha256).hexdigest()
 

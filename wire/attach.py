@@ -1,4 +1,4 @@
-"""What a client is told while its user attaches it to the project. Pure. PROTOCOL 2.
+"""What a client is told while its user attaches it to the project. Pure. docs/protocol.md.
 
 All of these are answered with HTTP status 200, errors too.
 """

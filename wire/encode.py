@@ -1,4 +1,4 @@
-"""The reply to a client, as bytes. Pure. PROTOCOL 5.
+"""The reply to a client, as bytes. Pure. docs/protocol.md#reply.
 
 Order: head, acknowledgements (of results, of all trickle messages), control, preferences, key, apps, files, app
 versions, workunits, results; what is referred to stands before what refers to it. Credit is not part of this project,

@@ -21,7 +21,7 @@ class ProtocolError(MusterError):
         super().__init__(message)
 
 
-# States of a reported result, PROTOCOL part 4.
+# States of a reported result (docs/protocol.md#reports).
 STATE_COMPUTE_ERROR = 3
 STATE_UPLOADED = 5
 STATE_ABORTED = 6

@@ -1,4 +1,4 @@
-"""A volunteer's preferences for the project, in the form clients keep them in. Pure. PROTOCOL 5.
+"""A volunteer's preferences for the project, in the form clients keep them in. Pure. docs/protocol.md.
 
 The stock client writes the element into the project's account file whenever its text differs from what it has, stops
 asking for processors that it says are not to be used, and hands `project_specific` to apps. `mod_time` changes the text

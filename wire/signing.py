@@ -1,4 +1,4 @@
-"""The text forms of keys and signatures that clients verify app files with. Pure. PROTOCOL 6.
+"""The text forms of keys and signatures that clients verify app files with. Pure. docs/protocol.md.
 
 RSA with 1024 bits and MD5, as the client demands: it keeps a file from being changed on its way, at the
 strength of 1990s cryptography; TLS is what protects the first contact. Plain integers, so that nothing
@@ -103,7 +103,7 @@ def sign_md5_text(key: PrivateKey, md5_hex: str) -> str:
 def sign_bytes(key: PrivateKey, content: bytes) -> str:
     """The signature text of `content`.
 
-    For key rotation, sign the new key's text without surrounding blanks (PROTOCOL 6.4).
+    For key rotation, sign the new key's text without surrounding blanks (docs/protocol.md#key-rotation).
     """
     return sign_md5_text(key, _md5_hex(content))
 

@@ -1,4 +1,4 @@
-"""What a client says when it uploads a file, and the answer; both directions. Pure. PROTOCOL 7.2.
+"""What a client says when it uploads a file, and the answer; both directions. Pure. docs/protocol.md.
 
 An upload is a text header followed by the raw bytes of the file, without closing tags. The header ends
 with the first `<data>` line, so nothing in the file can be taken for a header.

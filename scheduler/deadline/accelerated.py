@@ -1,4 +1,4 @@
-"""The rule `accelerated`: due dates as `fixed`, with the reference server's batch acceleration (POLICY 2.7). Pure.
+"""The rule `accelerated`: due dates as `fixed`, with the reference server's batch acceleration. Pure.
 
 Its hosts, apps and batches are in domain/acceleration.py, its copies in lifecycle/tail.py.
 """

@@ -17,7 +17,7 @@ from store.memory.reserving import reserved_in
 from store.memory.work import Work
 from store.settings import is_accelerated, with_relaxed
 
-INHERITED_SAMPLES = 5.0  # most a new version starts with, of each kind of sums (POLICY 4.3)
+INHERITED_SAMPLES = 5.0  # most a new version starts with, of each kind of sums (docs/formulas.md#app-versions)
 INHERITED_VALID = 11  # most consecutive valid results a new version starts with
 
 
@@ -64,7 +64,7 @@ class MemoryApplications:
         return app_version_id
 
     def _inherit(self, app_version_id: AppVersionId, version: AppVersion) -> None:
-        """Give the new version its predecessor's statistics, of little weight (POLICY 4.3)."""
+        """Give the new version its predecessor's statistics, of little weight."""
         older = [
             known
             for known in self._registry.versions.values()

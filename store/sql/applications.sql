@@ -39,7 +39,7 @@ ORDER BY file.name;
 
 
 -- name: inherit_statistics
--- Purpose: give a new app version its predecessor's statistics (POLICY 4.3): the highest older version of the same
+-- Purpose: give a new app version its predecessor's statistics: the highest older version of the same
 --   app, platform and plan class. At most 11 consecutive valid results are copied; each kind of sums is scaled
 --   down to 5 samples, so that new evidence takes over. What happened to the old version is not counted again.
 -- Arguments: $1 app_version_id.

@@ -25,6 +25,7 @@ PACKAGES = sorted(FOLDERS)
 PAGES = sorted(
     [*ROOT.glob("*.md"), ROOT / "client/README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
 )
+NAMED_PAGE = re.compile(r"(docs/[\w/-]+\.md)(?:#([\w-]+))?")
 
 
 def modules_of(package: str) -> list[str]:
@@ -88,6 +89,17 @@ def test_a_pages_links_lead_somewhere(page: Path) -> None:
         there = (page.parent / path).resolve() if path else page
         assert there.exists(), f"{page.name}: {target}"
         assert not anchor or anchor in anchors_of(there), f"{page.name}: {target}"
+
+
+def test_code_names_only_sections_that_exist() -> None:
+    """Comments and docstrings name pages as docs/protocol.md#reports."""
+    sources = [path for folder in FOLDERS.values() for end in ("py", "sql") for path in folder.rglob(f"*.{end}")]
+    named = {one for path in sources for one in NAMED_PAGE.findall(path.read_text(encoding="utf-8"))}
+
+    assert len(named) >= 10
+    for name, anchor in named:
+        assert (ROOT / name).is_file(), name
+        assert not anchor or anchor in anchors_of(ROOT / name), f"{name}#{anchor}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

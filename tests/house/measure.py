@@ -28,7 +28,7 @@ MAIN_PATH = (
     "feeder/array.py",
     "store/ledger.py",
     "wire/encode.py",
-)  # HOUSE: README lists them in this order
+)  # README and CONTRIBUTING list them in this order
 
 
 @dataclass(frozen=True)

@@ -237,7 +237,7 @@ def table(
     retry: bool,
     gates: DeadlineSettings,
 ) -> tuple[int, float] | None:
-    """DESIGN section 5 row by row, with the room for the queue of decision 33: row and due_at, or None."""
+    """scheduler/deadline/table.py row by row, with the room for the queue of decision 33: row and due_at, or None."""
     if done > last:
         return None
     x = min(x, last)

@@ -15,6 +15,7 @@ from domain.errors import MusterError
 from domain.refusals import RefusalCode
 from domain.settings import Settings
 from muster_client import MusterClientError
+from tests.house.measure import MAIN_PATH
 
 ROOT = Path(__file__).parents[2]
 HOUSE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
@@ -113,6 +114,43 @@ def test_end_to_end_tests_are_where_the_makefile_looks_for_them() -> None:
 
     assert {path.parts[0] for path in marked} == {"e2e", "acceptance", "browser", "docs"}
     assert "-m e2e tests/e2e tests/acceptance tests/browser tests/docs\n" in (ROOT / "Makefile").read_text()
+
+
+# A name and a number: notes that only the authors had.
+OUTSIDE_PAPER = re.compile(
+    r"(?<![.\w])(?:POLICY|PROTOCOL|DESIGN|PRIORITY|ESTIMATOR|STYLE)(?:\.md|'s|[\s:,]+(?:section|part)|\s+[A-Z]?[0-9])\b"
+    r"|proposal,? section [0-9]"
+)
+
+
+def test_no_text_cites_a_paper_outside_the_repository() -> None:
+    suffixes = {".py", ".sql", ".md"}
+    cited = [name_of(path) for path, text in every_text() if path.suffix in suffixes and OUTSIDE_PAPER.search(text)]
+
+    assert cited == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_cited"),
+    [
+        (f"(POLICY{' '}4.5)", True),
+        (f"as in PROTOCOL{' '}part 6.2", True),
+        (f"DESIGN{chr(10)}    section 5", True),
+        ("docs/protocol.md#reports", False),
+        ("rule: str = LetRule.DESIGN", False),
+    ],
+)
+def test_a_cited_paper_is_recognised(text: str, is_cited: bool) -> None:
+    assert bool(OUTSIDE_PAPER.search(text)) is is_cited
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_a_page_lists_the_main_path_in_reading_order(page: str) -> None:
+    section = re.search(r"^## (?:Reading|The main) path\n(.*?)(?=^## |\Z)", (ROOT / page).read_text(), re.M | re.S)
+    assert section
+    listed = re.findall(r"`([a-z]+/[a-z_]+(?:\.py|/))`", section[1])
+
+    assert [one.rstrip("/") for one in listed] == list(MAIN_PATH)
 
 
 @pytest.mark.parametrize("code", list(RefusalCode))

@@ -1,4 +1,4 @@
-"""Where a (host, app version) stands among its kind: POLICY 4.4's worked table and its edge cases."""
+"""Where a (host, app version) stands among its kind: the worked table of docs/formulas.md, and edge cases."""
 
 from __future__ import annotations
 

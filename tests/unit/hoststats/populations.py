@@ -63,7 +63,7 @@ class Expected:
 
 
 def by_brute_force(scores: Sequence[float], lines: Sequence[Line], settings: RankingSettings) -> list[Expected]:
-    """POLICY 4.4 word for word: every row compared with every row of the population."""
+    """The definition of docs/formulas.md#percentiles: every row compared with every row of the population."""
     pairs = list(zip(scores, lines, strict=True))
     population = [(s, line.consecutive_valid) for s, line in pairs if line.active and line.n >= settings.min_samples]
     return [_standing(score, line, population, settings) for score, line in pairs]

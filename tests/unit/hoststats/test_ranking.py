@@ -1,4 +1,4 @@
-"""Ranking whole populations: POLICY 4.4's worked table, brute force on random and tied data, scipy's definition."""
+"""Ranking whole populations: the worked table, brute force on random and tied data, scipy's definition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.hoststats.populations import Line, by_brute_force
 ANY_SIZE = RankingSettings(min_rows=1)
 BY_DESIGN = RankingSettings()
 
-WORKED_TABLE = {  # POLICY 4.4: turnaround h, valid in a row -> X, Y, P
+WORKED_TABLE = {  # docs/formulas.md#percentiles: turnaround h, valid in a row -> X, Y, P
     "A": (Line(2, 40), (0.944, math.inf, 0.944)),
     "B": (Line(4, 12), (0.778, math.inf, 0.778)),
     "C": (Line(4, 11), (0.778, math.inf, 0.778)),

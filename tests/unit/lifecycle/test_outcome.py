@@ -1,4 +1,4 @@
-"""What a client's report means for its instance, case by case of PROTOCOL part 4."""
+"""What a client's report means for its instance, case by case of docs/protocol.md#reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch's place in logical time, by the worked table of POLICY 1.4."""
+"""A batch's place in logical time, by the worked table of docs/ordering.md."""
 
 from __future__ import annotations
 

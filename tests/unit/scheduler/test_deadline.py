@@ -1,4 +1,4 @@
-"""The table of DESIGN section 5 row by row, and the two other rules."""
+"""The table of scheduler/deadline/table.py row by row, and the two other rules."""
 
 from __future__ import annotations
 
