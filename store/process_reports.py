@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import asyncpg
-
 from domain.errors import NotFoundError
 from domain.units import Instant, later
 from domain.views import ProcessReport, Simulation, SimulationState
 from store import rows
 from store.pool import Connection, Database
 from store.queries import load
+from store.rows import mapper
 
 FORGOTTEN_AFTER_S = 86400.0
 SIMULATIONS_KEPT = 100
@@ -87,15 +86,8 @@ class PostgresSimulations:
         return _simulation(row)
 
 
-def _simulation(row: asyncpg.Record) -> Simulation:
-    return Simulation(
-        row["simulation_id"],
-        row["asked_at"],
-        row["asked_by"],
-        rows.decoded_object(row["asked"]),
-        SimulationState(row["state"]),
-        row["heard_at"],
-        row["done_fraction"],
-        None if row["result"] is None else rows.decoded_object(row["result"]),
-        row["failure"],
-    )
+_simulation = mapper(
+    Simulation,
+    asked=lambda row: rows.decoded_object(row["asked"]),
+    result=lambda row: None if row["result"] is None else rows.decoded_object(row["result"]),
+)

@@ -35,10 +35,9 @@ class PostgresUnsettledJobs:
             return []
         classes = await self._database.fetch("job_classes", sorted({row["job_class_id"] for row in jobs}))
         class_of = {row["job_class_id"]: rows.job_class(row) for row in classes}
-        app_of = {row["job_id"]: row["app_name"] for row in jobs}
         instances: dict[JobId, list[InstanceFacts]] = defaultdict(list)
-        for row in await self._database.fetch("instances_of_jobs", list(app_of)):
-            instances[row["job_id"]].append(rows.instance_facts(row, app_of[row["job_id"]]))
+        for row in await self._database.fetch("instances_of_jobs", [row["job_id"] for row in jobs]):
+            instances[row["job_id"]].append(rows.instance_facts(row))
         return [rows.job_facts(row, class_of[row["job_class_id"]], tuple(instances[row["job_id"]])) for row in jobs]
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:

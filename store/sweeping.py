@@ -130,18 +130,7 @@ class PostgresHistory:
         return await self._database.in_transaction(move)
 
     async def months(self) -> Sequence[FinishedMonth]:
-        return [
-            FinishedMonth(
-                row["month"],
-                row["jobs"],
-                row["instances"],
-                row["files"],
-                row["file_bytes"],
-                row["table_bytes"],
-                row["purged_at"],
-            )
-            for row in await self._database.fetch("finished_months")
-        ]
+        return [_month(row) for row in await self._database.fetch("finished_months")]
 
     async def outputs(self, month: str, *, after: InstanceId, limit: int) -> OutputPage:
         found = await self._database.fetch("finished_outputs", month, after, limit)
@@ -181,3 +170,6 @@ async def _move(connection: Connection, found: Sequence[asyncpg.Record], before:
     counts = (moved["instances"], moved["files"], moved["file_bytes"])
     await connection.execute(load("count_finished"), month, len(movable), *counts)
     return len(movable), moved["instances"]
+
+
+_month = rows.mapper(FinishedMonth)
