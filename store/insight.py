@@ -37,7 +37,7 @@ from domain.units import BatchId, HostId, InstanceId, Instant
 from store import rows
 from store.binary_copy import Fields, Table, TableReader
 from store.percentiles import bulk_connection
-from store.pool import Connection, Database, lost_means_unavailable
+from store.pool import Connection, OnDatabase, lost_means_unavailable
 from store.queries import load
 from store.rows import mapper, or_empty
 
@@ -60,11 +60,8 @@ class Equipment:
         return has_it and not self.platforms.isdisjoint(version.platform for version in versions)
 
 
-class PostgresInsight:
+class PostgresInsight(OnDatabase):
     """Satisfies administration's Insight."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def standings(
         self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant

@@ -26,16 +26,13 @@ from domain.ordered_work import Permission
 from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, later
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from store import rows
-from store.pool import Connection, Database
+from store.pool import Connection, OnDatabase
 from store.queries import load
 from store.rows import mapper
 
 
-class PostgresPeople:
+class PostgresPeople(OnDatabase):
     """Satisfies administration's People."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account:
         parent_id = None if parent is None else (await self._account(parent)).account_id
@@ -91,11 +88,8 @@ class PostgresPeople:
         return rows.account(_present(await self._database.fetch_one("account_by_name", name), "account", name))
 
 
-class PostgresVolunteers:
+class PostgresVolunteers(OnDatabase):
     """Satisfies administration's Volunteers."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def add_volunteer(
         self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
@@ -159,11 +153,8 @@ FORGET_AT_ONCE = 1000  # of what ran out
 LAST_ID = 2**62
 
 
-class PostgresAccess:
+class PostgresAccess(OnDatabase):
     """Satisfies administration's AccessStore."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     # ------------------------------------------------------------------ people
 

@@ -8,7 +8,7 @@ from domain.errors import NotFoundError
 from domain.units import Instant, later
 from domain.views import ProcessReport, Simulation, SimulationState
 from store import rows
-from store.pool import Connection, Database
+from store.pool import Connection, OnDatabase
 from store.queries import load
 from store.rows import mapper
 
@@ -16,11 +16,8 @@ FORGOTTEN_AFTER_S = 86400.0
 SIMULATIONS_KEPT = 100
 
 
-class PostgresProcessReports:
+class PostgresProcessReports(OnDatabase):
     """Satisfies administration's ProcessReports."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None:
         async def write(connection: Connection) -> None:
@@ -43,11 +40,8 @@ class PostgresProcessReports:
         return [rows.decoded_object(row["failed"]) for row in found]
 
 
-class PostgresSimulations:
+class PostgresSimulations(OnDatabase):
     """Satisfies administration's Simulations."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def add(
         self, asked: Mapping[str, object], *, who: str, now: Instant, heard_since: Instant, most: int

@@ -13,7 +13,7 @@ from domain.ordering import Request
 from domain.reservations import BigBatch, Kept, Lease, LeaseEnd, LeaseStanding, Reserved
 from domain.units import AppId, Flop, Instant
 from store import order_rows
-from store.pool import Connection, Database
+from store.pool import Connection, OnDatabase
 from store.queries import load
 from store.rows import encoded, mapper
 
@@ -21,11 +21,8 @@ KEPT = "kept slots"  # names of duties
 CLASSES = "host classes found"
 
 
-class PostgresReserving:
+class PostgresReserving(OnDatabase):
     """Satisfies jobs' ReservedWork."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def reference(self) -> Reference | None:
         last = await self._database.fetch_one("last_ordering")

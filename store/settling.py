@@ -17,7 +17,7 @@ from store import rows
 from store.counters import CountChanges, StatisticsChanges, count_steps, distinct_steps, step_columns
 from store.counting import job_counts
 from store.percentiles import bulk_connection
-from store.pool import Connection, Database, lost_means_unavailable
+from store.pool import Connection, Database, OnDatabase, lost_means_unavailable
 from store.queries import load
 
 
@@ -154,11 +154,8 @@ def _count_jobs(
 MOST_S = 600.0  # of a look at all instances of a month
 
 
-class PostgresTails:
+class PostgresTails(OnDatabase):
     """Satisfies jobs' TailWork."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def tails(self, *, fraction: float, jobs: int, limit: int, unsent: float = -1.0) -> Sequence[Batch]:
         found = await self._database.fetch("batch_tails", fraction, jobs, limit, unsent)

@@ -53,7 +53,7 @@ from domain.views import (
 )
 from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from store import rows
-from store.pool import Database
+from store.pool import OnDatabase
 from store.rows import mapper, or_empty
 
 LAST_ID = 2**63 - 1
@@ -85,11 +85,8 @@ _own_result = mapper(OwnResult, app="app_name", reason=or_empty("reason"))
 _own_totals = mapper(OwnTotals)
 
 
-class PostgresListings:
+class PostgresListings(OnDatabase):
     """Satisfies the console's Listings."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def batches(
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
@@ -128,11 +125,8 @@ class PostgresListings:
         return [held_instance(row) for row in await self._database.fetch("held_instances", host_id, limit)]
 
 
-class PostgresViews:
+class PostgresViews(OnDatabase):
     """Satisfies administration's Views."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def batch(self, batch_id: BatchId) -> Batch:
         return rows.batch(await self._one("batch_by_id", "batch", batch_id))
@@ -209,11 +203,8 @@ class PostgresViews:
 Entry = tuple[HostPlace, SlowWith | RecentFailures | None]  # of a list, and what it says besides the host
 
 
-class PostgresHostLists:
+class PostgresHostLists(OnDatabase):
     """Satisfies the console's HostLists."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def hosts(
         self, choice: HostChoice, *, after: HostPlace | None, limit: int, looked_at: int = LOOKED_AT
@@ -301,11 +292,8 @@ def _told(one: ListedHost, said: SlowWith | RecentFailures | None) -> ListedHost
 LOOKED_AT = 5000  # results of all kinds, for those that are chosen from them
 
 
-class PostgresBelongings:
+class PostgresBelongings(OnDatabase):
     """Satisfies the volunteers' pages' Belongings."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
         last = LAST_HOST_ID if before is None else before
