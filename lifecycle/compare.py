@@ -117,32 +117,19 @@ def comparer_for(validator: ValidatorKind, tolerance: float = 0.0, limits: Readi
             assert_never(validator)
 
 
-def group_outputs(
-    comparer: Comparer, outputs: Mapping[InstanceId, Sequence[OutputCopy]], *, around: InstanceId | None = None
+def group_readings(
+    comparer: Comparer, readings: Mapping[InstanceId, Reading | None], *, around: InstanceId | None = None
 ) -> dict[InstanceId, int]:
-    """A group per instance, numbered from 0 in the order found; UNREADABLE for outputs that cannot be read.
+    """A group per instance, numbered from 0 in the order found; UNREADABLE where the reading is None.
 
     Closeness is not transitive, so a group is what agrees with its first member. Instances are taken by
     id, each into the first group it agrees with; `around` (the canonical one, when there is one) is taken
     first, so that latecomers are compared with it and not with one another.
 
     >>> copies = {InstanceId(n): [OutputCopy("out", 1, md5)] for n, md5 in ((1, "a"), (2, "b"), (3, "a"))}
-    >>> group_outputs(Bitwise(), copies)
+    >>> group_readings(Bitwise(), {number: Bitwise().read(copy) for number, copy in copies.items()})
     {1: 0, 2: 1, 3: 0}
     """
-    readings: dict[InstanceId, Reading | None] = {}
-    for instance_id, copies in outputs.items():
-        try:
-            readings[instance_id] = comparer.read(copies)
-        except MalformedOutputError:
-            readings[instance_id] = None
-    return group_readings(comparer, readings, around=around)
-
-
-def group_readings(
-    comparer: Comparer, readings: Mapping[InstanceId, Reading | None], *, around: InstanceId | None = None
-) -> dict[InstanceId, int]:
-    """The same of outputs that were read; None stands for those that cannot be read."""
     groups: dict[InstanceId, int] = {}
     firsts: list[Reading] = []
     for instance_id in sorted(readings, key=lambda instance_id: (instance_id != around, instance_id)):

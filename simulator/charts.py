@@ -133,11 +133,6 @@ def _ends(picture: Picture, comparison: RuleComparison) -> Picture:
     return picture
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Picture
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Lines in the picture: AFAP makespans by what they are the limit of, and prices by the name of their figure."""

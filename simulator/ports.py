@@ -150,6 +150,3 @@ class Scenario(Protocol):
     def submissions(self, seed: int) -> Sequence[Submission]:
         """In the order of their instants."""
         ...
-
-
-# The clairvoyant bound: seconds from a batch's submission to its end that no dispatcher can go below, by its name.

@@ -13,7 +13,7 @@ import asyncpg
 from domain.checking import KnownFile, NewIds, StoredOutput, Wrong
 from domain.units import InstanceId
 from store.percentiles import bulk_connection
-from store.pool import Database
+from store.pool import OnDatabase
 from store.queries import load
 
 COUNTERS = "counters"
@@ -29,11 +29,8 @@ QUESTIONS = {  # what is asked -> the query
 }
 
 
-class PostgresChecking:
+class PostgresChecking(OnDatabase):
     """Satisfies administration.checking's CheckedDatabase."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[CheckingSession]:
@@ -87,11 +84,8 @@ def _output(row: asyncpg.Record) -> StoredOutput:
 INT_STEP = 1_000_000  # hosts and the like; clients keep 31 bits, so there is room for 2,000 restores
 
 
-class PostgresRestoring:
+class PostgresRestoring(OnDatabase):
     """Satisfies administration.restoring's RestoredDatabase."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]:
         """What is known of some files, given by name and instance, in any order."""

@@ -38,7 +38,7 @@ from domain.progress import note_progress
 from domain.units import AppId, BatchId, Instant
 from store.binary_copy import Fields, Table, TableReader, native_dtype
 from store.percentiles import bulk_connection
-from store.pool import CLOSE_S, LOST, Database, connect_patiently, lost_means_unavailable
+from store.pool import CLOSE_S, LOST, Database, OnDatabase, connect_patiently, lost_means_unavailable
 from store.queries import load
 
 PLACES_S = 60.0  # they are used for so long
@@ -112,11 +112,11 @@ class Known:
     places: Places = field(default_factory=lambda: places((), Instant(-math.inf)))
 
 
-class PostgresForecasting:
+class PostgresForecasting(OnDatabase):
     """Satisfies batch_estimator's ForecastTables; its owner closes it. One batch is read at a time."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._kept: asyncpg.Connection[asyncpg.Record] | None = None  # a new one would cost more than a batch
         self._turn = asyncio.Lock()
         self._known = Known()

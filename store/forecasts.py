@@ -26,17 +26,17 @@ from domain.settings import EstimatorSettings
 from domain.units import AppId, BatchId, Instant
 from store import forecast_rows, rows
 from store.locks import BatchClaims
-from store.pool import Connection, Database
+from store.pool import Connection, Database, OnDatabase
 from store.queries import load
 
 LOCK_WAIT_MS = "2000"  # for a batch's row, which whoever works on the batch may have locked
 
 
-class PostgresForecasts:
+class PostgresForecasts(OnDatabase):
     """Satisfies batch_estimator's Forecasts; its owner closes it."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._claims = BatchClaims(database.dsn)
 
     async def ages(self, *, now: Instant, settings: EstimatorSettings) -> Sequence[ForecastAge]:

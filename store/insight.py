@@ -37,8 +37,9 @@ from domain.units import BatchId, HostId, InstanceId, Instant
 from store import rows
 from store.binary_copy import Fields, Table, TableReader
 from store.percentiles import bulk_connection
-from store.pool import Connection, Database, lost_means_unavailable
+from store.pool import Connection, OnDatabase, lost_means_unavailable
 from store.queries import load
+from store.rows import mapper, or_empty
 
 MOST_S = 60.0  # of one look at whole tables
 ACTIVE_FIELDS = (("host_id", "i4"), ("equipment", "i8"), ("calls_per_hour", "f8"))  # sql/insight.sql (active_hosts)
@@ -59,11 +60,8 @@ class Equipment:
         return has_it and not self.platforms.isdisjoint(version.platform for version in versions)
 
 
-class PostgresInsight:
+class PostgresInsight(OnDatabase):
     """Satisfies administration's Insight."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def standings(
         self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
@@ -97,26 +95,18 @@ class PostgresInsight:
         return _caller(row)
 
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]:
-        return [
-            WaitingBatch(
-                rows.batch(row), row["retries_unsent"], row["delay_bound_s"], row["most_quorum"], row["most_retries"]
-            )
-            for row in await self._database.fetch("waiting_batches", limit)
-        ]
+        return [_waiting(row) for row in await self._database.fetch("waiting_batches", limit)]
 
     async def short(self, batch_ids: Sequence[BatchId], *, active_since: Instant) -> Mapping[BatchId, Short]:
         found = await self._database.fetch(
             "short_batches", list(batch_ids), active_since, MOST_SHORT_HOSTS, MOST_SHORT_JOBS
         )
-        return {
-            row["batch_id"]: Short(row["one_per"], row["agreeing"], row["jobs"], row["hosts"], row["volunteers"])
-            for row in found
-        }
+        return {row["batch_id"]: _short(row) for row in found}
 
     async def work_ahead(self, batch_id: BatchId) -> WorkAhead:
         row = await self._database.fetch_one("work_ahead", batch_id)
         assert row is not None
-        return WorkAhead(row["batches"], row["unsent"])
+        return _ahead(row)
 
     async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
         async with self._looking() as connection:
@@ -126,10 +116,7 @@ class PostgresInsight:
         return await asyncio.to_thread(_host_sample, sampled, known)  # others are served here, and rows may be many
 
     async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]:
-        return {
-            row["batch_id"]: JobSize(row["flop"], row["memory_bytes"], row["ncpus"], row["quorum"])
-            for row in await self._database.fetch("sizes_of_batches", batch_ids)
-        }
+        return {row["batch_id"]: _job_size(row) for row in await self._database.fetch("sizes_of_batches", batch_ids)}
 
     async def terms(self, instance_id: InstanceId) -> SentTerms:
         """One moved to the history between the two looks is found by the second."""
@@ -138,16 +125,7 @@ class PostgresInsight:
             row = await self._database.fetch_one("finished_instance_terms", instance_id)
         if row is None:
             raise NotFoundError("instance", instance_id)
-        return SentTerms(
-            row["instance_id"],
-            row["job_id"],
-            row["batch_id"],
-            row["volunteer_id"],
-            row["app_version_id"],
-            row["timeout_at"],
-            row["turnaround_sample"],
-            row["copied_because"] or "",
-        )
+        return _terms(row)
 
     @asynccontextmanager
     async def _looking(self) -> AsyncIterator[Connection]:
@@ -203,6 +181,9 @@ def _listed(values: Iterable[object]) -> str:
     return ",".join(map(str, values))
 
 
-def _caller(row: asyncpg.Record) -> Caller:
-    key = RequestKey(row["authenticator_hash"], row["host_id"], row["host_cpid"])
-    return Caller(row["host_id"], key, row["last_rpc_at"], row["rpc_interval_s"])
+_waiting = mapper(WaitingBatch, batch=rows.batch)
+_short = mapper(Short)
+_ahead = mapper(WorkAhead)
+_job_size = mapper(JobSize)
+_terms = mapper(SentTerms, copied_because=or_empty("copied_because"))
+_caller = mapper(Caller, key=mapper(RequestKey, left_out=["instance_ids", "of_computer", "network"]))

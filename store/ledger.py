@@ -111,7 +111,7 @@ async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[in
 
 
 def _asker(row: asyncpg.Record) -> Asker:
-    volunteer, network = rows.volunteer(row, "v_"), row["asked_network"]
+    volunteer, network = rows.asking_volunteer(row), row["asked_network"]
     quotas = tuple([SharedQuota(one["name"], one["earned"], one["day"], one["sent"]) for one in row["quotas"]])
     if row["host_id"] is None:
         return Asker(volunteer, network=network, quotas=quotas)

@@ -18,7 +18,17 @@ import structlog
 from domain.clock import Clock, SystemClock
 from domain.errors import UnavailableError
 from domain.units import SHARDS, BatchId, Instant, Seconds
-from store.pool import CLOSE_S, FENCE, LOST, Database, Fence, ShortSession, lost_means_unavailable, open_session, probe
+from store.pool import (
+    CLOSE_S,
+    FENCE,
+    LOST,
+    Fence,
+    OnDatabase,
+    ShortSession,
+    lost_means_unavailable,
+    open_session,
+    probe,
+)
 from store.queries import load
 
 __all__ = ["CLOCK", "DEAD_S", "KEEP_S", "WatchedConnection", "connect_watched", "kept_heard", "probe"]
@@ -210,11 +220,8 @@ class DutyLocks:
                 await connection.close(timeout=CLOSE_S)
 
 
-class DatabaseClock:
+class DatabaseClock(OnDatabase):
     """What time the database says it is."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def database_now(self) -> Instant:
         row = await self._database.fetch_one("database_now")

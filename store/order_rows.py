@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from domain.limits import Limit, Quantity, Scope
+from domain.limits import Limit, Quantity
 from domain.ordered_work import (
+    LeafId,
     LeafStanding,
     LeafUsage,
     Member,
@@ -17,40 +18,41 @@ from domain.ordered_work import (
     StoredGrant,
     WindowUsage,
 )
-from domain.ordering import QueueClock, Request, ServiceLevel
+from domain.ordering import QueueClock, Request
 from domain.units import BatchId
 from domain.usage import Amounts, DecayedUsage
 from store import rows
-from store.rows import Row
+from store.rows import Row, mapper
+
+_notes = mapper(
+    OrderNotes,
+    clock=mapper(QueueClock, accrued_s="noted_waited_s", since="noted_waiting_since"),
+    bypassed="noted_bypassed",
+    sent="noted_sent",
+    charged="noted_charged",
+    used="noted_used",
+    charged_at="noted_charged_at",
+    used_fraction="noted_used_fraction",
+    sampled="noted_sampled",
+    rate="noted_rate",
+)
+ordered_batch = mapper(  # a row of batches_to_order, or of ended_batch_to_correct
+    OrderedBatch,
+    batch=rows.batch,
+    request=mapper(Request, left_out=["gpus"]),
+    notes=lambda row: None if row["noted_sent"] is None else _notes(row),
+)
 
 
-def ordered_batch(row: Row) -> OrderedBatch:
-    """A row of batches_to_order, or of ended_batch_to_correct."""
-    return OrderedBatch(
-        rows.batch(row),
-        row["batch_flop"],
-        Request(row["cores"], row["memory_bytes"], row["disk_bytes"]),
-        row["job_flop"],
-        row["max_errors"],
-        None if row["noted_sent"] is None else _notes(row),
-        row["explained"],
-        row["charged_s"],
-        row["refunded_s"],
-    )
+def _leaf(row: Row) -> LeafId:
+    return row["submitter_id"], row["account_id"]
 
 
-def _notes(row: Row) -> OrderNotes:
-    return OrderNotes(
-        QueueClock(row["noted_waited_s"], row["noted_waiting_since"]),
-        row["noted_bypassed"],
-        row["noted_sent"],
-        row["noted_charged"],
-        row["noted_used"],
-        row["noted_charged_at"],
-        row["noted_used_fraction"],
-        row["noted_sampled"],
-        row["noted_rate"],
-    )
+member = mapper(Member)
+leaf_usage = mapper(LeafUsage, leaf=_leaf, usage=mapper(DecayedUsage, amounts=mapper(Amounts)))
+window_usage = mapper(WindowUsage, leaf=_leaf)
+grant = mapper(StoredGrant)
+limit = mapper(Limit, quantity=lambda row: Quantity[row["quantity"].upper()], name=lambda row: row["name"] or None)
 
 
 def notes_columns(batch_id: BatchId, notes: OrderNotes) -> tuple[object, ...]:
@@ -70,17 +72,6 @@ def notes_columns(batch_id: BatchId, notes: OrderNotes) -> tuple[object, ...]:
     )
 
 
-def member(row: Row) -> Member:
-    permissions = tuple(row["permissions"])
-    return Member(row["submitter_id"], row["name"], row["account_id"], row["shares"], permissions)
-
-
-def leaf_usage(row: Row) -> LeafUsage:
-    amounts = Amounts(row["flop"], row["cpu_s"], row["memory_byte_s"], row["gpu_s"])
-    leaf = (row["submitter_id"], row["account_id"])
-    return LeafUsage(leaf, DecayedUsage(amounts, row["at"]), tuple(row["accuracies"]))
-
-
 def usage_columns(one: LeafUsage) -> tuple[object, ...]:
     """One entry for each array argument of sql/ordering.sql (write_usage)."""
     amounts = one.usage.amounts
@@ -88,30 +79,9 @@ def usage_columns(one: LeafUsage) -> tuple[object, ...]:
     return (*one.leaf, *resources, one.usage.at, rows.encoded(one.accuracies))
 
 
-def window_usage(row: Row) -> WindowUsage:
-    leaf = (row["submitter_id"], row["account_id"])
-    return WindowUsage(leaf, ServiceLevel(row["level"]), row["starts_at"], row["length_s"], row["flop"])
-
-
 def window_columns(one: WindowUsage) -> tuple[object, ...]:
     """One entry for each array argument of sql/ordering.sql (add_usage_windows)."""
     return (*one.leaf, one.level, one.starts_at, one.length_s, one.flop)
-
-
-def grant(row: Row) -> StoredGrant:
-    return StoredGrant(
-        row["account_id"],
-        row["granted_su"],
-        row["period_start_at"],
-        row["period_s"],
-        row["used_su"],
-        row["reserved_su"],
-    )
-
-
-def limit(row: Row) -> Limit:
-    quantity = Quantity[row["quantity"].upper()]
-    return Limit(Scope(row["scope"]), quantity, row["name"] or None, row["soft"], row["hard"])
 
 
 def quantity_word(quantity: Quantity) -> str:

@@ -23,17 +23,17 @@ from domain.ordered_work import (
 from domain.ordering import PlaceInOrder, Request, ServiceLevel
 from domain.units import AccountId, BatchId, FlopPerSecond, Instant, Seconds
 from store import order_rows, rows
-from store.pool import Connection, Database
+from store.pool import Connection, Database, OnDatabase
 from store.queries import load
 
 CHUNK: Final = 1_000  # batches moved or explained per transaction
 
 
-class PostgresOrdering:
+class PostgresOrdering(OnDatabase):
     """Satisfies jobs' OrderedWork."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._read: dict[BatchId, tuple[rows.Row, OrderedBatch]] = {}  # by the last view: most rows are as they were
 
     async def view(self) -> OrderingView:
@@ -167,11 +167,8 @@ def _place_columns(place: StoredPlace) -> tuple[object, ...]:
     return place.batch_id, place.tier, place.key, place.hold, place.sent_most, place.unpaid, place.job_pe
 
 
-class PostgresOrderingRules:
+class PostgresOrderingRules(OnDatabase):
     """Satisfies administration's OrderingRules."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def grants(self) -> Sequence[StoredGrant]:
         return [order_rows.grant(row) for row in await self._database.fetch("list_grants")]

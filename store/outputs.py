@@ -8,15 +8,12 @@ from hashlib import sha256
 from domain.dispatch import ExpectedOutput, Trickle, Upload
 from domain.units import InstanceId, Instant
 from lifecycle.states import ACCEPTS_OUTPUTS
-from store.pool import Connection, Database
+from store.pool import Connection, OnDatabase
 from store.queries import load
 
 
-class PostgresUploads:
+class PostgresUploads(OnDatabase):
     """Satisfies transfer's UploadRecords and UnneededFiles."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def expected(self, instance_id: InstanceId, name: str) -> ExpectedOutput | None:
         row = await self._database.fetch_one("expected_output", instance_id, name)
@@ -49,11 +46,8 @@ class PostgresUploads:
 FORGET_AT_ONCE = 1000  # per request that brings messages, so that as many go as come
 
 
-class PostgresTrickles:
+class PostgresTrickles(OnDatabase):
     """Satisfies administration's Trickles; the ledger stores what requests bring."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def keep(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
         """Store messages that came at one instant; how many there was no room for. See the scheduler's Ledger."""

@@ -26,16 +26,13 @@ from domain.ordered_work import Permission
 from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, later
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from store import rows
-from store.pool import Connection, Database
+from store.pool import Connection, OnDatabase
 from store.queries import load
-from store.rows import Row
+from store.rows import mapper
 
 
-class PostgresPeople:
+class PostgresPeople(OnDatabase):
     """Satisfies administration's People."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account:
         parent_id = None if parent is None else (await self._account(parent)).account_id
@@ -91,11 +88,8 @@ class PostgresPeople:
         return rows.account(_present(await self._database.fetch_one("account_by_name", name), "account", name))
 
 
-class PostgresVolunteers:
+class PostgresVolunteers(OnDatabase):
     """Satisfies administration's Volunteers."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def add_volunteer(
         self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
@@ -159,11 +153,8 @@ FORGET_AT_ONCE = 1000  # of what ran out
 LAST_ID = 2**62
 
 
-class PostgresAccess:
+class PostgresAccess(OnDatabase):
     """Satisfies administration's AccessStore."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     # ------------------------------------------------------------------ people
 
@@ -318,62 +309,25 @@ class PostgresAccess:
 
     async def acts(self, *, limit: int, before: int | None = None) -> Sequence[Act]:
         found = await self._database.fetch("list_acts", limit, before or LAST_ID)
-        return [
-            Act(
-                row["acted_at"],
-                row["who"],
-                row["what"],
-                row["target"],
-                rows.decoded_object(row["detail"]),
-                row["address"],
-                row["act_id"],
-            )
-            for row in found
-        ]
+        return [_act(row) for row in found]
 
 
-def person(row: Row) -> PersonRecord:
-    return PersonRecord(
-        row["person_id"],
-        row["name"],
-        Role(row["role"]),
-        Stretched(row["password_hash"], row["password_salt"], row["scrypt_n"], row["scrypt_r"], row["scrypt_p"]),
-        row["created_at"],
-        row["submitter_id"],
-        row["one_time_until"],
-        row["active"],
-    )
+_act = mapper(Act, detail=lambda row: rows.decoded_object(row["detail"]))
+person = mapper(
+    PersonRecord,
+    password=mapper(Stretched, hash="password_hash", salt="password_salt", n="scrypt_n", r="scrypt_r", p="scrypt_p"),
+)
+_session = mapper(Session, created_at="session_created_at")
+_token = mapper(
+    Token,
+    name="token_name",
+    rights=lambda row: frozenset(Right(one) for one in row["rights"]),
+    created_at="token_created_at",
+)
 
 
 def _columns(password: Stretched) -> tuple[object, ...]:
     return password.hash, password.salt, password.n, password.r, password.p
-
-
-def _session(row: Row) -> Session:
-    return Session(
-        row["session_hash"],
-        row["session_created_at"],
-        row["seen_at"],
-        row["expires_at"],
-        row["address"],
-        row["agent"],
-        row["person_id"],
-        row["volunteer_id"],
-    )
-
-
-def _token(row: Row) -> Token:
-    return Token(
-        row["token_id"],
-        row["token_hash"],
-        row["token_name"],
-        row["person_id"],
-        frozenset(Right(one) for one in row["rights"]),
-        row["token_created_at"],
-        row["expires_at"],
-        row["last_used_at"],
-        row["revoked_at"],
-    )
 
 
 async def _locked_attempts(connection: Connection, keys: Iterable[str], now: Instant) -> dict[str, Attempts]:

@@ -32,7 +32,7 @@ from domain.ranking import (
 from domain.units import AppId, AppVersionId, HostId, Instant
 from store.binary_copy import HEADER, TRAILER, Fields, GrowingTable, RowReader, Table, TableReader, encoded
 from store.locks import DEAD_S, connect_watched, kept_heard
-from store.pool import CLOSE_S, LOST, Database, connect_patiently, lost_means_unavailable
+from store.pool import CLOSE_S, LOST, Database, OnDatabase, connect_patiently, lost_means_unavailable
 from store.queries import load
 from store.rows import Row
 from store.rows import encoded as as_json
@@ -113,11 +113,8 @@ class PostgresNewGeneration:
             raise UnavailableError("another run of the host statistics came in between: nothing was published")
 
 
-class PostgresGenerations:
+class PostgresGenerations(OnDatabase):
     """Satisfies hoststats' Generations."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @asynccontextmanager
     async def new(self, *, now: Instant, full: bool) -> AsyncIterator[PostgresNewGeneration | None]:

@@ -431,3 +431,10 @@ class Database:
                     continue
             async with self.transaction() as connection:
                 return await work(connection)
+
+
+class OnDatabase:
+    """A part of the store that needs the database and nothing else."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database

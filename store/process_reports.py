@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import asyncpg
-
 from domain.errors import NotFoundError
 from domain.units import Instant, later
 from domain.views import ProcessReport, Simulation, SimulationState
 from store import rows
-from store.pool import Connection, Database
+from store.pool import Connection, OnDatabase
 from store.queries import load
+from store.rows import mapper
 
 FORGOTTEN_AFTER_S = 86400.0
 SIMULATIONS_KEPT = 100
 
 
-class PostgresProcessReports:
+class PostgresProcessReports(OnDatabase):
     """Satisfies administration's ProcessReports."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None:
         async def write(connection: Connection) -> None:
@@ -44,11 +40,8 @@ class PostgresProcessReports:
         return [rows.decoded_object(row["failed"]) for row in found]
 
 
-class PostgresSimulations:
+class PostgresSimulations(OnDatabase):
     """Satisfies administration's Simulations."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def add(
         self, asked: Mapping[str, object], *, who: str, now: Instant, heard_since: Instant, most: int
@@ -87,15 +80,8 @@ class PostgresSimulations:
         return _simulation(row)
 
 
-def _simulation(row: asyncpg.Record) -> Simulation:
-    return Simulation(
-        row["simulation_id"],
-        row["asked_at"],
-        row["asked_by"],
-        rows.decoded_object(row["asked"]),
-        SimulationState(row["state"]),
-        row["heard_at"],
-        row["done_fraction"],
-        None if row["result"] is None else rows.decoded_object(row["result"]),
-        row["failure"],
-    )
+_simulation = mapper(
+    Simulation,
+    asked=lambda row: rows.decoded_object(row["asked"]),
+    result=lambda row: None if row["result"] is None else rows.decoded_object(row["result"]),
+)

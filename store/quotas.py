@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest, SharedQuota, account_name, grants, moved, names_of
 from domain.units import HostId
-from store.pool import Connection, Database
+from store.pool import Connection, OnDatabase
 from store.queries import load
 
 
@@ -60,11 +60,8 @@ async def earn(connection: Connection, added: Mapping[HostId, int], start: int) 
         await connection.execute(load("earn_quotas"), list(after), list(after.values()))
 
 
-class PostgresArrivals:
+class PostgresArrivals(OnDatabase):
     """Satisfies runtime.rate_limits's Arrivals."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def arrive(self, day: int, most: Mapping[str, int]) -> str | None:
         """Count a new host of everybody in `most`, or of nobody: then who has brought as many as it may."""

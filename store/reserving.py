@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import asyncpg
 import msgspec
 
-from domain.apps import ProcessorType
 from domain.dispatch import RequestWrites
 from domain.host_classes import NO_CLASSES, AlikeHosts, ClassesByApp, HostClasses
 from domain.ordered_work import Reference
 from domain.ordering import Request
 from domain.reservations import BigBatch, Kept, Lease, LeaseEnd, LeaseStanding, Reserved
-from domain.units import AppId, Flop, Instant, Seconds
+from domain.units import AppId, Flop, Instant
 from store import order_rows
-from store.pool import Connection, Database
+from store.pool import Connection, OnDatabase
 from store.queries import load
-from store.rows import encoded
+from store.rows import encoded, mapper
 
 KEPT = "kept slots"  # names of duties
 CLASSES = "host classes found"
 
 
-class PostgresReserving:
+class PostgresReserving(OnDatabase):
     """Satisfies jobs' ReservedWork."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def reference(self) -> Reference | None:
         last = await self._database.fetch_one("last_ordering")
@@ -44,16 +39,7 @@ class PostgresReserving:
         return await self._database.in_transaction(read_reserved)
 
     async def standing_leases(self) -> Sequence[LeaseStanding]:
-        return [
-            LeaseStanding(
-                _lease(row),
-                row["unsent"],
-                row["given"],
-                Instant(row["last_rpc_at"]),
-                None if row["rpc_interval_s"] is None else Seconds(row["rpc_interval_s"]),
-            )
-            for row in await self._database.fetch("standing_leases")
-        ]
+        return [_standing(row) for row in await self._database.fetch("standing_leases")]
 
     async def redundant_lines(self) -> Mapping[tuple[AppId, int], Mapping[int, Flop]]:
         batches = await self._database.fetch("redundant_batches")
@@ -65,8 +51,7 @@ class PostgresReserving:
         return found
 
     async def alike_hosts(self, *, active_since: Instant) -> Sequence[AlikeHosts]:
-        rows = await self._database.fetch("alike_hosts", active_since)
-        return [AlikeHosts(**{**row, "platforms": tuple(row["platforms"])}) for row in rows]
+        return [_alike_hosts(row) for row in await self._database.fetch("alike_hosts", active_since)]
 
     async def note_classes(self, classes: HostClasses) -> None:
         async def write(connection: Connection) -> None:
@@ -123,16 +108,6 @@ def _columns(lease: Lease) -> tuple[object, ...]:
     )
 
 
-def _lease(row: asyncpg.Record) -> Lease:
-    return Lease(
-        row["batch_id"],
-        row["host_id"],
-        row["cores"],
-        Instant(row["start_at"]),
-        Seconds(row["limit_s"]),
-        Instant(row["expires_at"]),
-        ProcessorType(row["processor_type"]),
-        Instant(row["made_at"]),
-        None if row["ended_at"] is None else Instant(row["ended_at"]),
-        row["because"],
-    )
+_lease = mapper(Lease)
+_standing = mapper(LeaseStanding, lease=_lease)
+_alike_hosts = mapper(AlikeHosts)

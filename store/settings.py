@@ -15,18 +15,15 @@ from domain.settings import Settings
 from domain.units import AppId, Instant
 from domain.views import SettingChange
 from store import rows
-from store.pool import Connection, Database
+from store.pool import Connection, OnDatabase
 from store.queries import load
 from store.rows import encoded
 
 LAST_ID = 2**62
 
 
-class PostgresSettings:
+class PostgresSettings(OnDatabase):
     """Satisfies administration's SettingStore."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def settings(self) -> Mapping[str, object]:
         return {row["key"]: rows.decoded(row["value"]) for row in await self._database.fetch("list_settings")}
@@ -57,11 +54,8 @@ RELAXED_GATES = "relaxed gates"  # names of duties
 ACCELERATION = "acceleration"
 
 
-class PostgresNotes:
+class PostgresNotes(OnDatabase):
     """Satisfies administration's GateNotes and jobs' AccelerationNotes."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def note_relaxed_gates(self, gates: Sequence[RelaxedGate], *, now: Instant) -> None:
         await self._note(RELAXED_GATES, tuple(gates), now)

@@ -17,7 +17,7 @@ from store import rows
 from store.counters import CountChanges, StatisticsChanges, count_steps, distinct_steps, step_columns
 from store.counting import job_counts
 from store.percentiles import bulk_connection
-from store.pool import Connection, Database, lost_means_unavailable
+from store.pool import Connection, Database, OnDatabase, lost_means_unavailable
 from store.queries import load
 
 
@@ -35,10 +35,9 @@ class PostgresUnsettledJobs:
             return []
         classes = await self._database.fetch("job_classes", sorted({row["job_class_id"] for row in jobs}))
         class_of = {row["job_class_id"]: rows.job_class(row) for row in classes}
-        app_of = {row["job_id"]: row["app_name"] for row in jobs}
         instances: dict[JobId, list[InstanceFacts]] = defaultdict(list)
-        for row in await self._database.fetch("instances_of_jobs", list(app_of)):
-            instances[row["job_id"]].append(rows.instance_facts(row, app_of[row["job_id"]]))
+        for row in await self._database.fetch("instances_of_jobs", [row["job_id"] for row in jobs]):
+            instances[row["job_id"]].append(rows.instance_facts(row))
         return [rows.job_facts(row, class_of[row["job_class_id"]], tuple(instances[row["job_id"]])) for row in jobs]
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
@@ -155,11 +154,8 @@ def _count_jobs(
 MOST_S = 600.0  # of a look at all instances of a month
 
 
-class PostgresTails:
+class PostgresTails(OnDatabase):
     """Satisfies jobs' TailWork."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def tails(self, *, fraction: float, jobs: int, limit: int, unsent: float = -1.0) -> Sequence[Batch]:
         found = await self._database.fetch("batch_tails", fraction, jobs, limit, unsent)

@@ -31,7 +31,7 @@ from store import order_rows, rows
 from store.counters import CountChanges
 from store.counting import Counted, change_counts
 from store.ordering import correct_logical_times
-from store.pool import Connection, Database
+from store.pool import Connection, OnDatabase
 from store.queries import load
 
 KEYS_AT_ONCE: Final = 1000  # of those that are long past
@@ -195,11 +195,8 @@ class PostgresBatchWriter:
         return (None, None) if job.template is None else (self._template_ids[job.template], job.number)
 
 
-class PostgresSubmissions:
+class PostgresSubmissions(OnDatabase):
     """Satisfies jobs' Submissions."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @asynccontextmanager
     async def submission(self) -> AsyncIterator[PostgresBatchWriter]:

@@ -14,7 +14,7 @@ from domain.settlement import InstanceStep, OutageReport, Overdue
 from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, elapsed_s
 from store import rows
 from store.counters import CountChanges, StatisticsChanges, count_steps, distinct_steps, step_columns
-from store.pool import Connection, Database
+from store.pool import Connection, Database, OnDatabase
 from store.queries import load
 
 COUNT_DUE = "count due"  # names of duties
@@ -61,11 +61,8 @@ class PostgresOverdueWork:
         return await self._database.in_transaction(write)
 
 
-class PostgresOutages:
+class PostgresOutages(OnDatabase):
     """Satisfies jobs' Outages."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
         """In two transactions: the note with the outage it ends; a part of the move with how far it has come.
@@ -111,11 +108,8 @@ async def _move_some(connection: Connection, limit: int) -> OutageReport:
     return OutageReport(by_s, part["moved"], more=not over or len(outages) > 1)
 
 
-class PostgresHistory:
+class PostgresHistory(OnDatabase):
     """Satisfies jobs' EndedWork and administration's History."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def move_ended(self, *, before: Instant, after: JobPlace, limit: int) -> MovedJobs:
         async def move(connection: Connection) -> MovedJobs:
@@ -130,18 +124,7 @@ class PostgresHistory:
         return await self._database.in_transaction(move)
 
     async def months(self) -> Sequence[FinishedMonth]:
-        return [
-            FinishedMonth(
-                row["month"],
-                row["jobs"],
-                row["instances"],
-                row["files"],
-                row["file_bytes"],
-                row["table_bytes"],
-                row["purged_at"],
-            )
-            for row in await self._database.fetch("finished_months")
-        ]
+        return [_month(row) for row in await self._database.fetch("finished_months")]
 
     async def outputs(self, month: str, *, after: InstanceId, limit: int) -> OutputPage:
         found = await self._database.fetch("finished_outputs", month, after, limit)
@@ -181,3 +164,6 @@ async def _move(connection: Connection, found: Sequence[asyncpg.Record], before:
     counts = (moved["instances"], moved["files"], moved["file_bytes"])
     await connection.execute(load("count_finished"), month, len(movable), *counts)
     return len(movable), moved["instances"]
+
+
+_month = rows.mapper(FinishedMonth)

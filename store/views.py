@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
 import msgspec
 
-from domain.batches import Batch, QoS
+from domain.batches import Batch
 from domain.dispatch import Upload
 from domain.errors import NotFoundError
 from domain.host_lists import (
@@ -35,7 +36,6 @@ from domain.units import (
     InstanceId,
     Instant,
     JobId,
-    Seconds,
     SubmitterId,
     VolunteerId,
 )
@@ -53,7 +53,8 @@ from domain.views import (
 )
 from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from store import rows
-from store.pool import Database
+from store.pool import OnDatabase
+from store.rows import mapper, or_empty
 
 LAST_ID = 2**63 - 1
 LAST_HOST_ID = 2**31 - 1
@@ -61,11 +62,31 @@ LEAST_TIER = -(2**31)
 MOST_RETRIES = 2**15
 
 
-class PostgresListings:
-    """Satisfies the console's Listings."""
+_active_total = mapper(ActiveTotal, app="app_name")
+held_instance = mapper(ListedInProgress, app="app_name")
+_instance = mapper(ListedInstance, reason=or_empty("reason"))
+_listed = mapper(ListedBatch, batch=rows.batch, app="app_name", submitter="submitter_name", account="account_name")
+_whose = mapper(Whose)
+_listed_host = mapper(ListedHost, host=rows.host, left_out=["slow", "failures"])
+_failures = mapper(RecentFailures)
+_slow_with = mapper(SlowWith)
+_host_instance = mapper(
+    HostInstance,
+    app="app_name",
+    est_runtime_s=lambda row: row["est_runtime_s"] or 0.0,
+    reason=or_empty("reason"),
+)
+_own_host = mapper(
+    OwnHost,
+    host=rows.host,
+    refused=lambda row: () if row["refused"] is None else msgspec.json.decode(row["refused"], type=Whys),
+)
+_own_result = mapper(OwnResult, app="app_name", reason=or_empty("reason"))
+_own_totals = mapper(OwnTotals)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+
+class PostgresListings(OnDatabase):
+    """Satisfies the console's Listings."""
 
     async def batches(
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
@@ -87,22 +108,7 @@ class PostgresListings:
         return {row["batch_id"]: row["name"] for row in await self._database.fetch("batch_names", list(batch_ids))}
 
     async def totals(self) -> Sequence[ActiveTotal]:
-        return [
-            ActiveTotal(
-                row["app_name"],
-                QoS(row["qos"]),
-                row["batches"],
-                row["held"],
-                row["jobs_total"],
-                row["jobs_validated"],
-                row["jobs_failed"],
-                row["unsent"],
-                row["in_progress"],
-                row["sent"],
-                row["deadlines_missed"],
-            )
-            for row in await self._database.fetch("active_totals")
-        ]
+        return [_active_total(row) for row in await self._database.fetch("active_totals")]
 
     async def instances(
         self, batch_id: BatchId, states: Collection[InstanceState], *, after: InstancePlace | None, limit: int
@@ -119,46 +125,8 @@ class PostgresListings:
         return [held_instance(row) for row in await self._database.fetch("held_instances", host_id, limit)]
 
 
-def held_instance(row: asyncpg.Record) -> ListedInProgress:
-    return ListedInProgress(
-        row["instance_id"],
-        row["job_id"],
-        row["batch_id"],
-        row["app_name"],
-        row["host_id"],
-        row["sent_at"],
-        row["due_at"],
-        row["est_runtime_s"],
-        row["tight"],
-    )
-
-
-def _instance(row: asyncpg.Record) -> ListedInstance:
-    return ListedInstance(
-        row["instance_id"],
-        row["job_id"],
-        InstanceState(row["state"]),
-        row["retries"],
-        row["urgent"],
-        row["tight"],
-        row["created_at"],
-        row["host_id"],
-        row["sent_at"],
-        row["due_at"],
-        row["reported_at"],
-        row["reason"] or "",
-    )
-
-
-def _listed(row: asyncpg.Record) -> ListedBatch:
-    return ListedBatch(rows.batch(row), row["app_name"], row["submitter_name"], row["account_name"])
-
-
-class PostgresViews:
+class PostgresViews(OnDatabase):
     """Satisfies administration's Views."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def batch(self, batch_id: BatchId) -> Batch:
         return rows.batch(await self._one("batch_by_id", "batch", batch_id))
@@ -207,10 +175,7 @@ class PostgresViews:
         return host, [rows.host_app_version(row) for row in found]
 
     async def whose(self, ids: Sequence[BatchId]) -> Mapping[BatchId, Whose]:
-        return {
-            row["batch_id"]: Whose(row["app"], row["submitter"], row["account"])
-            for row in await self._database.fetch("whose_batches", list(ids))
-        }
+        return {row["batch_id"]: _whose(row) for row in await self._database.fetch("whose_batches", list(ids))}
 
     async def account_name(self, account_id: AccountId) -> str:
         return str((await self._one("account_name", "account", account_id))["name"])
@@ -238,11 +203,8 @@ class PostgresViews:
 Entry = tuple[HostPlace, SlowWith | RecentFailures | None]  # of a list, and what it says besides the host
 
 
-class PostgresHostLists:
+class PostgresHostLists(OnDatabase):
     """Satisfies the console's HostLists."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def hosts(
         self, choice: HostChoice, *, after: HostPlace | None, limit: int, looked_at: int = LOOKED_AT
@@ -260,12 +222,7 @@ class PostgresHostLists:
 
     async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
         found = await self._database.fetch("listed_hosts", list(host_ids))
-        return {
-            row["host_id"]: ListedHost(
-                rows.host(row), row["in_progress"], row["n_valid"], row["n_error"], row["n_timeout"]
-            )
-            for row in found
-        }
+        return {row["host_id"]: _listed_host(row) for row in found}
 
     async def instances(
         self,
@@ -298,10 +255,7 @@ class PostgresHostLists:
     async def _slow(self, after: HostPlace | None, limit: int) -> list[Entry]:
         place = (-1.0, 0, 0) if after is None else (after.key, after.host_id, after.app_version_id)
         return [
-            (
-                HostPlace(row["host_id"], row["x"], row["app_version_id"]),
-                SlowWith(row["app_version_id"], row["x"], row["relative"]),
-            )
+            (HostPlace(row["host_id"], row["x"], row["app_version_id"]), _slow_with(row))
             for row in await self._database.fetch("slow_hosts", *place, limit)
         ]
 
@@ -310,13 +264,7 @@ class PostgresHostLists:
     ) -> tuple[list[Entry], Instant | None]:
         place = (LAST_ID, LAST_HOST_ID) if after is None else (int(after.key), after.host_id)
         found = await self._database.fetch("failing_hosts", since, looked_at, *place, limit)
-        entries: list[Entry] = [
-            (
-                HostPlace(row["host_id"], float(row["failures"])),
-                RecentFailures(row["errors"], row["invalid"], row["timed_out"], row["last_at"]),
-            )
-            for row in found
-        ]
+        entries: list[Entry] = [(HostPlace(row["host_id"], float(row["failures"])), _failures(row)) for row in found]
         return entries, found[0]["since"] if found and found[0]["looked_at"] == looked_at else None
 
     async def _silent(self, since: Instant, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
@@ -332,42 +280,20 @@ class PostgresHostLists:
         """Of entries that were asked for with one more."""
         shown = entries[:limit]
         hosts = await self.listed([place.host_id for place, _ in shown]) if shown else {}
-        found = [told(hosts[place.host_id], said) for place, said in shown if place.host_id in hosts]
+        found = [_told(hosts[place.host_id], said) for place, said in shown if place.host_id in hosts]
         return HostList(found, shown[-1][0] if len(entries) > limit else None, since)
 
 
-def told(one: ListedHost, said: SlowWith | RecentFailures | None) -> ListedHost:
+def _told(one: ListedHost, said: SlowWith | RecentFailures | None) -> ListedHost:
     """The host with what its list says of it."""
-    slow = said if isinstance(said, SlowWith) else None
-    failures = said if isinstance(said, RecentFailures) else None
-    return ListedHost(one.host, one.in_progress, one.n_valid, one.n_error, one.n_timeout, slow, failures)
-
-
-def _host_instance(row: asyncpg.Record) -> HostInstance:
-    return HostInstance(
-        row["instance_id"],
-        row["job_id"],
-        row["batch_id"],
-        row["app_name"],
-        InstanceState(row["state"]),
-        row["sent_at"],
-        row["due_at"],
-        row["reported_at"],
-        Seconds(row["est_runtime_s"] or 0.0),
-        row["elapsed_s"],
-        row["tight"],
-        row["reason"] or "",
-    )
+    return replace(one, slow=said) if isinstance(said, SlowWith) else replace(one, failures=said)
 
 
 LOOKED_AT = 5000  # results of all kinds, for those that are chosen from them
 
 
-class PostgresBelongings:
+class PostgresBelongings(OnDatabase):
     """Satisfies the volunteers' pages' Belongings."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
         last = LAST_HOST_ID if before is None else before
@@ -405,25 +331,4 @@ class PostgresBelongings:
     async def totals(self, volunteer_id: VolunteerId) -> OwnTotals:
         row = await self._database.fetch_one("totals_of_volunteer", volunteer_id)
         assert row is not None
-        return OwnTotals(row["hosts"], row["in_progress"], row["valid"], row["failed"], row["late"])
-
-
-def _own_host(row: asyncpg.Record) -> OwnHost:
-    kept = row["refused"]
-    refused = () if kept is None else msgspec.json.decode(kept, type=Whys)
-    return OwnHost(rows.host(row), row["in_progress"], row["refused_at"], refused)
-
-
-def _own_result(row: asyncpg.Record) -> OwnResult:
-    return OwnResult(
-        row["instance_id"],
-        row["batch_id"],
-        row["app_name"],
-        row["host_id"],
-        InstanceState(row["state"]),
-        row["sent_at"],
-        row["due_at"],
-        row["reported_at"],
-        row["elapsed_s"],
-        row["reason"] or "",
-    )
+        return _own_totals(row)

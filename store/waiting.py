@@ -10,7 +10,7 @@ from domain.batches import Batch
 from domain.jobs import Candidate, FreshRange, JobClass
 from domain.units import BatchId, InstanceId, JobClassId
 from store import rows
-from store.pool import Connection, Database
+from store.pool import Connection, OnDatabase
 from store.queries import load
 
 LOOKS = 8  # for batches; each takes the marks off those that turn out to have nothing unsent
@@ -20,11 +20,8 @@ MARK_AGAIN_S = 3600.0  # between two looks for batches that wait without a mark
 log = structlog.get_logger("store")
 
 
-class PostgresWaitingWork:
+class PostgresWaitingWork(OnDatabase):
     """Satisfies the feeder's WaitingWork."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def ready_batches(self, limit: int) -> Sequence[Batch]:
         """As the port says; fewer when the last instances of thousands of batches have been sent just now."""

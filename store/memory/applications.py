@@ -12,20 +12,16 @@ from domain.host_classes import ClassesByApp
 from domain.hosts import DecayedSums, HostAppVersion
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId
-from store.memory.registry import Registry, StoredFile
+from store.memory.registry import StoredFile
 from store.memory.reserving import reserved_in
-from store.memory.work import Work
+from store.memory.work import OnTables
 from store.settings import is_accelerated, with_relaxed
 
 INHERITED_SAMPLES = 5.0  # most a new version starts with, of each kind of sums (docs/formulas.md#app-versions)
 INHERITED_VALID = 11  # most consecutive valid results a new version starts with
 
 
-class MemoryApplications:
-    def __init__(self, registry: Registry, work: Work) -> None:
-        self._registry = registry
-        self._work = work
-
+class MemoryApplications(OnTables):
     async def add_app(self, app: App) -> App:
         registry = self._registry
         if app.name in registry.app_ids:

@@ -26,21 +26,16 @@ from domain.hosts import HostAppVersion
 from domain.units import AppId, AppVersionId, BatchId, HostId, Instant
 from store.binary_copy import Table, native_dtype
 from store.memory.columns import BatchColumns, Pair
-from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance
-from store.memory.work import Dispatches, Work
+from store.memory.work import Dispatches, OnTables
 
 NAN = float("nan")
 LOOKED_AT = 2 * SENT_MOST  # dispatches of an app, spread evenly over the recent ones;
 LOOKED_AT_MORE, LEAST_SENT = 20 * LOOKED_AT, 200  # and where the first had fewer of other batches
 
 
-class MemoryForecasting:
+class MemoryForecasting(OnTables):
     """Satisfies batch_estimator's ForecastTables. Samples are every so many-th of what there is."""
-
-    def __init__(self, registry: Registry, work: Work) -> None:
-        self._registry = registry
-        self._work = work
 
     async def of_batch(self, batch_id: BatchId, *, now: Instant) -> BatchTables[Table] | None:
         batch = self._work.batches.get(batch_id)

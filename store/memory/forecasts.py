@@ -28,15 +28,14 @@ from domain.settings import EstimatorSettings
 from domain.units import AppId, BatchId, Instant, Seconds
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
-from store.memory.work import Work
+from store.memory.work import OnTables, Work
 
 NOT_SCORED = frozenset((Method.COMPLETE, Method.FALLBACK))
 
 
-class MemoryForecasts:
+class MemoryForecasts(OnTables):
     def __init__(self, registry: Registry, work: Work) -> None:
-        self._registry = registry
-        self._work = work
+        super().__init__(registry, work)
         self._last: dict[BatchId, tuple[Instant, int]] = {}  # of batches that are not scored: made_at, jobs over
         self._claimed: set[BatchId] = set()
         self._scores: dict[AppId, list[Score]] = {}

@@ -21,17 +21,13 @@ from domain.jobs import JobClass
 from domain.units import HOUR_S, BatchId, Instant, SubmitterId
 from store.binary_copy import Table, native_dtype
 from store.memory.columns import HAV_COLUMNS
-from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
-from store.memory.work import Work
+from store.memory.work import OnTables
 
 SAME = {name for name, _ in HAV_COLUMNS}
 
 
-class MemoryInsight:
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
+class MemoryInsight(OnTables):
     async def standings(
         self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
     ) -> Sequence[tuple[Table, Newcomers]]:
@@ -78,11 +74,7 @@ def _waiting(batch: StoredBatch) -> WaitingBatch:
     return WaitingBatch(batch.as_batch(), len(retries), least_s, most_quorum, max(retries, default=0))
 
 
-class MemoryViews:
-    def __init__(self, registry: Registry, work: Work) -> None:
-        self._registry = registry
-        self._work = work
-
+class MemoryViews(OnTables):
     async def batch(self, batch_id: BatchId) -> Batch:
         return self._batch(batch_id).as_batch()
 

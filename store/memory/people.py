@@ -10,13 +10,10 @@ from domain.batches import Account, Submitter
 from domain.errors import AlreadyExistsError
 from domain.units import AccountId, Instant, SubmitterId, VolunteerId
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
-from store.memory.registry import Registry
+from store.memory.work import OnTables
 
 
-class MemoryPeople:
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-
+class MemoryPeople(OnTables):
     async def accounts(self) -> Sequence[Account]:
         return list(self._registry.accounts.values())
 
@@ -47,10 +44,7 @@ class MemoryPeople:
         return dict(sorted(self._registry.memberships.get(submitter_id, {}).items()))
 
 
-class MemoryVolunteers:
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-
+class MemoryVolunteers(OnTables):
     async def add_volunteer(
         self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
     ) -> VolunteerId:

@@ -30,7 +30,7 @@ from store.binary_copy import Table, native_dtype
 from store.memory.columns import HAV_COLUMNS
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance
-from store.memory.work import Work
+from store.memory.work import OnTables, Work
 
 LEAST_RESULTS = 20
 JOBS_OF_APP, JOBS_OF_BATCH = 100, 400  # of each batch
@@ -76,10 +76,7 @@ LEAST_AVAILABILITY_FRACTION = 0.01
 SAME = {name for name, _ in HAV_COLUMNS}
 
 
-class MemoryHavTables:
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
+class MemoryHavTables(OnTables):
     async def refresh_turnarounds(self, app_id: AppId) -> None:
         batches = sorted((b for b in self._work.batches.values() if b.new.app_id == app_id), key=lambda b: -b.batch_id)
         pace = app_pace(self._work, batches[:RECENT_BATCHES])
@@ -151,11 +148,11 @@ class _Generation:
         self.run = run
 
 
-class MemoryGenerations:
+class MemoryGenerations(OnTables):
     """There is one process, but runs in it may overlap."""
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, registry: Registry, work: Work) -> None:
+        super().__init__(registry, work)
         self._generations: list[_Generation] = []
         self._runs: list[HostStatisticsRun] = []
         self._last = 0

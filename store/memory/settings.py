@@ -8,13 +8,10 @@ from domain.acceleration import Acceleration
 from domain.ranking import RelaxedGate
 from domain.units import Instant
 from domain.views import SettingChange
-from store.memory.registry import Registry
+from store.memory.work import OnTables
 
 
-class MemorySettings:
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-
+class MemorySettings(OnTables):
     async def settings(self) -> Mapping[str, object]:
         return dict(sorted(self._registry.changed_settings.items()))
 
@@ -31,10 +28,7 @@ class MemorySettings:
             registry.setting_changes.append(SettingChange(key, old, value, now, who, why, change_id))
 
 
-class MemoryNotes:
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-
+class MemoryNotes(OnTables):
     async def note_relaxed_gates(self, gates: Sequence[RelaxedGate], *, now: Instant) -> None:
         del now  # when they were noted is asked by nobody here
         self._registry.relaxed_gates = tuple(gates)

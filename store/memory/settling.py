@@ -28,13 +28,10 @@ from lifecycle.states import UNDECIDED
 from store.binary_copy import Table
 from store.memory.columns import BatchReturns, low_turnaround_of, without
 from store.memory.rows import StoredBatch, StoredInstance, StoredJob
-from store.memory.work import Work
+from store.memory.work import OnTables, Work
 
 
-class MemoryUnsettled:
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
+class MemoryUnsettled(OnTables):
     async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
         waiting = self._work.compared_until
         todo = islice(((id_, serial) for id_, serial in self._work.todo.items() if waiting.get(id_, now) <= now), limit)
@@ -140,10 +137,7 @@ def _instance_facts(row: StoredInstance) -> InstanceFacts:
     )
 
 
-class MemoryTails:
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
+class MemoryTails(OnTables):
     async def tails(self, *, fraction: float, jobs: int, limit: int, unsent: float = -1.0) -> Sequence[Batch]:
         def is_short(batch: StoredBatch) -> bool:
             counts = batch.counts

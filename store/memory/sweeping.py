@@ -19,17 +19,13 @@ from lifecycle.states import ACCEPTS_OUTPUTS, OUTSTANDING
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance, StoredJob
 from store.memory.settling import make_step
-from store.memory.work import Work
+from store.memory.work import OnTables, Work
 
 DUE_COUNTED = "count_due"  # duties: until when due dates were counted, when the project was last alive
 ALIVE = "alive"
 
 
-class MemoryOverdue:
-    def __init__(self, registry: Registry, work: Work) -> None:
-        self._registry = registry
-        self._work = work
-
+class MemoryOverdue(OnTables):
     async def overdue(self, *, now: Instant, limit: int) -> Sequence[Overdue]:
         """The heap's entries that no longer hold are dropped; the rest stays for time_out."""
         heap = self._work.timeouts
@@ -92,10 +88,9 @@ class _Outage:
     down_to: tuple[float, int] = (math.inf, 0)
 
 
-class MemoryOutages:
+class MemoryOutages(OnTables):
     def __init__(self, registry: Registry, work: Work) -> None:
-        self._registry = registry
-        self._work = work
+        super().__init__(registry, work)
         self._open: deque[_Outage] = deque()
 
     async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
@@ -137,10 +132,7 @@ class MemoryOutages:
         self._work.set_due(row, due_at=later(row.due_at, by_s), timeout_at=later(row.timeout_at, by_s))
 
 
-class MemoryUploads:
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
+class MemoryUploads(OnTables):
     async def expected(self, instance_id: InstanceId, name: str) -> ExpectedOutput | None:
         row = self._work.instance_of_any_age(instance_id)
         if row is None:
@@ -185,11 +177,7 @@ def _times_out_at(row: StoredInstance, timeout_at: Instant) -> bool:
     return row.state is InstanceState.IN_PROGRESS and row.timeout_at == timeout_at
 
 
-class MemoryHistory:
-    def __init__(self, registry: Registry, work: Work) -> None:
-        self._registry = registry
-        self._work = work
-
+class MemoryHistory(OnTables):
     async def move_ended(self, *, before: Instant, after: JobPlace, limit: int) -> MovedJobs:
         for batch_id in sorted(batch_id for batch_id in self._work.batches if batch_id >= after.batch_id):
             batch = self._work.batches[batch_id]

@@ -9,15 +9,12 @@ from domain.jobs import Candidate, FreshRange, InstanceState, JobClass, Ready
 from domain.units import SHARDS, BatchId, HostId, InstanceId, JobClassId, VolunteerId
 from lifecycle.states import UNDECIDED
 from store.memory.rows import FreshQueue, StoredBatch, StoredInstance
-from store.memory.work import Work
+from store.memory.work import OnTables
 
 ALL_SHARDS = frozenset(range(SHARDS))
 
 
-class MemoryWaiting:
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
+class MemoryWaiting(OnTables):
     async def ready_batches(self, limit: int) -> Sequence[Batch]:
         return [self._work.batches[batch_id].as_batch() for _, _, batch_id in self._work.ready[:limit]]
 

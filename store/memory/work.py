@@ -312,3 +312,11 @@ class Work:
         elif before.state is InstanceState.UNSENT and row.urgent:
             row.job.batch.waiting.remove_urgent(row.retries, row.instance_id)
         self.count(row.job.batch, change_counts(before, row.counted()))
+
+
+class OnTables:
+    """A part of the store that needs the tables and nothing else."""
+
+    def __init__(self, registry: Registry, work: Work) -> None:
+        self._registry = registry
+        self._work = work

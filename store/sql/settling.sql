@@ -100,7 +100,7 @@ ORDER BY new.position;
 SELECT
     instance.instance_id, instance.job_id, instance.batch_id, instance.state, instance.host_id, instance.app_version_id,
     instance.sent_at, instance.due_at, instance.reported_at, instance.est_runtime_s, instance.elapsed_s, instance.tight,
-    instance.turnaround_sample, instance.timeout_at,
+    instance.turnaround_sample, instance.timeout_at, app.name AS app_name,
     coalesce(batch.median_turnaround_s, app.turnaround_s_per_flop * job_class.fpops_est_flop) AS median_turnaround_s,
     (
         SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)

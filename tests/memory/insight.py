@@ -51,10 +51,6 @@ SLOWEST = 0.1
 
 
 class MemoryInsight(store.memory.insight.MemoryInsight):
-    def __init__(self, registry: Registry, work: Work) -> None:
-        super().__init__(work)
-        self._registry = registry
-
     async def recent_callers(self, limit: int) -> Sequence[Caller]:
         latest = sorted(self._work.hosts.values(), key=lambda one: (-one.host.last_rpc_at, -one.host.host_id))
         return [self._caller(stored) for stored in latest[:limit]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -11,13 +12,26 @@ from hypothesis import strategies as st
 
 from domain.jobs import ValidatorKind
 from domain.units import InstanceId
-from lifecycle.compare import AcceptAll, Bitwise, NumericTolerance, OutputCopy, comparer_for, group_outputs
+from lifecycle.compare import AcceptAll, Bitwise, Comparer, NumericTolerance, OutputCopy, comparer_for, group_readings
 from lifecycle.leaves import MalformedOutputError, Reader, Reading, ReadingLimits
 from lifecycle.settle import UNREADABLE
 
 
 def an_output(content: bytes | None, name: str = "out", md5: str = "0" * 32) -> OutputCopy:
     return OutputCopy(name, len(content or b""), md5, content)
+
+
+def group_outputs(
+    comparer: Comparer, outputs: Mapping[InstanceId, Sequence[OutputCopy]], *, around: InstanceId | None = None
+) -> dict[InstanceId, int]:
+    """The groups of outputs, of which some may be malformed, as jobs/comparisons.py makes them."""
+    readings: dict[InstanceId, Reading | None] = {}
+    for instance_id, copies in outputs.items():
+        try:
+            readings[instance_id] = comparer.read(copies)
+        except MalformedOutputError:
+            readings[instance_id] = None
+    return group_readings(comparer, readings, around=around)
 
 
 def grouped(tolerance: float, *contents: bytes | None, name: str = "out", around: int | None = None) -> list[int]:
