@@ -6,28 +6,34 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
+import msgspec
+
 from domain.forecasts import (
     PART_S,
     REMAINING_FRACTION,
     THIN_AFTER_S,
+    Accuracy,
     AppAccuracy,
     EndedBatch,
     ForecastAge,
     ForecastHealth,
+    ForecastHold,
     ForecastPoint,
     ForecastRecord,
     ForecastStanding,
     KeptForecast,
     Method,
     Score,
+    Terms,
     ended_part_s,
 )
 from domain.settings import EstimatorSettings
 from domain.units import AppId, BatchId, Instant
-from store import forecast_rows, rows
+from store import rows
 from store.locks import BatchClaims
 from store.pool import Connection, Database, OnDatabase
 from store.queries import load
+from store.rows import encoded, mapper
 
 LOCK_WAIT_MS = "2000"  # for a batch's row, which whoever works on the batch may have locked
 
@@ -41,14 +47,14 @@ class PostgresForecasts(OnDatabase):
 
     async def ages(self, *, now: Instant, settings: EstimatorSettings) -> Sequence[ForecastAge]:
         waits = (settings.pause_s, settings.timer_s, REMAINING_FRACTION)
-        return [forecast_rows.age(row) for row in await self._database.fetch("forecast_ages", now, *waits)]
+        return [_age(row) for row in await self._database.fetch("forecast_ages", now, *waits)]
 
     def claim(self, batch_id: BatchId) -> AbstractAsyncContextManager[bool]:
         return self._claims.claim(batch_id)
 
     async def standing(self, batch_id: BatchId) -> ForecastStanding | None:
         row = await self._database.fetch_one("forecast_standing", batch_id)
-        return None if row is None else forecast_rows.standing(row)
+        return None if row is None else _standing(row)
 
     async def publish(self, record: ForecastRecord, *, told: bool = True, since: ForecastAge | None = None) -> bool:
         quantiles = (record.q50_at, record.q90_at) if told else (None, None)
@@ -66,7 +72,7 @@ class PostgresForecasts(OnDatabase):
                 return False
             thinned = (record.batch_id, record.made_at, thin_to - PART_S, thin_to, PART_S)
             await connection.execute(load("thin_forecasts"), *thinned)
-            await connection.execute(load("insert_forecast"), *forecast_rows.record_columns(record))
+            await connection.execute(load("insert_forecast"), *_record_columns(record))
             return True
 
         return await self._database.in_transaction(write)
@@ -76,11 +82,11 @@ class PostgresForecasts(OnDatabase):
         kept: dict[BatchId, list[KeptForecast]] = defaultdict(list)
         if found:
             for row in await self._database.fetch("checkpoint_forecasts", [row["batch_id"] for row in found]):
-                kept[row["batch_id"]].append(forecast_rows.kept(row))
+                kept[row["batch_id"]].append(_kept(row))
         return [EndedBatch(rows.batch(row), row["delay_bound_s"], tuple(kept[row["batch_id"]])) for row in found]
 
     async def scores(self, app_id: AppId, limit: int) -> Sequence[Score]:
-        return [forecast_rows.score(row) for row in await self._database.fetch("forecast_scores", app_id, limit)]
+        return [_score(row) for row in await self._database.fetch("forecast_scores", app_id, limit)]
 
     async def finish(self, ended: EndedBatch, scores: Sequence[Score], accuracy: AppAccuracy | None) -> bool:
         async def write(connection: Connection) -> bool:
@@ -95,19 +101,19 @@ class PostgresForecasts(OnDatabase):
         return await self._database.in_transaction(write)
 
     async def accuracies(self) -> Mapping[AppId, AppAccuracy]:
-        found = [forecast_rows.accuracy(row) for row in await self._database.fetch("app_forecasts")]
+        found = [_accuracy(row) for row in await self._database.fetch("app_forecasts")]
         return {one.app_id: one for one in found}
 
     async def health(self) -> Sequence[ForecastHealth]:
-        return [forecast_rows.health(row) for row in await self._database.fetch("forecast_health")]
+        return [_health(row) for row in await self._database.fetch("forecast_health")]
 
     async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
         found = await self._database.fetch("last_forecasts", list(dict.fromkeys(batch_ids)))
-        return {row["batch_id"]: forecast_rows.record(row) for row in found}
+        return {row["batch_id"]: _record(row) for row in found}
 
     async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
         found = await self._database.fetch("list_forecasts", batch_id, limit)
-        return [forecast_rows.record(row) for row in reversed(found)]
+        return [_record(row) for row in reversed(found)]
 
     async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
         return [
@@ -156,4 +162,54 @@ async def _note_accuracy(connection: Connection, noted: AppAccuracy) -> None:
         found.pinball,
         noted.spread,
         noted.spread_because,
+    )
+
+
+# ---- rows
+
+_age = mapper(ForecastAge, jobs_over_then=lambda row: row["jobs_over_then"] or 0)
+_record = mapper(
+    ForecastRecord,
+    terms=lambda row: None if row["terms"] is None else msgspec.json.decode(row["terms"], type=Terms),
+    holds=lambda row: msgspec.json.decode(row["holds"], type=tuple[ForecastHold, ...]),
+)
+_kept = mapper(KeptForecast, progress_fraction="checkpoint_fraction")
+_score = mapper(Score)
+_accuracy = mapper(AppAccuracy, accuracy=mapper(Accuracy))
+_health = mapper(ForecastHealth, accuracy=lambda row: None if row["scored_at"] is None else _accuracy(row))
+
+
+def _standing(row: rows.Row) -> ForecastStanding:
+    batch = rows.batch(row)
+    over = batch.counts.jobs_validated + batch.counts.jobs_failed
+    made = ForecastAge(batch.batch_id, row["made_at"], batch.completion_at, row["jobs_over_then"] or 0, over)
+    spread = 1.0 if row["spread"] is None else row["spread"]
+    return ForecastStanding(
+        batch, made, row["delay_bound_s"], row["least_spare_instances"], spread, row["checkpoint_fraction"]
+    )
+
+
+def _record_columns(made: ForecastRecord) -> tuple[object, ...]:
+    """The arguments of sql/forecasts.sql (insert_forecast)."""
+    return (
+        made.batch_id,
+        made.made_at,
+        made.trigger,
+        made.q10_at,
+        made.q50_at,
+        made.q90_at,
+        made.method,
+        made.method_because,
+        made.spread,
+        made.completion_at,
+        made.change,
+        made.because,
+        made.jobs_total,
+        made.jobs_validated,
+        made.jobs_failed,
+        made.checkpoint_fraction,
+        made.at_risk,
+        made.flag,
+        None if made.terms is None else encoded(made.terms),
+        encoded(made.holds),
     )

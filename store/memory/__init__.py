@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-from store.memory.applications import MemoryApplications
+from store.memory.applications import MemoryApplications, MemoryNotes, MemoryPeople, MemorySettings, MemoryVolunteers
 from store.memory.forecasting import MemoryForecasting
 from store.memory.forecasts import MemoryForecasts
 from store.memory.insight import MemoryInsight, MemoryViews
 from store.memory.ledger import MemoryLedger, MemoryTrickles
 from store.memory.ordering import MemoryOrdering, OrderBook
-from store.memory.people import MemoryPeople, MemoryVolunteers
 from store.memory.percentiles import MemoryGenerations, MemoryHavTables
 from store.memory.registry import Registry
 from store.memory.reserving import MemoryReserving
-from store.memory.settings import MemoryNotes, MemorySettings
 from store.memory.settling import MemoryTails, MemoryUnsettled
 from store.memory.submissions import MemorySubmissions
 from store.memory.sweeping import MemoryHistory, MemoryOutages, MemoryOverdue, MemoryUploads

@@ -1,17 +1,23 @@
-"""Applications, plan classes, files and app versions over dictionaries."""
+"""Applications, people, volunteers, settings and notes of periodic tasks, over dictionaries."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from domain.acceleration import Acceleration
 from domain.apps import App, AppFile, AppVersion, PlanClass
+from domain.batches import Account, Submitter
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.host_classes import ClassesByApp
 from domain.hosts import DecayedSums, HostAppVersion
+from domain.ranking import RelaxedGate
 from domain.settings import Settings
-from domain.units import AppId, AppVersionId
+from domain.units import AccountId, AppId, AppVersionId, Instant, SubmitterId, VolunteerId
+from domain.views import SettingChange
+from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from store.memory.registry import StoredFile
 from store.memory.reserving import reserved_in
 from store.memory.work import OnTables
@@ -136,3 +142,84 @@ def _inherited(row: HostAppVersion, app_version_id: AppVersionId) -> HostAppVers
 def _lightened(sums: DecayedSums) -> DecayedSums:
     kept = min(1.0, INHERITED_SAMPLES / sums.n) if sums.n > 0 else 1.0
     return DecayedSums(sums.n * kept, sums.total * kept, sums.total_sq * kept, sums.at)
+
+
+class MemoryPeople(OnTables):
+    async def accounts(self) -> Sequence[Account]:
+        return list(self._registry.accounts.values())
+
+    async def add_submitter(self, name: str, *, account: str, shares: float, now: Instant) -> Submitter:
+        """`now` is when the submitter came to be; no question of this store depends on it."""
+        del now
+        registry = self._registry
+        account_id = registry.account(account).account_id
+        if name in registry.submitter_ids:
+            raise AlreadyExistsError("submitter", name)
+        submitter = Submitter(SubmitterId(len(registry.submitters) + 1), name, account_id, shares)
+        registry.submitters[submitter.submitter_id] = submitter
+        registry.submitter_ids[name] = submitter.submitter_id
+        return submitter
+
+    async def submitters(self) -> Sequence[Submitter]:
+        return list(self._registry.submitters.values())
+
+    async def submitter(self, name: str) -> Submitter:
+        return self._registry.submitter(name)
+
+    async def set_submitter(self, name: str, *, shares: float) -> Submitter:
+        submitter = replace(self._registry.submitter(name), shares=shares)
+        self._registry.submitters[submitter.submitter_id] = submitter
+        return submitter
+
+    async def memberships(self, submitter_id: SubmitterId) -> Mapping[AccountId, float]:
+        return dict(sorted(self._registry.memberships.get(submitter_id, {}).items()))
+
+
+class MemoryVolunteers(OnTables):
+    async def add_volunteer(
+        self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
+    ) -> VolunteerId:
+        registry = self._registry
+        email = email.lower()
+        if email in registry.volunteer_ids_by_email:
+            raise AlreadyExistsError("volunteer", email)
+        if credentials.authenticator_hash in registry.volunteer_ids_by_hash:
+            raise AlreadyExistsError("volunteer with the account key of", email)
+        volunteer = Volunteer(
+            VolunteerId(len(registry.volunteers) + 1),
+            name,
+            now,
+            email_hash=hashlib.md5(email.encode(), usedforsecurity=False).hexdigest(),
+            cross_project_id=cross_project_id,
+            beta=beta,
+        )
+        registry.volunteers[volunteer.volunteer_id] = VolunteerRecord(volunteer, email, credentials)
+        registry.volunteer_ids_by_email[email] = volunteer.volunteer_id
+        registry.volunteer_ids_by_hash[credentials.authenticator_hash] = volunteer.volunteer_id
+        return volunteer.volunteer_id
+
+
+class MemorySettings(OnTables):
+    async def settings(self) -> Mapping[str, object]:
+        return dict(sorted(self._registry.changed_settings.items()))
+
+    async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None:
+        await self.set_settings({key: value}, now=now, who=who, why=why)
+
+    async def set_settings(self, values: Mapping[str, object], *, now: Instant, who: str, why: str) -> None:
+        registry = self._registry
+        for key, value in sorted(values.items()):
+            old = registry.changed_settings.pop(key, None)
+            if value is not None:
+                registry.changed_settings[key] = value
+            change_id = len(registry.setting_changes) + 1
+            registry.setting_changes.append(SettingChange(key, old, value, now, who, why, change_id))
+
+
+class MemoryNotes(OnTables):
+    async def note_relaxed_gates(self, gates: Sequence[RelaxedGate], *, now: Instant) -> None:
+        del now  # when they were noted is asked by nobody here
+        self._registry.relaxed_gates = tuple(gates)
+
+    async def note_acceleration(self, acceleration: Acceleration) -> None:
+        self._registry.acceleration = acceleration

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import store.memory.people
+import store.memory.applications
 from domain.access import (
     FORGOTTEN_AFTER_S,
     KNOWN_FOR_S,
@@ -29,7 +29,7 @@ from domain.volunteers import Volunteer, VolunteerRecord
 from store.memory.registry import Registry
 
 
-class MemoryPeople(store.memory.people.MemoryPeople):
+class MemoryPeople(store.memory.applications.MemoryPeople):
     async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account:
         registry = self._registry
         parent_id = None if parent is None else registry.account(parent).account_id
@@ -61,7 +61,7 @@ class MemoryPeople(store.memory.people.MemoryPeople):
         self._registry.submitters[submitter.submitter_id] = changed
 
 
-class MemoryVolunteers(store.memory.people.MemoryVolunteers):
+class MemoryVolunteers(store.memory.applications.MemoryVolunteers):
     async def volunteer_by_email(self, email: str) -> VolunteerRecord | None:
         volunteer_id = self._registry.volunteer_ids_by_email.get(email.lower())
         return None if volunteer_id is None else self._registry.volunteers[volunteer_id]

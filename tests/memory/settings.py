@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import store.memory.settings
+import store.memory.applications
 from domain.errors import NotFoundError
 from domain.units import Instant
 from domain.views import ProcessReport, SettingChange, Simulation, SimulationState
 
 
-class MemorySettings(store.memory.settings.MemorySettings):
+class MemorySettings(store.memory.applications.MemorySettings):
     async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
         """Newest first."""
         changes = self._registry.setting_changes
