@@ -103,13 +103,13 @@ def operation(method: str, path: str, summary: str, **more: Any) -> Callable[[Ha
 _DECLARED: dict[Callable[..., Any], tuple[str, str, str, dict[str, Any]]] = {}
 
 
-class Group(Protocol):
+class Operations(Protocol):
     """Operations on one subject: handlers marked with `operation`."""
 
     TAG: str
 
 
-def operations_of(*groups: Group) -> list[Route[Any, Any]]:
+def operations_of(*groups: Operations) -> list[Route[Any, Any]]:
     """The operations of the groups in the order in which they are declared."""
     return [
         _route(getattr(group, name), group.TAG, *_DECLARED[function])
