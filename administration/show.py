@@ -59,8 +59,8 @@ def _inside(inner: type | None, value: Any) -> Any:
     if inner is None:
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, Sequence):
-        return [shown(inner, one) for one in value]
-    return value if value is None else shown(inner, value)
+        return [_inside(inner, one) for one in value]
+    return value if value is None or isinstance(value, dict) else shown(inner, value)
 
 
 def batch_as_json(

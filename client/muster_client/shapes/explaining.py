@@ -78,6 +78,19 @@ class StandingShown(TypedDict):
     quota_left: NotRequired[int]
 
 
+class GivenTerms(TypedDict):
+    """What a due date followed from at dispatch. `start_s` and `queue_s` are the host's busy times."""
+
+    rule: str
+    start_s: float
+    queue_s: float
+    runtime_s: float
+    safe_runtime_s: float
+    p: float | None
+    gate: str
+    threshold: float
+
+
 class WouldGet(TypedDict):
     instance_id: int
     job_id: int
@@ -89,6 +102,7 @@ class WouldGet(TypedDict):
     est_runtime_s: float
     tight: bool
     because: str
+    terms: GivenTerms
 
 
 class RefusedAtLarge(TypedDict):
@@ -249,19 +263,6 @@ class JobExplained(TypedDict):
     unsent_ahead: int
     instances: list[InstanceShown]
     waiting: list[WaitingShown]
-
-
-class GivenTerms(TypedDict):
-    """What a due date followed from at dispatch. `start_s` and `queue_s` are the host's busy times."""
-
-    rule: str
-    start_s: float
-    queue_s: float
-    runtime_s: float
-    safe_runtime_s: float
-    p: float | None
-    gate: str
-    threshold: float
 
 
 class DueShown(TypedDict):
