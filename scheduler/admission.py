@@ -16,7 +16,7 @@ from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import SchedulerSettings, Settings
-from domain.units import HOUR_S, AppId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
+from domain.units import HOUR_S, AppId, HostId, Instant, Seconds, VolunteerId
 from domain.volunteers import Volunteer
 from scheduler import sanity
 from scheduler.context import ClientTask, SchedulingContext, WorkRequest
@@ -276,7 +276,6 @@ def wants_of(request: SchedulerRequest, host: Host) -> tuple[WorkRequest, ...]:
             sanity.wanted_s(coproc.req_s, coproc.count),
             sanity.clamped(coproc.req_instances, 0.0, coproc.count),
             sanity.delay_s(coproc.estimated_delay_s),
-            FlopPerSecond(sanity.clamped(coproc.peak_flop_per_s, 0.0, sanity.MOST_GPU_FLOP_PER_S)),
         )
         for coproc in sanity.usable_coprocs(request.coprocs)
     ]
@@ -287,7 +286,6 @@ def wants_of(request: SchedulerRequest, host: Host) -> tuple[WorkRequest, ...]:
             sanity.wanted_s(request.cpu_req_s, host.ncpus),
             sanity.clamped(request.cpu_req_instances, 0.0, host.ncpus),
             sanity.delay_s(request.estimated_delay_s),
-            host.flop_per_s,
         )
     )
     return tuple([want for want in wants if want.req_s > 0])

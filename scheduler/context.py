@@ -12,7 +12,7 @@ from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
-from domain.units import AppVersionId, FlopPerSecond, Instant, Seconds
+from domain.units import AppVersionId, Instant, Seconds
 from domain.volunteers import Volunteer
 
 
@@ -22,7 +22,6 @@ class WorkRequest:
 
     `req_s` is in instance-seconds: 0 means no work wanted, 1 at least one job. `req_instances` instances
     are idle now. `estimated_delay_s` is when the first instance is free of endangered jobs.
-    `usable` False: the device was declared, but the client found no driver for it.
     """
 
     processor_type: ProcessorType
@@ -30,8 +29,6 @@ class WorkRequest:
     req_s: Seconds
     req_instances: float = 0.0
     estimated_delay_s: Seconds = Seconds(0.0)
-    peak_flop_per_s: FlopPerSecond = FlopPerSecond(0.0)
-    usable: bool = True
 
 
 @quick_dataclass(frozen=True, slots=True)

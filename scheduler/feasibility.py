@@ -36,8 +36,6 @@ def device_refusal(want: WorkRequest, context: SchedulingContext) -> Refusal | N
         return Refusal(RefusalCode.NO_GPU, f"{kind}: the volunteer wants no GPU work")
     if want.count < 1:
         return Refusal(RefusalCode.PLAN_CLASS, f"{kind}: needs at least 1 device, the client has {want.count}")
-    if not want.usable:
-        return Refusal(RefusalCode.PLAN_CLASS, f"{kind}: the client found no driver for its {want.count} devices")
     return None
 
 

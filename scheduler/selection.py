@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from domain.apps import ANONYMOUS, ProcessorType
+from domain.apps import ProcessorType
 from domain.jobs import Ready, draw
 from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
@@ -87,9 +87,6 @@ def choose(context: SchedulingContext, array: SlotSource, trace: Trace = NO_TRAC
     The cost depends on the groups, not on the slots, that are looked at until the demand is met. A group from which
     nothing was taken and that was refused for every requested processor type is noted in the array.
     """
-    if ANONYMOUS in context.host.platforms:
-        detail = "the client runs its user's own programs (platform 'anonymous'), this project sends none for them"
-        return Choice((), (Refused(Refusal(RefusalCode.ANONYMOUS_PLATFORM, detail)),), 0)
     selection = JobSelection(context, array, trace)
     for wanted in context.wants:  # 1
         search = selection.search(wanted)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from domain.apps import CPU, NVIDIA
 from domain.batches import BatchCounts
 from domain.host_classes import ClassesByApp, ClassStanding, HostClasses
@@ -80,11 +78,8 @@ def test_a_deprecated_app_is_not_offered() -> None:
     check(is_offered(an_app(deprecated=True), an_asking()), RefusalCode.NO_APP_VERSION, "pi")
 
 
-@pytest.mark.parametrize(
-    ("changes", "part"), [({"count": 0}, "the client has 0"), ({"usable": False}, "no driver for its 2")]
-)
-def test_a_device_the_client_cannot_use_gets_no_work(changes: dict[str, object], part: str) -> None:
-    check(device_refusal(a_want(NVIDIA, **changes), an_asking()), RefusalCode.PLAN_CLASS, "NVIDIA", part)
+def test_a_type_without_a_device_gets_no_work() -> None:
+    check(device_refusal(a_want(NVIDIA, count=0), an_asking()), RefusalCode.PLAN_CLASS, "NVIDIA", "the client has 0")
 
 
 def test_a_volunteer_without_gpu_work_keeps_the_cpus_busy() -> None:

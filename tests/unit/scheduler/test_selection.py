@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.apps import ANONYMOUS, CPU, NVIDIA, OnePerVolunteer
+from domain.apps import CPU, NVIDIA, OnePerVolunteer
 from domain.batches import BatchCounts, QoS
 from domain.dispatch import Assignment
 from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
@@ -28,7 +28,6 @@ from domain.units import (
 from scheduler.choice import Choice
 from scheduler.selection import GATES_LOOKED_AT, GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
 from tests.builders import (
-    LINUX,
     NOW,
     a_hav,
     a_held,
@@ -494,11 +493,6 @@ def test_a_host_with_a_record_is_no_newcomer_for_trying_another_version() -> Non
 
 def test_an_empty_array_says_so() -> None:
     assert codes(choose(an_asking(), array())) == {RefusalCode.NO_SLOTS}
-
-
-def test_an_anonymous_platform_is_sent_nothing() -> None:
-    choice = choose(an_asking(host=a_host(platforms=(ANONYMOUS, LINUX))), array(a_group(1)))
-    assert (ids(choice), codes(choice)) == ([], {RefusalCode.ANONYMOUS_PLATFORM})
 
 
 def test_nothing_wanted_is_nothing_refused() -> None:
