@@ -133,15 +133,17 @@ async def test_a_batch_for_an_app_without_versions_is_refused(server: LiveServer
 
 
 async def refused(server: LiveServer, folder: Path, batch: str, csv: str) -> str:
-    """Submit a batch file with a CSV file that was put before; what it is refused for."""
+    """Submit a batch file with a CSV file that was put before; what it is refused for, with nothing written."""
     (folder / "batch.toml").write_text(batch)
     (folder / "jobs.csv").write_text(csv)
     downloads = DownloadFolder(server.project.download_dir, max_bytes=Settings().files.max_input_bytes)
     batches = Batches(server.store, downloads, server.clock)
     name = input_file_name(folder / "jobs.csv", content_of(folder / "jobs.csv").md5)
     downloads.register_file(folder / "jobs.csv", name)
+    before = await evidence(server.project)
     with pytest.raises(InvalidInputError) as refusal:
         await batches.submit({**read_batch_file(folder / "batch.toml"), "jobs_csv": name})
+    assert await evidence(server.project) == before
     return str(refusal.value)
 
 
@@ -160,14 +162,12 @@ CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est 
 )
 async def test_a_bad_row_of_a_csv_file_is_named(server: LiveServer, tmp_path: Path, row: str, why: str) -> None:
     await server.add_app()
-    before = await evidence(server.project)
     good = [f"--part {number},1e9" for number in range(1, 10)]
     rows = ["command_line,fpops_est", *good[:6], row, *good[7:]]
 
     told = await refused(server, tmp_path, CSV_BATCH, "\n".join(rows) + "\n")
 
     assert told == why
-    assert await evidence(server.project) == before
 
 
 # ---------------------------------------------------------------- the API

@@ -269,6 +269,6 @@ async def test_a_file_that_changes_while_it_is_stored_leaves_nothing_behind(stor
     spec = parse_batch(
         {"app": "pi", "qos": "afap", "submitter": "ada", "jobs": {"fpops_est": 1e12}, "jobs_csv": "jobs.csv"}
     )
-    with pytest.raises(InvalidInputError, match=r"jobs\.csv: expected the 8000 jobs there were a moment ago, got 7999"):
+    with pytest.raises(InvalidInputError, match=r"^jobs_csv: expected the 8000 jobs there were a moment ago, got 7999"):
         await submitted(store, with_rows(spec, rows))
     assert await nothing_is_written(store)
