@@ -36,7 +36,7 @@ from domain.ordering_settings import OrderingSettings
 from domain.settings import meaning_of
 from domain.units import BatchId
 from priority.policies import POLICIES
-from web.handlers import LARGEST_ID, Desk, Fields, fields_of, reason_of, typed, whole_number
+from web.handlers import LARGEST_ID, Desk, Fields, Pages, fields_of, get, post, reason_of, typed, whole_number
 from web.moments import number, plural, relative, span_unit, stamp
 from web.rendering import Crumb, RenderedPage
 
@@ -319,23 +319,16 @@ def shares_chart(rows: Sequence[ShareRow]) -> Chart | None:
     )
 
 
-class OrderingPages:
+class OrderingPages(Pages[Desk]):
     """The order, the shares, and settings tried and saved."""
 
     def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+        super().__init__(desk)
         self._priorities = Priorities(desk.store, desk.clock)
         self._sharing = Sharing(desk.store, desk.clock)
         self._rules = Rules(desk.store, desk.clock)
 
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/ordering", self.show, name="ordering"),
-            web.get("/ordering/preview", self.preview, name="ordering_preview"),
-            web.post("/ordering/preview", self.preview_of_form, name="ordering_preview_of_form"),
-            web.post("/ordering", self.save, name="ordering_save"),
-        ]
-
+    @get("/ordering", "ordering", asks=("batch",))
     async def show(self, request: web.Request) -> web.Response:
         given = request.query.get("batch")
         batch_id = BatchId(whole_number(given, "batch", 1, LARGEST_ID)) if given else None
@@ -369,10 +362,12 @@ class OrderingPages:
         page = RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
         return self._desk.show(request, page)
 
+    @get("/ordering/preview", "ordering_preview", asks=KEYS)
     async def preview(self, request: web.Request) -> web.Response:
         """What an address asks for, which can be passed on; one that asks for nothing leads to the order."""
         return await self._preview(request, request.query) if request.query else self._desk.go("ordering")
 
+    @post("/ordering/preview", "ordering_preview_of_form")
     async def preview_of_form(self, request: web.Request) -> web.Response:
         """The same of a form, which may be longer than an address; it changes nothing either."""
         return await self._preview(request, await fields_of(request))
@@ -406,6 +401,7 @@ class OrderingPages:
         page = RenderedPage("ordering_preview.html", "What this would do", "ordering", crumbs, values, bool(charts))
         return self._desk.show(request, page)
 
+    @post("/ordering", "ordering_save")
     async def save(self, request: web.Request) -> web.Response:
         person = admit(request, Role.OPERATOR)
         fields = await fields_of(request)

@@ -13,7 +13,7 @@ from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from console.charts import Bar, Chart, at_ms, bar_of, line, time_axis
 from domain.units import Instant, later
 from domain.views import ActiveTotal, ProcessReport
-from web.handlers import Desk
+from web.handlers import Desk, Pages, get
 from web.moments import rate, stamp
 from web.rendering import RenderedPage
 
@@ -170,15 +170,10 @@ def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
     )
 
 
-class OverviewPage:
+class OverviewPage(Pages[Desk]):
     """The first page."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[web.RouteDef]:
-        return [web.get("/", self.show, name="overview")]
-
+    @get("/", "overview")
     async def show(self, request: web.Request) -> web.Response:
         now, store = self._desk.clock.now(), self._desk.store
         silent_at = later(now, -SILENT_S)
