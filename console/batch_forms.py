@@ -110,14 +110,9 @@ class BatchForms(Pages[Desk]):
         fields = await fields_of(request)
         given = fields.get("user_priority", "0").strip()
         priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
-        changed = {"user_priority": priority, "level": fields.get("level"), "queue": fields.get("queue")}
-        await set_importance(
-            self._desk.store,
-            batch.batch_id,
-            user_priority=priority,
-            level=fields.get("level"),
-            queue=fields.get("queue"),
-        )
+        level, queue = fields.get("level"), fields.get("queue")
+        await set_importance(self._desk.store, batch.batch_id, user_priority=priority, level=level, queue=queue)
+        changed = {"user_priority": priority, "level": level, "queue": queue}
         await self._desk.door.note(request, "set_importance", f"batch {batch.batch_id}", **changed)
         return self._desk.go(f"batches/{batch.batch_id}", "importance")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
@@ -111,7 +111,7 @@ def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
             known = found.get(duty["name"])
             failures = duty["failures"] + (known.failures if known else 0)
             if known is not None and not duty["mine"]:
-                found[duty["name"]] = _with_failures(known, failures)
+                found[duty["name"]] = replace(known, failures=failures)
                 continue
             found[duty["name"]] = Duties(
                 duty["name"],
@@ -124,19 +124,6 @@ def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
                 duty["failure"],
             )
     return [found[name] for name in sorted(found)]
-
-
-def _with_failures(known: Duties, failures: int) -> Duties:
-    return Duties(
-        known.name,
-        known.where,
-        known.done_at,
-        known.took_s,
-        known.rounds,
-        failures,
-        known.failed_at,
-        known.failure,
-    )
 
 
 def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
