@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from domain.forecasting import BatchTables, CountedAs
 from domain.settings import Settings
 from domain.units import BatchId, Instant, Seconds
 from lifecycle.turnaround import grace_s
+
+STORED_AS = {"n_success": "log_n", "sum_ln": "log_sum", "sum_ln_sq": "log_sum_sq"}  # columns of HavRows
+WIDEST = {"i": np.int64}  # by kind of number; others stay as they are stored
 
 
 class TableSnapshots:
@@ -54,15 +58,9 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
         terms.created_at,
         Seconds(bound_s + grace_s(Instant(0.0), Instant(bound_s), settings.lifecycle)),
         JobRows(jobs["fpops_est_flop"].copy(), jobs["is_open"].copy(), _ints(jobs["needed"])),
-        _instance_rows(tables.instances[known], job[known]),
+        InstanceRows(job=_ints(job[known]), **_columns(InstanceRows, tables.instances[known])),
         _hav_rows(tables, now),
-        SentRows(
-            _ints(sent["host_id"]),
-            _ints(sent["app_version_id"]),
-            _ints(sent["standing"]),
-            sent["sent_at"].copy(),
-            sent["reported_at"].copy(),
-        ),
+        SentRows(**_columns(SentRows, sent)),
         float(np.mean(np.log(sent["fpops_est_flop"]))) if sent.size else float("nan"),
         terms.active_hosts,
         terms.median_flop_per_s,
@@ -113,17 +111,15 @@ def own_work(havs: Table, instances: Table, now: Instant) -> HavRows:
         ln_s = np.log(np.maximum(was_sent["reported_at"] - was_sent["sent_at"], 1.0))
     own_due = np.bincount(entry[was_sent["due_at"] <= now], minlength=havs.size)
     n = np.maximum(havs["log_n"] - own(CountedAs.VALID), 0.0)
-    return HavRows(
-        _ints(havs["host_id"]),
-        _ints(havs["app_version_id"]),
-        _ints(n),
-        np.where(n > 0, havs["log_sum"] - own(CountedAs.VALID, ln_s), 0.0),
-        np.where(n > 0, np.maximum(havs["log_sum_sq"] - own(CountedAs.VALID, ln_s**2), 0.0), 0.0),
-        _ints(np.maximum(havs["n_error"] - own(CountedAs.ERROR), 0.0)),
-        _ints(np.maximum(havs["n_timeout"] - own(CountedAs.TIMED_OUT), 0.0)),
-        _ints(np.maximum(havs["n_due"] - own_due, 0)),
-        havs["last_rpc_at"].copy(),
-        np.ones(havs.size),
+    stored = HavRows(**_columns(HavRows, havs), weight=np.ones(havs.size))
+    return replace(
+        stored,
+        n_success=_ints(n),
+        sum_ln=np.where(n > 0, stored.sum_ln - own(CountedAs.VALID, ln_s), 0.0),
+        sum_ln_sq=np.where(n > 0, np.maximum(stored.sum_ln_sq - own(CountedAs.VALID, ln_s**2), 0.0), 0.0),
+        n_error=_ints(np.maximum(stored.n_error - own(CountedAs.ERROR), 0.0)),
+        n_timeout=_ints(np.maximum(stored.n_timeout - own(CountedAs.TIMED_OUT), 0.0)),
+        n_due=_ints(np.maximum(stored.n_due - own_due, 0)),
     )
 
 
@@ -144,38 +140,17 @@ def _hav_rows(tables: BatchTables[Table], now: Instant) -> HavRows:
         weight = np.where(in_batch, 1.0, 0.0)
     else:
         stands_for, weight = 1.0, np.ones(keys.size)
-    sampled = _as_stored(others, np.full(others.size, stands_for))
+    sampled = HavRows(**_columns(HavRows, others), weight=np.full(others.size, stands_for))
     known = replace(known, weight=weight)
     both = [(getattr(known, column.name)[kept], getattr(sampled, column.name)) for column in fields(HavRows)]
     return HavRows(*(np.concatenate(parts) for parts in both))
 
 
-def _as_stored(havs: Table, weight: Floats) -> HavRows:
-    return HavRows(
-        _ints(havs["host_id"]),
-        _ints(havs["app_version_id"]),
-        _ints(havs["log_n"]),
-        havs["log_sum"].copy(),
-        havs["log_sum_sq"].copy(),
-        _ints(havs["n_error"]),
-        _ints(havs["n_timeout"]),
-        _ints(havs["n_due"]),
-        havs["last_rpc_at"].copy(),
-        weight,
-    )
-
-
-def _instance_rows(instances: Table, job: Ints) -> InstanceRows:
-    return InstanceRows(
-        _ints(job),
-        _ints(instances["host_id"]),
-        _ints(instances["app_version_id"]),
-        _ints(instances["standing"]),
-        instances["created_at"].copy(),
-        instances["sent_at"].copy(),
-        instances["timeout_at"].copy(),
-        instances["reported_at"].copy(),
-    )
+def _columns(rows: type[SentRows | InstanceRows | HavRows], table: Table) -> dict[str, Any]:
+    """Copies of the columns that a table and the rows both have, whole numbers as Ints; Any: by the rows' field."""
+    stored = {STORED_AS.get(column.name, column.name): column.name for column in fields(rows)}
+    shared = [name for name in table.dtype.names or () if name in stored]
+    return {stored[name]: np.array(table[name], WIDEST.get(table[name].dtype.kind)) for name in shared}
 
 
 def _keys(rows: Table) -> Ints:

@@ -17,7 +17,7 @@ from domain.errors import InvalidInputError, MusterError
 from domain.forecasts import ForecastState
 from domain.units import BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from web.handlers import Desk, Fields, fields_of, id_of, number_of, whole_number
+from web.handlers import Desk, Fields, Pages, fields_of, get, id_of, number_of, post, whole_number
 from web.rendering import Crumb, RenderedPage
 
 MOST_JOBS = 1_000_000
@@ -25,29 +25,21 @@ GIGA, MEGA = 1e9, 1e6
 BATCHES = Crumb("batches", "Batches")
 
 
-class BatchForms:
+class BatchForms(Pages[Desk]):
     """Every one of them changes something: a POST, with the session's token, by somebody who may, and noted."""
 
     def __init__(self, desk: Desk, batches: Batches) -> None:
-        self._desk = desk
+        super().__init__(desk)
         self._batches = batches
-
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/batches/new", self.new, name="batch_new"),
-            web.post("/batches/new", self.submit, name="batch_submit"),
-            web.get("/batches/{id}/abort", self.ask_abort, name="batch_ask_abort"),
-            web.post("/batches/{id}/abort", self.abort, name="batch_abort"),
-            web.post("/batches/{id}/importance", self.importance, name="batch_importance"),
-            web.post("/batches/{id}/deadline", self.deadline, name="batch_deadline"),
-        ]
 
     # ------------------------------------------------------------------ submit
 
+    @get("/batches/new", "batch_new")
     async def new(self, request: web.Request) -> web.Response:
         admit(request, Role.SUBMITTER)
         return await self._form(request, {}, None, None)
 
+    @post("/batches/new", "batch_submit")
     async def submit(self, request: web.Request) -> web.Response:
         """Submit, or say when it would be done; a wrong field is told beside the form as it was filled in."""
         person = admit(request, Role.SUBMITTER)
@@ -96,6 +88,7 @@ class BatchForms:
 
     # ------------------------------------------------------------------ change
 
+    @get("/batches/{id}/abort", "batch_ask_abort")
     async def ask_abort(self, request: web.Request) -> web.Response:
         """What would be lost, before it is."""
         batch, _ = await self._own(request)
@@ -104,28 +97,26 @@ class BatchForms:
             request, RenderedPage("batch_abort.html", "End this batch?", "batches", crumbs, {"batch": batch})
         )
 
+    @post("/batches/{id}/abort", "batch_abort")
     async def abort(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         await self._batches.abort(batch.batch_id)
         await self._desk.door.note(request, "abort_batch", f"batch {batch.batch_id}")
         return self._desk.go(f"batches/{batch.batch_id}", "aborted")
 
+    @post("/batches/{id}/importance", "batch_importance")
     async def importance(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         fields = await fields_of(request)
         given = fields.get("user_priority", "0").strip()
         priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
-        changed = {"user_priority": priority, "level": fields.get("level"), "queue": fields.get("queue")}
-        await set_importance(
-            self._desk.store,
-            batch.batch_id,
-            user_priority=priority,
-            level=fields.get("level"),
-            queue=fields.get("queue"),
-        )
+        level, queue = fields.get("level"), fields.get("queue")
+        await set_importance(self._desk.store, batch.batch_id, user_priority=priority, level=level, queue=queue)
+        changed = {"user_priority": priority, "level": level, "queue": queue}
         await self._desk.door.note(request, "set_importance", f"batch {batch.batch_id}", **changed)
         return self._desk.go(f"batches/{batch.batch_id}", "importance")
 
+    @post("/batches/{id}/deadline", "batch_deadline")
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         at = instant_of(await fields_of(request), "deadline")

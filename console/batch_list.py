@@ -21,7 +21,7 @@ from domain.forecasts import ForecastRecord, batch_state
 from domain.insight import Short
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
-from web.handlers import Desk, whole_number
+from web.handlers import Desk, Pages, get, whole_number
 from web.rendering import RenderedPage
 
 PER_PAGE = 50
@@ -118,15 +118,10 @@ def rows_of(
     ]
 
 
-class BatchListPage:
+class BatchListPage(Pages[Desk]):
     """The list."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[web.RouteDef]:
-        return [web.get("/batches", self.show, name="batches")]
-
+    @get("/batches", "batches", asks=("q", "state", "qos", "app", "sort", "after"))
     async def show(self, request: web.Request) -> web.Response:
         store, query = self._desk.store, request.query
         asked = asked_of(query, self._desk.catalogue)

@@ -23,7 +23,7 @@ from domain.ordering import ServiceLevel
 from domain.settings import Settings
 from domain.units import BatchId, Instant, JobId, Seconds
 from priority.charging import queues
-from web.handlers import LARGEST_ID, Desk, hosts_asked, id_of, whole_number
+from web.handlers import LARGEST_ID, Desk, Pages, get, hosts_asked, id_of, whole_number
 from web.moments import length, percent, relative, stamp
 from web.rendering import Crumb, RenderedPage
 
@@ -193,23 +193,17 @@ STATES = ("all", "open", "valid", "failed", "cancelled")
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
-class BatchPages:
+class BatchPages(Pages[Desk]):
     """A batch, why it waits, and its jobs."""
 
     def __init__(self, desk: Desk, api: str) -> None:
         """`api` is where the API is, for the link to all results."""
-        self._desk = desk
+        super().__init__(desk)
         self._api = api
         self._forecasts = ForecastViews(desk.store, desk.clock)
         self._explain = Explain(desk.store, desk.clock)
 
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/batches/{id}", self.show, name="batch"),
-            web.get("/batches/{id}/why", self.why, name="batch_why"),
-            web.get("/batches/{id}/jobs", self.jobs, name="batch_jobs"),
-        ]
-
+    @get("/batches/{id}", "batch")
     async def show(self, request: web.Request) -> web.Response:
         batch_id = BatchId(id_of(request))
         store = self._desk.store
@@ -273,6 +267,7 @@ class BatchPages:
     def _settings(self) -> Settings:
         return self._desk.catalogue.settings
 
+    @get("/batches/{id}/why", "batch_why", asks=("hosts",))
     async def why(self, request: web.Request) -> web.Response:
         """What holds it back: the decision run dry for the hosts that called last."""
         batch_id = BatchId(id_of(request))
@@ -284,6 +279,7 @@ class BatchPages:
         values = {"shown": shown, "name": name, "standing": standing, "stands": stands}
         return self._desk.show(request, RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values))
 
+    @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after"))
     async def jobs(self, request: web.Request) -> web.Response:
         """Its jobs by id, or those in one state."""
         batch_id = BatchId(id_of(request))

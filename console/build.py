@@ -10,10 +10,8 @@ from aiohttp import web
 from administration.access.authentication import AccessDoor
 from administration.access.who import NotSignedInError, person_of
 from administration.batches import Batches
-from administration.ordering.priorities import KEYS
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
-from administration.thresholds.keys import FORESEEN
 from administration.thresholds.service import Thresholds
 from console.batch_forms import BatchForms
 from console.batch_list import BatchListPage
@@ -31,29 +29,23 @@ from domain.errors import MusterError
 from feeder.array import JobArray
 from store.postgres import PostgresStore
 from web.guard import MOST_FORM_BYTES, ErrorPages, headers, people
-from web.handlers import Desk
-from web.queries import Questions, asked_as_known
+from web.handlers import Desk, get, post
+from web.queries import asked_as_known
 from web.rendering import SAID, Assets, RenderedPage, Renderer, sources
 from web.sign_in import Doorway, SignInForm, new_password, status_of
 
 
-class EntryPages:
-    """The ways in and out."""
+class EntryPages(Doorway[Desk]):
+    """The ways in and out, and the own password."""
 
     def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._doorway = Doorway(desk, SignInForm("sign_in.html", "name", desk.door.sign_in, _told, dict))
+        super().__init__(desk, SignInForm("sign_in.html", "name", desk.door.sign_in, _told, dict))
 
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            *self._doorway.routes(),
-            web.get("/password", self.password, name="password"),
-            web.post("/password", self.change, name="password_change"),
-        ]
-
+    @get("/password", "password")
     async def password(self, request: web.Request) -> web.Response:
         return self._password(request, None)
 
+    @post("/password", "password_change")
     async def change(self, request: web.Request) -> web.Response:
         wrong = await new_password(request, self._desk.door.change_password)
         return self._desk.go("", "password") if wrong is None else self._password(request, wrong)
@@ -73,22 +65,6 @@ class EntryPages:
 
 def _told(wrong: MusterError | None) -> str | None:
     return None if wrong is None else f"{str(wrong).rstrip('.')}."
-
-
-QUESTIONS: Questions = {
-    "batches": ("q", "state", "qos", "app", "sort", "after"),
-    "batch_instances": ("state", "after"),
-    "batch_jobs": ("state", "after"),
-    "batch_why": ("hosts",),
-    "job_why": ("hosts",),
-    "host": ("state", "after"),
-    "hosts": ("show", "q", "days", "after"),
-    "ordering": ("batch",),
-    "ordering_preview": KEYS,
-    "percentiles_preview": FORESEEN,
-    "settings": ("q",),
-    "sign_in": ("next",),
-}
 
 
 def build_console(
@@ -130,7 +106,7 @@ def build_console(
             ErrorPages(renderer).middleware,
             door.middleware,
             people,
-            asked_as_known(QUESTIONS, SAID),
+            asked_as_known(SAID),
         ],
         client_max_size=MOST_FORM_BYTES,
     )

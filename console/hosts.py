@@ -23,7 +23,7 @@ from domain.ranking import Percentile, percentile
 from domain.units import DAY_S, HostId, Instant, Seconds
 from domain.volunteers import ResultPlace
 from lifecycle.states import NEVER_SENT
-from web.handlers import Desk, id_of, number_of
+from web.handlers import Desk, Pages, get, id_of, number_of
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
@@ -82,19 +82,14 @@ def state_of(text: str) -> InstanceState | None:
     return None if text == ALL else InstanceState(text)
 
 
-class HostPages:
+class HostPages(Pages[Desk]):
     """One host, and the decision for it run dry."""
 
     def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+        super().__init__(desk)
         self._explain = Explain(desk.store, desk.clock, desk.array)
 
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/hosts/{id}", self.host, name="host"),
-            web.get("/hosts/{id}/why", self.why, name="host_why"),
-        ]
-
+    @get("/hosts/{id}", "host", asks=("state", "after"))
     async def host(self, request: web.Request) -> web.Response:
         host_id, state = HostId(id_of(request)), state_of(request.query.get("state", ALL))
         after = place_of(ResultPlace, request.query.get("after", ""))
@@ -124,6 +119,7 @@ class HostPages:
             request, RenderedPage("host.html", _name(host), "hosts", (Crumb("hosts", "Hosts"),), values)
         )
 
+    @get("/hosts/{id}/why", "host_why")
     async def why(self, request: web.Request) -> web.Response:
         """What it would be given if it called now, and why not more: the real decision, run dry."""
         host_id = HostId(id_of(request))
@@ -195,15 +191,10 @@ def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
     return catalogue.apps[version.app_id].name, version.title
 
 
-class HostListPage:
+class HostListPage(Pages[Desk]):
     """The list."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[web.RouteDef]:
-        return [web.get("/hosts", self.show, name="hosts")]
-
+    @get("/hosts", "hosts", asks=("show", "q", "days", "after"))
     async def show(self, request: web.Request) -> web.Response:
         """A number that is looked for leads to that host, an e-mail to that volunteer's."""
         asked = asked_of(request.query)

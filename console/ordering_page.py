@@ -26,7 +26,7 @@ from administration.ordering.priorities import (
 )
 from administration.ordering.rules import Rules
 from administration.ordering.sharing import ShareRow, Sharing
-from console.charts import Chart, bars, colour
+from console.charts import Chart, Trace, bars, colour
 from console.places import because, instant_of, rule_of, term, total, total_name, weightiest
 from console.settings_pages import without_notes
 from domain.access import Role
@@ -36,7 +36,7 @@ from domain.ordering_settings import OrderingSettings
 from domain.settings import meaning_of
 from domain.units import BatchId
 from priority.policies import POLICIES
-from web.handlers import LARGEST_ID, Desk, Fields, fields_of, reason_of, typed, whole_number
+from web.handlers import LARGEST_ID, Desk, Fields, Pages, fields_of, get, post, reason_of, typed, whole_number
 from web.moments import number, plural, relative, span_unit, stamp
 from web.rendering import Crumb, RenderedPage
 
@@ -188,6 +188,18 @@ Document = Mapping[str, Any]  # Any: a JSON document
 OWN = "ordering.policy"
 
 
+LYING: Trace = {"hovermode": "y unified", "yaxis": {"type": "category"}}  # the layout of lying bars
+
+
+def _lying(labels: Sequence[str], series: Mapping[str, Sequence[float]], hover: str = "") -> list[Trace]:
+    """Bars from the left by series, the first label on top; `hover` is the template of what a bar says."""
+    more = {"hovertemplate": hover} if hover else {}
+    return [
+        bars(name, values[::-1], labels[::-1], colour(place), orientation="h", **more)
+        for place, (name, values) in enumerate(series.items())
+    ]
+
+
 def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> Chart | None:
     """What each term gives each batch, stacked; None where no policy gives points."""
     shown = [one for one in breakdowns if instant_of(one) is None and any(part.points for part in one.components)]
@@ -205,24 +217,8 @@ def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str
             (label, *(number(_points(one, term), 1) for term in terms), number(one.total, 1))
             for label, one in zip(labels, shown, strict=True)
         ],
-        [
-            bars(
-                term,
-                [round(_points(one, term), 4) for one in reversed(shown)],
-                labels[::-1],
-                colour(place),
-                orientation="h",
-                hovertemplate="%{x:,.1f}",
-            )
-            for place, term in enumerate(terms)
-        ],
-        {
-            "barmode": "relative",
-            "hovermode": "y unified",
-            "xaxis": {"title": {"text": "points"}},
-            "yaxis": {"type": "category"},
-            "bargap": 0.3,
-        },
+        _lying(labels, {term: [round(_points(one, term), 4) for one in shown] for term in terms}, "%{x:,.1f}"),
+        {**LYING, "barmode": "relative", "xaxis": {"title": {"text": "points"}}, "bargap": 0.3},
         height=max(260, 90 + 26 * len(shown)),
     )
 
@@ -243,23 +239,8 @@ def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], no
         "first.",
         ("batch", what.lower(), "instant"),
         [(label, relative(at, now), stamp(at)) for label, (_, at) in zip(labels, timed, strict=True)],
-        [
-            bars(
-                what.lower(),
-                away[::-1],
-                labels[::-1],
-                colour(0),
-                orientation="h",
-                hovertemplate=f"%{{x:,.1f}} {unit} from now",
-            )
-        ],
-        {
-            "hovermode": "y unified",
-            "showlegend": False,
-            "xaxis": {"title": {"text": f"{unit} from now"}},
-            "yaxis": {"type": "category"},
-            "bargap": 0.3,
-        },
+        _lying(labels, {what.lower(): away}, f"%{{x:,.1f}} {unit} from now"),
+        {**LYING, "showlegend": False, "xaxis": {"title": {"text": f"{unit} from now"}}, "bargap": 0.3},
         height=max(200, 90 + 26 * len(shown)),
     )
 
@@ -293,49 +274,28 @@ def shares_chart(rows: Sequence[ShareRow]) -> Chart | None:
             (label, f"{100 * row.share_fraction:.1f} %", f"{100 * row.usage_fraction:.1f} %")
             for label, row in zip(labels, shown, strict=True)
         ],
-        (
-            bars(
-                "owed",
-                [round(100 * row.share_fraction, 3) for row in reversed(shown)],
-                labels[::-1],
-                "--c1",
-                orientation="h",
-            ),
-            bars(
-                "used",
-                [round(100 * row.usage_fraction, 3) for row in reversed(shown)],
-                labels[::-1],
-                "--c2",
-                orientation="h",
-            ),
+        _lying(
+            labels,
+            {
+                "owed": [round(100 * row.share_fraction, 3) for row in shown],
+                "used": [round(100 * row.usage_fraction, 3) for row in shown],
+            },
         ),
-        {
-            "barmode": "group",
-            "hovermode": "y unified",
-            "xaxis": {"ticksuffix": " %", "rangemode": "tozero"},
-            "yaxis": {"type": "category"},
-        },
+        {**LYING, "barmode": "group", "xaxis": {"ticksuffix": " %", "rangemode": "tozero"}},
         height=max(220, 90 + 34 * len(shown)),
     )
 
 
-class OrderingPages:
+class OrderingPages(Pages[Desk]):
     """The order, the shares, and settings tried and saved."""
 
     def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+        super().__init__(desk)
         self._priorities = Priorities(desk.store, desk.clock)
         self._sharing = Sharing(desk.store, desk.clock)
         self._rules = Rules(desk.store, desk.clock)
 
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/ordering", self.show, name="ordering"),
-            web.get("/ordering/preview", self.preview, name="ordering_preview"),
-            web.post("/ordering/preview", self.preview_of_form, name="ordering_preview_of_form"),
-            web.post("/ordering", self.save, name="ordering_save"),
-        ]
-
+    @get("/ordering", "ordering", asks=("batch",))
     async def show(self, request: web.Request) -> web.Response:
         given = request.query.get("batch")
         batch_id = BatchId(whole_number(given, "batch", 1, LARGEST_ID)) if given else None
@@ -369,10 +329,12 @@ class OrderingPages:
         page = RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
         return self._desk.show(request, page)
 
+    @get("/ordering/preview", "ordering_preview", asks=KEYS)
     async def preview(self, request: web.Request) -> web.Response:
         """What an address asks for, which can be passed on; one that asks for nothing leads to the order."""
         return await self._preview(request, request.query) if request.query else self._desk.go("ordering")
 
+    @post("/ordering/preview", "ordering_preview_of_form")
     async def preview_of_form(self, request: web.Request) -> web.Response:
         """The same of a form, which may be longer than an address; it changes nothing either."""
         return await self._preview(request, await fields_of(request))
@@ -406,6 +368,7 @@ class OrderingPages:
         page = RenderedPage("ordering_preview.html", "What this would do", "ordering", crumbs, values, bool(charts))
         return self._desk.show(request, page)
 
+    @post("/ordering", "ordering_save")
     async def save(self, request: web.Request) -> web.Response:
         person = admit(request, Role.OPERATOR)
         fields = await fields_of(request)

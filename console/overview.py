@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
@@ -13,7 +13,7 @@ from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from console.charts import Bar, Chart, at_ms, bar_of, line, time_axis
 from domain.units import Instant, later
 from domain.views import ActiveTotal, ProcessReport
-from web.handlers import Desk
+from web.handlers import Desk, Pages, get
 from web.moments import rate, stamp
 from web.rendering import RenderedPage
 
@@ -111,7 +111,7 @@ def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
             known = found.get(duty["name"])
             failures = duty["failures"] + (known.failures if known else 0)
             if known is not None and not duty["mine"]:
-                found[duty["name"]] = _with_failures(known, failures)
+                found[duty["name"]] = replace(known, failures=failures)
                 continue
             found[duty["name"]] = Duties(
                 duty["name"],
@@ -124,19 +124,6 @@ def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
                 duty["failure"],
             )
     return [found[name] for name in sorted(found)]
-
-
-def _with_failures(known: Duties, failures: int) -> Duties:
-    return Duties(
-        known.name,
-        known.where,
-        known.done_at,
-        known.took_s,
-        known.rounds,
-        failures,
-        known.failed_at,
-        known.failure,
-    )
 
 
 def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
@@ -170,15 +157,10 @@ def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
     )
 
 
-class OverviewPage:
+class OverviewPage(Pages[Desk]):
     """The first page."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[web.RouteDef]:
-        return [web.get("/", self.show, name="overview")]
-
+    @get("/", "overview")
     async def show(self, request: web.Request) -> web.Response:
         now, store = self._desk.clock.now(), self._desk.store
         silent_at = later(now, -SILENT_S)

@@ -20,7 +20,7 @@ from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints, Gate
 from domain.settings import DeadlineSettings
-from web.handlers import Desk, Fields, fields_of, reason_of
+from web.handlers import Desk, Fields, Pages, fields_of, get, post, reason_of
 from web.moments import number
 from web.rendering import Crumb, RenderedPage
 
@@ -155,20 +155,14 @@ def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[
     return [hosts * count / len(scores) for count in counts]
 
 
-class PercentilePages:
+class PercentilePages(Pages[Desk]):
     """Thresholds: look, preview, save."""
 
     def __init__(self, desk: Desk, thresholds: Thresholds) -> None:
-        self._desk = desk
+        super().__init__(desk)
         self._thresholds = thresholds
 
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/percentiles", self.show, name="percentiles"),
-            web.get("/percentiles/preview", self.preview, name="percentiles_preview"),
-            web.post("/percentiles", self.save, name="percentiles_save"),
-        ]
-
+    @get("/percentiles", "percentiles")
     async def show(self, request: web.Request) -> web.Response:
         catalogue = self._desk.catalogue
         runs = await self._desk.store.generations.runs(1)
@@ -190,6 +184,7 @@ class PercentilePages:
         page = RenderedPage("percentiles.html", "Percentiles", "percentiles", values=values, charts=bool(charts))
         return self._desk.show(request, page)
 
+    @get("/percentiles/preview", "percentiles_preview", asks=FORESEEN)
     async def preview(self, request: web.Request) -> web.Response:
         """GET, because nothing is changed: who would pass, how often they call, how long what waits would wait."""
         changes = self._asked(dict(request.query))
@@ -213,6 +208,7 @@ class PercentilePages:
         )
         return self._desk.show(request, page)
 
+    @post("/percentiles", "percentiles_save")
     async def save(self, request: web.Request) -> web.Response:
         person = admit(request, Role.OPERATOR)
         fields = dict(await fields_of(request))

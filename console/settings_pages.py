@@ -17,7 +17,7 @@ from domain.bounds import name_of_setting, written
 from domain.errors import InvalidInputError
 from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
-from web.handlers import Desk, fields_of, reason_of, typed
+from web.handlers import Desk, Pages, fields_of, get, post, reason_of, typed
 from web.moments import length, quantity
 from web.rendering import Crumb, RenderedPage
 
@@ -125,19 +125,10 @@ def spans_of(settings: Settings) -> dict[str, str]:
     return found
 
 
-class SettingPages:
+class SettingPages(Pages[Desk]):
     """Settings: look, set, reset."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/settings", self.show, name="settings"),
-            web.get("/settings/{key}", self.one, name="setting"),
-            web.post("/settings/{key}", self.save, name="setting_save"),
-        ]
-
+    @get("/settings", "settings", asks=("q",))
     async def show(self, request: web.Request) -> web.Response:
         text = checked_text(request.query.get("q", "").strip().lower(), "q")
         rows = await self._rows()
@@ -153,6 +144,7 @@ class SettingPages:
         }
         return self._desk.show(request, RenderedPage("settings.html", "Settings", "settings", values=values))
 
+    @get("/settings/{key}", "setting")
     async def one(self, request: web.Request) -> web.Response:
         key = request.match_info["key"]
         row = self._known(await self._rows(), key)
@@ -166,6 +158,7 @@ class SettingPages:
             request, RenderedPage("setting.html", key, "settings", (Crumb("settings", "Settings"),), values)
         )
 
+    @post("/settings/{key}", "setting_save")
     async def save(self, request: web.Request) -> web.Response:
         """Set it, or take its default back."""
         person = admit(request, Role.OPERATOR)

@@ -16,7 +16,7 @@ from domain.access import Role
 from domain.errors import MusterError
 from domain.units import HOUR_S
 from domain.views import SimulationState
-from web.handlers import Desk, Fields, fields_of, id_of, number_of, whole_number
+from web.handlers import Desk, Fields, Pages, fields_of, get, id_of, number_of, post, whole_number
 from web.moments import length, number, percent
 from web.rendering import Crumb, RenderedPage
 
@@ -239,24 +239,18 @@ def unfinished(result: Document) -> dict[str, float]:
     return {rule: count for rule, count in found.items() if count}
 
 
-class SimulatePages:
+class SimulatePages(Pages[Desk]):
     """Simulations asked for, running and done."""
 
     def __init__(self, desk: Desk, runs: SimulationRuns) -> None:
-        self._desk = desk
+        super().__init__(desk)
         self._runs = runs
 
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/simulate", self.show, name="simulate"),
-            web.post("/simulate", self.start, name="simulate_start"),
-            web.get("/simulate/{id}", self.one, name="simulation"),
-            web.post("/simulate/{id}/cancel", self.cancel, name="simulation_cancel"),
-        ]
-
+    @get("/simulate", "simulate")
     async def show(self, request: web.Request) -> web.Response:
         return await self._form(request, {}, [rule.value for rule in DEFAULT_RULES], None)
 
+    @post("/simulate", "simulate_start")
     async def start(self, request: web.Request) -> web.Response:
         """Any submitter may: it takes a CPU, not the project's data."""
         person = admit(request, Role.SUBMITTER)
@@ -270,6 +264,7 @@ class SimulatePages:
         await self._desk.door.note(request, "simulate", f"simulation {simulation_id}", scenario=fields.get("scenario"))
         return self._desk.go(f"simulate/{simulation_id}", "simulation")
 
+    @get("/simulate/{id}", "simulation")
     async def one(self, request: web.Request) -> web.Response:
         found = await self._desk.store.simulations.simulation(id_of(request))
         charts = []
@@ -297,6 +292,7 @@ class SimulatePages:
         )
         return self._desk.show(request, page)
 
+    @post("/simulate/{id}/cancel", "simulation_cancel")
     async def cancel(self, request: web.Request) -> web.Response:
         admit(request, Role.SUBMITTER)
         simulation_id = id_of(request)

@@ -19,7 +19,7 @@ from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.units import BatchId, InstanceId, JobId, later
 from domain.views import InstancePlace, JobRow
-from web.handlers import FEW_HOSTS, Desk, hosts_asked, id_of
+from web.handlers import FEW_HOSTS, Desk, Pages, get, hosts_asked, id_of
 from web.rendering import Crumb, RenderedPage
 
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -28,23 +28,17 @@ Document = Mapping[str, Any]  # Any: a JSON document
 TRICKLES_SHOWN = 100
 
 
-class WorkPages:
+class WorkPages(Pages[Desk]):
     """Jobs and instances."""
 
     def __init__(self, desk: Desk, results: Results, api: str) -> None:
         """`api` is where the API is, for links to files."""
-        self._desk = desk
+        super().__init__(desk)
         self._results = results
         self._api = api
         self._explain = Explain(desk.store, desk.clock)
 
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/jobs/{id}", self.job, name="job"),
-            web.get("/jobs/{id}/why", self.why, name="job_why"),
-            web.get("/instances/{id}", self.instance, name="instance"),
-        ]
-
+    @get("/jobs/{id}", "job")
     async def job(self, request: web.Request) -> web.Response:
         job_id = JobId(id_of(request))
         job = await self._desk.store.views.job(job_id)
@@ -58,6 +52,7 @@ class WorkPages:
         )
         return self._desk.show(request, page)
 
+    @get("/jobs/{id}/why", "job_why", asks=("hosts",))
     async def why(self, request: web.Request) -> web.Response:
         """Why its unsent instances wait: the decision run dry for the hosts that called last."""
         job_id = JobId(id_of(request))
@@ -67,6 +62,7 @@ class WorkPages:
             request, RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, {"shown": shown})
         )
 
+    @get("/instances/{id}", "instance")
     async def instance(self, request: web.Request) -> web.Response:
         """How its due date came about, term by term, and what became of it."""
         instance_id = InstanceId(id_of(request))
@@ -113,15 +109,10 @@ class WorkPages:
 LIVE_S = 10
 
 
-class NobodyPage:
+class NobodyPage(Pages[Desk]):
     """The report."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[web.RouteDef]:
-        return [web.get("/nobody", self.show, name="nobody")]
-
+    @get("/nobody", "nobody")
     async def show(self, request: web.Request) -> web.Response:
         now, store = self._desk.clock.now(), self._desk.store
         processes = await store.process_reports.since(later(now, -SILENT_S))
@@ -157,15 +148,10 @@ def states_of(text: str) -> tuple[InstanceState, ...]:
     return tuple(InstanceState) if text == ALL else (InstanceState(text),)
 
 
-class InstancesPage:
+class InstancesPage(Pages[Desk]):
     """A batch's instances."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[web.RouteDef]:
-        return [web.get("/batches/{id}/instances", self.show, name="batch_instances")]
-
+    @get("/batches/{id}/instances", "batch_instances", asks=("state", "after"))
     async def show(self, request: web.Request) -> web.Response:
         batch_id = BatchId(id_of(request))
         state = request.query.get("state", ALL)

@@ -20,15 +20,10 @@ from portal.entry import SiteEntry
 from portal.ports import SiteStore
 from portal.preferences import PreferencePages
 from web.guard import HEADERS, MOST_FORM_BYTES, ErrorPages, headers
-from web.queries import Questions, asked_as_known
+from web.queries import asked_as_known
 from web.rendering import Assets, Renderer, sources
 
 PLACE = "/volunteers"
-QUESTIONS: Questions = {
-    "computers": ("before",),
-    "results": ("outcome", "computer", "after"),
-    "sign_in": ("next",),
-}
 OPEN = frozenset({"start", "join", "join_post", "sign_in", "sign_in_post", "sign_out", "static", "theme"})
 
 
@@ -53,7 +48,7 @@ class Site:
                 errors,
                 desk.door.volunteers,
                 volunteers_only,
-                asked_as_known(QUESTIONS, LOOK.said),
+                asked_as_known(LOOK.said),
             ],
             client_max_size=MOST_FORM_BYTES,
         )

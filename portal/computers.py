@@ -30,7 +30,7 @@ from portal.desk import (
     titles_of,
     usual_turnaround_s,
 )
-from web.handlers import id_of, whole_number
+from web.handlers import Pages, get, id_of, whole_number
 from web.rate_limit import Buckets
 from web.rendering import Crumb, RenderedPage
 
@@ -78,21 +78,15 @@ def records_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instan
     return sorted(found, key=lambda one: one.app.lower())
 
 
-class ComputerPages:
+class ComputerPages(Pages[SiteDesk]):
     """All of them, one of them, and the decision for it run dry."""
 
     def __init__(self, desk: SiteDesk) -> None:
-        self._desk = desk
+        super().__init__(desk)
         self._asked = Buckets(desk.clock)
         self._running = asyncio.Semaphore(AT_A_TIME)
 
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/computers", self.computers, name="computers"),
-            web.get("/computers/{id}", self.computer, name="computer"),
-            web.get("/computers/{id}/why", self.why, name="computer_why"),
-        ]
-
+    @get("/computers", "computers", asks=("before",))
     async def computers(self, request: web.Request) -> web.Response:
         volunteer_id = the_volunteer(request).volunteer.volunteer_id
         text = request.query.get("before")
@@ -109,6 +103,7 @@ class ComputerPages:
         }
         return self._desk.show(request, RenderedPage("computers.html", "My computers", "computers", values=values))
 
+    @get("/computers/{id}", "computer")
     async def computer(self, request: web.Request) -> web.Response:
         desk, volunteer_id = self._desk, the_volunteer(request).volunteer.volunteer_id
         own = await desk.belongings.host(volunteer_id, HostId(id_of(request)))
@@ -128,6 +123,7 @@ class ComputerPages:
         crumbs = (Crumb("computers", "My computers"),)
         return desk.show(request, RenderedPage("computer.html", name_of(own.host), "computers", crumbs, values))
 
+    @get("/computers/{id}/why", "computer_why")
     async def why(self, request: web.Request) -> web.Response:
         """What it would be given if it called now: the real decision, run dry, for few at a time."""
         desk, volunteer_id = self._desk, the_volunteer(request).volunteer.volunteer_id
@@ -154,15 +150,10 @@ RESULTS_HELD = 100
 HOSTS = 200  # in the list to choose from
 
 
-class ResultPages:
+class ResultPages(Pages[SiteDesk]):
     """One page, chosen and continued by its address."""
 
-    def __init__(self, desk: SiteDesk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[web.RouteDef]:
-        return [web.get("/results", self.results, name="results")]
-
+    @get("/results", "results", asks=("outcome", "computer", "after"))
     async def results(self, request: web.Request) -> web.Response:
         desk, volunteer_id = self._desk, the_volunteer(request).volunteer.volunteer_id
         outcome, host_id, after = _chosen(request)

@@ -12,7 +12,7 @@ from administration.access.who import ForgedError, TooManyAttemptsError, WrongPa
 from administration.accounts import add_volunteer, checked_email
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from portal.desk import SiteDesk, apps_offered, title_of, told
-from web.handlers import fields_of
+from web.handlers import fields_of, get, post
 from web.rate_limit import Buckets
 from web.rendering import RenderedPage
 from web.sign_in import Doorway, SignInForm, new_password, status_of
@@ -23,25 +23,13 @@ JOINS_AT_ONCE = 60
 STRETCHES_AT_ONCE = 2
 
 
-class SiteEntry:
+class SiteEntry(Doorway[SiteDesk]):
     """Pages that need nobody, and those about the account itself."""
 
     def __init__(self, desk: SiteDesk) -> None:
-        self._desk = desk
+        super().__init__(desk, SignInForm("enter.html", "email", desk.door.sign_in_volunteer, told, self._open))
         self._joins = Buckets(desk.clock)
-        form = SignInForm("enter.html", "email", desk.door.sign_in_volunteer, told, self._open)
-        self._doorway = Doorway(desk, form)
         self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
-
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/", self.start, name="start"),
-            web.get("/join", self.ask_to_join, name="join"),
-            web.post("/join", self.join, name="join_post"),
-            *self._doorway.routes(),
-            web.get("/account", self.account, name="account"),
-            web.post("/account", self.change_password, name="account_post"),
-        ]
 
     async def front(self, request: web.Request) -> web.Response:
         """The page at the master URL: for people, and for clients, which read where the scheduler is."""
@@ -55,16 +43,19 @@ class SiteEntry:
         }
         return self._desk.show(request, RenderedPage("front.html", project.name, "-", values=values))
 
+    @get("/", "start")
     async def start(self, request: web.Request) -> web.Response:
         return self._desk.go(self._desk.renderer.look.first[0])
 
     # ------------------------------------------------------------------ a new account
 
+    @get("/join", "join")
     async def ask_to_join(self, request: web.Request) -> web.Response:
         if volunteer_of(request) is not None:
             return self._desk.go("account")
         return self._join_form(request, {}, None)
 
+    @post("/join", "join_post")
     async def join(self, request: web.Request) -> web.Response:
         """A new account, signed in at once."""
         desk, fields = self._desk, await fields_of(request)
@@ -116,9 +107,11 @@ class SiteEntry:
 
     # ------------------------------------------------------------------ the account
 
+    @get("/account", "account")
     async def account(self, request: web.Request) -> web.Response:
         return self._account(request, None)
 
+    @post("/account", "account_post")
     async def change_password(self, request: web.Request) -> web.Response:
         the_volunteer(request)
         wrong = await new_password(request, self._desk.door.change_volunteer_password)

@@ -13,7 +13,7 @@ from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.units import AppId, Instant
 from domain.volunteers import Volunteer
 from portal.desk import SiteDesk, apps_offered, title_of, told
-from web.handlers import Fields, number_of, whole_number
+from web.handlers import Fields, Pages, get, number_of, post, whole_number
 from web.rendering import RenderedPage
 
 NEVER = "never"
@@ -59,21 +59,14 @@ def known_at_of(fields: Fields) -> Instant | None:
         raise InvalidInputError("known_at", "what the form came with", text) from None
 
 
-class PreferencePages:
+class PreferencePages(Pages[SiteDesk]):
     """Which work, on which processors, and how much of it."""
 
-    def __init__(self, desk: SiteDesk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/preferences", self.ask, name="preferences"),
-            web.post("/preferences", self.save, name="preferences_post"),
-        ]
-
+    @get("/preferences", "preferences")
     async def ask(self, request: web.Request) -> web.Response:
         return self._form(request, the_volunteer(request).volunteer, None)
 
+    @post("/preferences", "preferences_post")
     async def save(self, request: web.Request) -> web.Response:
         """Keep what the form says, unless other preferences were saved since it was loaded."""
         desk, volunteer = self._desk, the_volunteer(request).volunteer

@@ -5,7 +5,7 @@ The dry run behind `muster fairshare emulate --system flux|slurm|pbs|maui|nci`: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from types import MappingProxyType
 
@@ -14,11 +14,19 @@ from domain.units import BatchId, Instant
 from priority.displays import figure
 from priority.equal_access import Claim, shuffled
 from priority.standings import Target, TargetMode, parse_target
-from priority.systems import flux, maui, pbs, slurm
-from priority.systems.flux import FluxNode
-from priority.systems.maui import Credential
-from priority.systems.pbs import PbsNode
-from priority.systems.slurm import PARENT, Association, FairTreeRow, SlurmNode, fair_tree
+from priority.systems import (
+    MIN_USAGE,
+    PARENT,
+    Association,
+    Credential,
+    FairTreeRow,
+    Node,
+    classic,
+    fair_share_table,
+    fair_tree,
+    flux_shares,
+    pbs_shares,
+)
 
 # ---- reading documents
 
@@ -33,63 +41,83 @@ MODES = {
 MODES |= {"cap": TargetMode.CAP, "hard_cap": TargetMode.HARD_CAP}
 
 
-def flux_tree_of(document: object, depth: int = 0) -> FluxNode:
+def flux_tree_of(document: object, depth: int = 0) -> Node:
     """A tree of {name, kind: account|user, shares, usage, children}. Raises InvalidInputError naming the field.
 
     >>> flux_tree_of({"name": "root", "kind": "account", "children": [{"name": "ann", "usage": 3}]}).children[0].usage
     3.0
     """
-    name, fields = _vertex(document, depth)
-    children = tuple(flux_tree_of(child, depth + 1) for child in _list(f"{name}.children", fields.get("children", ())))
+    name, fields, children = _vertex(document, depth, flux_tree_of)
     kind = fields.get("kind", "account" if "children" in fields or depth == 0 else "user")
     if kind not in ("account", "user"):
         raise InvalidInputError(f"{name}.kind", "account or user", kind)
-    usage = fields.get("usage")
-    shares = _number(f"{name}.shares", fields.get("shares", 1.0))
-    return FluxNode(name, shares, None if usage is None else _number(f"{name}.usage", usage), children, kind == "user")
+    return Node(name, _shares(name, fields), _usage(name, fields), children, kind == "user")
 
 
-def slurm_tree_of(document: object, depth: int = 0) -> SlurmNode:
+def slurm_tree_of(document: object, depth: int = 0) -> Node:
     """A tree of {name, shares, usage, children}; only users' usage counts where there are children."""
-    name, fields = _vertex(document, depth)
-    children = tuple(slurm_tree_of(child, depth + 1) for child in _list(f"{name}.children", fields.get("children", ())))
+    name, fields, children = _vertex(document, depth, slurm_tree_of)
     usage = 0.0 if children else _number(f"{name}.usage", fields.get("usage") or 0.0)
-    return SlurmNode(name, _number(f"{name}.shares", fields.get("shares", 1.0)), usage, children)
+    return Node(name, _shares(name, fields), usage, children)
 
 
-def pbs_tree_of(document: object) -> tuple[PbsNode, ...]:
+def pbs_tree_of(document: object) -> tuple[Node, ...]:
     """The vertices below the root: {root_children: [{name, shares, usage, children}]}, or a tree with a root."""
-    _, fields = _vertex(document, 0, "root")
+    fields = _mapping("tree", document)
+    _name(fields, "root")
     below = fields.get("root_children", fields.get("children", ()))
     return tuple(_pbs_node(child, 1) for child in _list("root_children", below))
 
 
-def _pbs_node(document: object, depth: int) -> PbsNode:
-    name, fields = _vertex(document, depth)
-    children = tuple(_pbs_node(child, depth + 1) for child in _list(f"{name}.children", fields.get("children", ())))
+def _pbs_node(document: object, depth: int) -> Node:
+    name, fields, children = _vertex(document, depth, _pbs_node)
+    return Node(name, _shares(name, fields), _usage(name, fields), children)
+
+
+def _vertex(
+    document: object, depth: int, read: Callable[[object, int], Node]
+) -> tuple[str, Mapping[str, object], tuple[Node, ...]]:
+    """A vertex's name, its fields, and its children by `read`."""
+    if depth > DEEPEST:
+        raise InvalidInputError("tree", f"at most {DEEPEST} levels", depth)
+    fields = _mapping("tree", document)
+    name = _name(fields)
+    below = _list(f"{name}.children", fields.get("children", ()))
+    return name, fields, tuple(read(child, depth + 1) for child in below)
+
+
+def _name(fields: Mapping[str, object], default: str = "") -> str:
+    name = fields.get("name", default)
+    if not isinstance(name, str) or not (name or default):
+        raise InvalidInputError("tree.name", "a name", name)
+    return name
+
+
+def _shares(name: str, fields: Mapping[str, object]) -> float:
+    return _number(f"{name}.shares", fields.get("shares", 1.0))
+
+
+def _usage(name: str, fields: Mapping[str, object]) -> float | None:
     usage = fields.get("usage")
-    shares = _number(f"{name}.shares", fields.get("shares", 1.0))
-    return PbsNode(name, shares, None if usage is None else _number(f"{name}.usage", usage), children)
+    return None if usage is None else _number(f"{name}.usage", usage)
 
 
 def associations_of(document: object) -> list[Association]:
     """Rows of {id, parent, account, user, shares: a number or "parent", usage_own}."""
     rows = list[Association]()
-    for number, row in enumerate(_list("associations", document)):
-        where = f"associations[{number}]"
-        fields = _mapping(where, row)
-        shares = fields.get("shares", 1)
+    for where, row in _rows("associations", document):
+        shares = row.get("shares", 1)
         if shares != PARENT:
             shares = _whole(_number(f"{where}.shares", shares))
-        parent, user = fields.get("parent"), fields.get("user")
+        parent, user = row.get("parent"), row.get("user")
         rows.append(
             Association(
-                str(fields.get("id", number)),
+                str(row.get("id", len(rows))),
                 None if parent is None else str(parent),
-                str(fields.get("account", "")),
+                str(row.get("account", "")),
                 None if user is None else str(user),
                 shares if isinstance(shares, (int, float)) else PARENT,
-                _number(f"{where}.usage_own", fields.get("usage_own") or 0.0),
+                _number(f"{where}.usage_own", row.get("usage_own") or 0.0),
             )
         )
     return rows
@@ -97,19 +125,15 @@ def associations_of(document: object) -> list[Association]:
 
 def maui_rows_of(document: object) -> list[Credential]:
     """Rows of {section, name, target, mode, windows}, newest window first."""
-    rows = list[Credential]()
-    for number, row in enumerate(_list("rows", document)):
-        fields = _mapping(f"rows[{number}]", row)
-        windows = _list(f"rows[{number}].windows", fields.get("windows", ()))
-        rows.append(
-            Credential(
-                str(fields.get("section", "USER")),
-                str(fields.get("name", "")),
-                target_of(fields.get("target"), fields.get("mode")),
-                tuple(_number(f"rows[{number}].windows", one) for one in windows),
-            )
+    return [
+        Credential(
+            str(row.get("section", "USER")),
+            str(row.get("name", "")),
+            target_of(row.get("target"), row.get("mode")),
+            tuple(_numbers(f"{where}.windows", row.get("windows", ()))),
         )
-    return rows
+        for where, row in _rows("rows", document)
+    ]
 
 
 def target_of(amount: object, mode: object = None) -> Target | None:
@@ -133,31 +157,6 @@ def _mode_of(mode: object) -> TargetMode:
     return {**signs, **MODES}[mode]
 
 
-def number_of(where: str, value: object) -> float:
-    """A number from 0 to 1e100. Raises InvalidInputError."""
-    return _number(where, value)
-
-
-def rows_of(where: str, document: object) -> list[Mapping[str, object]]:
-    """A list of objects. Raises InvalidInputError."""
-    return [_mapping(f"{where}[{number}]", row) for number, row in enumerate(_list(where, document))]
-
-
-def numbers_of(where: str, document: object) -> list[float]:
-    """A list of numbers."""
-    return [_number(where, one) for one in _list(where, document)]
-
-
-def _vertex(document: object, depth: int, default: str = "") -> tuple[str, Mapping[str, object]]:
-    if depth > DEEPEST:
-        raise InvalidInputError("tree", f"at most {DEEPEST} levels", depth)
-    fields = _mapping("tree", document)
-    name = fields.get("name", default)
-    if not isinstance(name, str) or not (name or default):
-        raise InvalidInputError("tree.name", "a name", name)
-    return name, fields
-
-
 def _mapping(where: str, document: object) -> Mapping[str, object]:
     if not isinstance(document, Mapping):
         raise InvalidInputError(where, "an object", document)
@@ -168,6 +167,16 @@ def _list(where: str, document: object) -> Sequence[object]:
     if isinstance(document, (str, bytes)) or not isinstance(document, Iterable) or isinstance(document, Mapping):
         raise InvalidInputError(where, "a list", document)
     return list(document)
+
+
+def _rows(where: str, document: object) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The objects of a list, each with what to call it in messages."""
+    for number, row in enumerate(_list(where, document)):
+        yield f"{where}[{number}]", _mapping(f"{where}[{number}]", row)
+
+
+def _numbers(where: str, document: object) -> list[float]:
+    return [_number(where, one) for one in _list(where, document)]
 
 
 def _number(where: str, value: object) -> float:
@@ -213,7 +222,7 @@ def emulate(system: str, document: object) -> EmulatedTable:
 
 
 def _flux(document: Mapping[str, object]) -> EmulatedTable:
-    shares = flux.fair_shares(flux_tree_of(document.get("tree", document)))
+    shares = flux_shares(flux_tree_of(document.get("tree", document)))
     best_first = sorted(shares.fairshare.items(), key=lambda one: -one[1])
     rows = ((name, figure(fairshare), figure(shares.user_weight[name])) for name, fairshare in best_first)
     return EmulatedTable(("user", "fairshare", "weight"), tuple(rows))
@@ -226,34 +235,31 @@ def _slurm(document: Mapping[str, object]) -> EmulatedTable:
         return EmulatedTable(
             columns, tuple(tuple("" if cell is None else cell for cell in astuple(row)) for row in rows)
         )
-    damping = number_of("dampening", document.get("dampening", 1.0))
-    classic = slurm.classic(slurm_tree_of(document.get("tree", document)), damping=damping)
+    damping = _number("dampening", document.get("dampening", 1.0))
+    found = classic(slurm_tree_of(document.get("tree", document)), damping=damping)
     columns = ("name", "norm_shares", "norm_usage", "effective_usage", "fairshare")
-    return EmulatedTable(
-        columns, tuple((name, *(f"{one:.6f}" for one in astuple(row))) for name, row in classic.items())
-    )
+    return EmulatedTable(columns, tuple((name, *(f"{one:.6f}" for one in astuple(row))) for name, row in found.items()))
 
 
 def _pbs(document: Mapping[str, object]) -> EmulatedTable:
     tree = document.get("tree", document)
     top = pbs_tree_of(tree)
-    least = tree.get("min_usage", pbs.MIN_USAGE) if isinstance(tree, Mapping) else pbs.MIN_USAGE
-    shares = pbs.fair_shares(top, min_usage=number_of("min_usage", least))
+    least = tree.get("min_usage", MIN_USAGE) if isinstance(tree, Mapping) else MIN_USAGE
+    shares = pbs_shares(top, min_usage=_number("min_usage", least))
     columns = ("name", "fairshare_perc", "fairshare_tree_usage", "fairshare_factor")
-    return EmulatedTable(
-        columns, tuple((name, *(f"{one:.4f}" for one in astuple(share))) for name, share in shares.items())
-    )
+    figures = ((name, one.norm_shares, one.effective_usage, one.fairshare) for name, one in shares.items())
+    return EmulatedTable(columns, tuple((name, *(f"{figure:.4f}" for figure in of)) for name, *of in figures))
 
 
 def _maui(document: Mapping[str, object]) -> EmulatedTable:
-    totals = numbers_of("total_per_window", document.get("total_per_window", ()))
-    decay = number_of("decay", document.get("decay", 1.0))
+    totals = _numbers("total_per_window", document.get("total_per_window", ()))
+    decay = _number("decay", document.get("decay", 1.0))
     credentials = maui_rows_of(document.get("rows", ()))
     for number, one in enumerate(credentials):
         if len(one.windows) != len(totals):
             expected = f"{len(totals)} windows, one for each of total_per_window"
             raise InvalidInputError(f"rows[{number}].windows", expected, len(one.windows))
-    found = maui.fair_share_table(credentials, totals, decay=decay)
+    found = fair_share_table(credentials, totals, decay=decay)
     rows = []
     for one in credentials:
         target = "-------" if one.target is None else f"{one.target.amount:.2f}{one.target.mode}"
@@ -269,24 +275,24 @@ def _maui(document: Mapping[str, object]) -> EmulatedTable:
 
 def _nci(document: Mapping[str, object]) -> EmulatedTable:
     """Jobs in order of the work their owners hold in front of them."""
-    jobs = rows_of("jobs", document.get("jobs", ()))
+    jobs = [job for _, job in _rows("jobs", document.get("jobs", ()))]
     owners = {str(job.get("owner", "")): number for number, job in reversed(list(enumerate(jobs)))}
     claims = [
         Claim(
             BatchId(place),
             owners[str(job.get("owner", ""))],
-            int(number_of(f"jobs[{place}].tier", job.get("tier", 1))),
-            number_of(f"jobs[{place}].cpus", job.get("cpus", 1)),
+            int(_number(f"jobs[{place}].tier", job.get("tier", 1))),
+            _number(f"jobs[{place}].cpus", job.get("cpus", 1)),
             1,
             Instant(place),
-            int(number_of(f"jobs[{place}].bypassed", job.get("bypassed", 0))),
+            int(_number(f"jobs[{place}].bypassed", job.get("bypassed", 0))),
         )
         for place, job in enumerate(jobs)
     ]
     held = document.get("held", {})
     if not isinstance(held, Mapping):
         raise InvalidInputError("held", "an object of CPUs by owner", held)
-    standing = {owners[name]: number_of(f"held.{name}", cpus) for name, cpus in held.items() if name in owners}
+    standing = {owners[name]: _number(f"held.{name}", cpus) for name, cpus in held.items() if name in owners}
     order = shuffled(claims, held_pe=standing, slots=len(claims))
     rows = ((str(jobs[place].get("id", place)), str(jobs[place].get("owner", ""))) for place in order)
     return EmulatedTable(("job", "owner"), tuple(rows))

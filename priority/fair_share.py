@@ -2,7 +2,7 @@
 
 A tree of accounts with submitters as leaves. Two numbers for each leaf: the *ratio* (0.5 on target, 1 under-, 0
 over-served) and the *rank* (place in the tree's order over the number of leaves), which breaks ties. Forms of other
-systems (priority/systems) use the same order and names.
+systems (priority/systems.py) use the same order and names.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def shown_names(top: Sequence[V], kind_of: Callable[[V], bool] = one_kind) -> Ma
 
     Raises InvalidInputError for siblings of one kind and name.
 
-    >>> from priority.systems.slurm import SlurmNode
-    >>> tree = SlurmNode("a", children=(SlurmNode("ann"),)), SlurmNode("b", children=(SlurmNode("ann"),))
+    >>> from priority.systems import Node
+    >>> tree = Node("a", children=(Node("ann"),)), Node("b", children=(Node("ann"),))
     >>> list(shown_names(tree).values())
     ['a', 'a/ann', 'b', 'b/ann']
     """

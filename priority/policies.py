@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from domain.bounds import Bound
 from domain.errors import InvalidInputError
 from domain.ordering import BatchFacts, Breakdown, ServiceLevel
 from domain.ordering_settings import COMPONENTS, SUBCOMPONENTS, OrderingSettings
-from domain.units import DAY_S, MINUTE_S, Seconds
+from domain.units import MINUTE_S
 from priority.equal_access import equal_access
 from priority.measures import batch_runtime_s, deadline_nearness, expansion_factor, queue_minutes, target_nearness
 from priority.scheme import (
@@ -43,61 +43,55 @@ LEVELS: Mapping[ServiceLevel, float] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MultifactorWeights:
-    """Weights of the six factors, and what wait counts as the whole."""
-
-    wait: float = 10_000.0
-    fairshare: float = 100_000.0
-    qos: float = 100_000.0
-    queue: float = 10_000.0
-    size: float = 0.0
-    user: float = 10_000.0
-    max_wait_s: Seconds = Seconds(7 * DAY_S)
-    fairshare_by_rank: bool = False
-    favour_small: bool = False
-
-
-def multifactor(weights: MultifactorWeights) -> Scheme:
+def multifactor(settings: OrderingSettings) -> Scheme:
     """The scheme of the six factors. A total below 0 is shown as 0.
 
     >>> facts = BatchFacts(1, 1, 1, submitted_at=0.0, user_priority=-512, level=ServiceLevel.EXPEDITE)
-    >>> six = multifactor(MultifactorWeights())
+    >>> six = multifactor(OrderingSettings())
     >>> [(term.name, term.measure(facts, PolicyContext(0.0))) for term in six.own]
     [('wait', 0.0), ('qos', 1.0), ('queue', 0.0), ('size', 1.0), ('user', -0.5)]
     """
 
     def waited(facts: BatchFacts, moment: PolicyContext) -> float:
-        if weights.max_wait_s <= 0.0:
+        if settings.max_wait_s <= 0.0:
             return 1.0
-        return min(1.0, facts.clock.waited_s(moment.now) / weights.max_wait_s)
+        return min(1.0, facts.clock.waited_s(moment.now) / settings.max_wait_s)
 
     def sized(facts: BatchFacts, moment: PolicyContext) -> float:
         size = (
             min(1.0, request_pe(facts.request, moment.reference) / moment.largest_pe) if moment.largest_pe > 0 else 0.0
         )
-        return 1.0 - size if weights.favour_small else size
+        return 1.0 - size if settings.size_favours == "small" else size
 
     def served(facts: BatchFacts, moment: PolicyContext) -> float | None:
         standing = moment.standing_of(facts)
-        return standing.fairshare_rank if weights.fairshare_by_rank else standing.fairshare_ratio
+        return standing.fairshare_rank if settings.fairshare == "rank" else standing.fairshare_ratio
 
     return scheme(
         "multifactor",
         (
-            Term("wait", "wait", "s", weights.wait, waited, raw=lambda facts, moment: facts.clock.waited_s(moment.now)),
-            Term("qos", "qos", "level", weights.qos, lambda facts, _: LEVELS[facts.level]),
-            Term("queue", "queue", "number", weights.queue, _queue_factor, raw=_queue_number),
+            Term(
+                "wait",
+                "wait",
+                "s",
+                settings.wait_weight,
+                waited,
+                raw=lambda facts, moment: facts.clock.waited_s(moment.now),
+            ),
+            Term("qos", "qos", "level", settings.level_weight, lambda facts, _: LEVELS[facts.level]),
+            Term("queue", "queue", "number", settings.queue_weight, _queue_factor, raw=_queue_number),
             Term(
                 "size",
                 "size",
                 "PE",
-                weights.size,
+                settings.size_weight,
                 sized,
                 raw=lambda facts, now: request_pe(facts.request, now.reference),
             ),
-            Term("user", "user", "priority", weights.user, _user_factor, raw=lambda facts, _: facts.user_priority),
-            Term("fairshare", "fairshare", "fraction", weights.fairshare, served, shared=True),
+            Term(
+                "user", "user", "priority", settings.user_weight, _user_factor, raw=lambda facts, _: facts.user_priority
+            ),
+            Term("fairshare", "fairshare", "fraction", settings.fairshare_weight, served, shared=True),
         ),
         least=0.0,
     )
@@ -129,23 +123,17 @@ PARAMETER = re.compile(r"(?:([a-z]+)\.)?([A-Z]+?)(WEIGHT|CAP)=(.+)")
 
 @dataclass(frozen=True, slots=True)
 class ComponentWeights:
-    """Weights and caps by name, "QUEUETIME" or "SERVICE", what levels add to weights, and the other parameters.
+    """Weights and caps by name, "QUEUETIME" or "SERVICE", and what levels add to weights.
 
-    What is not named weighs 1 if it is a component or QUEUETIME, else 0. `xf_min_s` is XFMINWCLIMIT,
-    `target_wait_s` and `target_xf` are what TARGETQUEUETIME and TARGETXFACTOR aim at.
+    What is not named weighs 1 if it is a component or QUEUETIME, else 0.
     """
 
-    weights: Mapping[str, float] = field(default_factory=dict)
-    caps: Mapping[str, float] = field(default_factory=dict)
-    extra: Mapping[ServiceLevel, Mapping[str, float]] = field(default_factory=dict)
-    xf_min_s: Seconds = MINUTE_S
-    target_wait_s: Seconds | None = None
-    target_xf: float | None = None
+    weights: Mapping[str, float]
+    caps: Mapping[str, float]
+    extra: Mapping[ServiceLevel, Mapping[str, float]]
 
 
-def parse_components(
-    text: str, *, xf_min_s: Seconds = MINUTE_S, target_wait_s: Seconds | None = None, target_xf: float | None = None
-) -> ComponentWeights:
+def parse_components(text: str) -> ComponentWeights:
     """Weights as Moab names them: "SERVICEWEIGHT=10 XFACTORWEIGHT=100 XFACTORCAP=50 expedite.XFACTORWEIGHT=1000".
 
     Raises InvalidInputError for a name there is not or what is no number.
@@ -159,11 +147,9 @@ def parse_components(
         level, name, what, number = _parameter(word)
         if what == "CAP":
             caps[name] = number
-        elif level is None:
-            weights[name] = number
         else:
-            extra[level][name] = number
-    return ComponentWeights(weights, caps, extra, xf_min_s, target_wait_s, target_xf)
+            (weights if level is None else extra[level])[name] = number
+    return ComponentWeights(weights, caps, extra)
 
 
 def _parameter(word: str) -> tuple[ServiceLevel | None, str, str, float]:
@@ -180,19 +166,21 @@ def _parameter(word: str) -> tuple[ServiceLevel | None, str, str, float]:
     return ServiceLevel(found[1]) if found[1] else None, found[2], found[3], number
 
 
-def components(parameters: ComponentWeights, level: ServiceLevel = ServiceLevel.NORMAL) -> Scheme:
-    """The scheme for batches of one service level.
+def components(settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
+    """The schemes by service level; settings of 0 for a target time or expansion factor aim at none.
 
-    >>> sums = components(ComponentWeights({"USERPRIO": 2.0}))
+    >>> sums = components(OrderingSettings(components="USERPRIOWEIGHT=2"))[ServiceLevel.NORMAL]
     >>> [(term.name, term.weight) for term in sums.own if term.weight]
     [('QUEUETIME', 1.0), ('USERPRIO', 2.0)]
     """
-    extra = parameters.extra.get(level, {})
+    given, measures = parse_components(settings.components), _measures(settings)
+    return {level: _components_of(given, given.extra[level], measures) for level in ServiceLevel}
 
+
+def _components_of(given: ComponentWeights, extra: Mapping[str, float], measures: Mapping[str, Measure]) -> Scheme:
     def weight(name: str, default: float) -> float:
-        return parameters.weights.get(name, default) + extra.get(name, 0.0)
+        return given.weights.get(name, default) + extra.get(name, 0.0)
 
-    measures = _measures(parameters)
     terms = [
         Term(
             name,
@@ -200,16 +188,16 @@ def components(parameters: ComponentWeights, level: ServiceLevel = ServiceLevel.
             sub.unit,
             weight(name, 1.0 if name == "QUEUETIME" else 0.0),
             measures[name],
-            parameters.caps.get(name),
+            given.caps.get(name),
             shared=sub.component == "FS",
         )
         for name, sub in SUBCOMPONENTS.items()
     ]
-    grouped = {name: Component(weight(name, 1.0), parameters.caps.get(name)) for name in COMPONENTS}
+    grouped = {name: Component(weight(name, 1.0), given.caps.get(name)) for name in COMPONENTS}
     return scheme("components", terms, components=grouped)
 
 
-def _measures(parameters: ComponentWeights) -> Mapping[str, Measure]:
+def _measures(settings: OrderingSettings) -> Mapping[str, Measure]:
     """How each sub-component is measured."""
 
     def runtime_s(facts: BatchFacts, moment: PolicyContext) -> float | None:
@@ -218,16 +206,15 @@ def _measures(parameters: ComponentWeights) -> Mapping[str, Measure]:
     def xfactor(facts: BatchFacts, moment: PolicyContext) -> float:
         waited_s = facts.clock.waited_s(moment.now)
         return expansion_factor(
-            waited_s=waited_s, runtime_s=runtime_s(facts, moment), least_runtime_s=parameters.xf_min_s
+            waited_s=waited_s, runtime_s=runtime_s(facts, moment), least_runtime_s=settings.xfactor_min_s
         )
 
     def wait_target(facts: BatchFacts, moment: PolicyContext) -> float:
-        wanted = parameters.target_wait_s
-        minutes = None if wanted is None else wanted / MINUTE_S
+        minutes = settings.target_wait_s / MINUTE_S or None
         return target_nearness(minutes, queue_minutes(facts.clock.waited_s(moment.now)))
 
     def xf_target(facts: BatchFacts, moment: PolicyContext) -> float:
-        return target_nearness(parameters.target_xf, xfactor(facts, moment))
+        return target_nearness(settings.target_xfactor or None, xfactor(facts, moment))
 
     return {
         "QUEUETIME": lambda facts, moment: queue_minutes(facts.clock.waited_s(moment.now)),
@@ -294,31 +281,6 @@ def fifo(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
     return _one_term("fifo", "submitted at", lambda facts, _: facts.submitted_at)
 
 
-def _multifactor(settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    weights = MultifactorWeights(
-        wait=settings.wait_weight,
-        fairshare=settings.fairshare_weight,
-        qos=settings.level_weight,
-        queue=settings.queue_weight,
-        size=settings.size_weight,
-        user=settings.user_weight,
-        max_wait_s=settings.max_wait_s,
-        fairshare_by_rank=settings.fairshare == "rank",
-        favour_small=settings.size_favours == "small",
-    )
-    return dict.fromkeys(ServiceLevel, multifactor(weights))
-
-
-def _components(settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    parameters = parse_components(
-        settings.components,
-        xf_min_s=settings.xfactor_min_s,
-        target_wait_s=settings.target_wait_s or None,
-        target_xf=settings.target_xfactor or None,
-    )
-    return {level: components(parameters, level) for level in ServiceLevel}
-
-
 def _equal_access(settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
     by_account = settings.equal_among == "accounts"
     return dict.fromkeys(ServiceLevel, equal_access(by_account=by_account, bypass_gain_pe=settings.bypass_weight))
@@ -327,8 +289,8 @@ def _equal_access(settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
 POLICIES: Mapping[str, Callable[[OrderingSettings], Mapping[ServiceLevel, Scheme]]] = MappingProxyType(
     {
         "logical_time": logical_time,
-        "multifactor": _multifactor,
-        "components": _components,
+        "multifactor": lambda settings: dict.fromkeys(ServiceLevel, multifactor(settings)),
+        "components": components,
         "equal_access": _equal_access,
         "fifo": fifo,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,39 +90,28 @@ def host_info(traits: Traits) -> HostInfo:
 
 def success(task: Task) -> ReportedResult:
     digest = digest_of(task.name if task.garbage else task.job)
-    return ReportedResult(
-        task.name,
-        STATE_UPLOADED,
-        0,
-        elapsed_s=Seconds(task.done_s),
-        cpu_s=Seconds(task.done_s * max(1.0, task.ncpus)),
-        version_num=task.version_num,
-        plan_class=task.plan_class,
-        files=tuple([ReportedFile(name, OUTPUT_BYTES, digest) for name in task.files]),
-    )
+    files = tuple([ReportedFile(name, OUTPUT_BYTES, digest) for name in task.files])
+    return _reported(task, STATE_UPLOADED, 0, cpu_s=Seconds(task.done_s * max(1.0, task.ncpus)), files=files)
 
 
 def failed(task: Task) -> ReportedResult:
-    return ReportedResult(
-        task.name,
-        STATE_COMPUTE_ERROR,
-        EXIT_FAILED,
-        elapsed_s=Seconds(task.done_s),
-        cpu_s=Seconds(task.done_s),
-        version_num=task.version_num,
-        plan_class=task.plan_class,
-        stderr="the application failed",
-    )
+    cpu_s, stderr = Seconds(task.done_s), "the application failed"
+    return _reported(task, STATE_COMPUTE_ERROR, EXIT_FAILED, cpu_s=cpu_s, stderr=stderr)
 
 
 def aborted(task: Task, exit_status: int) -> ReportedResult:
+    return _reported(task, STATE_ABORTED, exit_status)
+
+
+def _reported(task: Task, state: int, exit_status: int, **more: Any) -> ReportedResult:  # Any: of other fields
     return ReportedResult(
         task.name,
-        STATE_ABORTED,
+        state,
         exit_status,
         elapsed_s=Seconds(task.done_s),
         version_num=task.version_num,
         plan_class=task.plan_class,
+        **more,
     )
 
 

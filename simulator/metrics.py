@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from itertools import zip_longest
@@ -44,12 +45,13 @@ def _kept(batch: Followed, ended_at: Instant) -> bool | None:
 def promise_ratio(batches: Iterable[Followed]) -> float | None:
     """Promised over true time from half of the jobs to the last, the median of batches that are over.
 
-    >>> from array import array
-    >>> from domain.batches import QoS
-    >>> batch = Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 4, ended_at=array("d", [10.0, 20.0, 30.0, 40.0]))
-    >>> batch.promised_at = Instant(80.0)
-    >>> promise_ratio([batch])
-    3.0
+        >>> from array import array
+    from collections import defaultdict
+        >>> from domain.batches import QoS
+        >>> batch = Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 4, ended_at=array("d", [10.0, 20.0, 30.0, 40.0]))
+        >>> batch.promised_at = Instant(80.0)
+        >>> promise_ratio([batch])
+        3.0
     """
     found = []
     for batch in batches:
@@ -62,44 +64,29 @@ def promise_ratio(batches: Iterable[Followed]) -> float | None:
     return median(found) if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class ForecastQuality:
-    """By progress in percent of a batch's jobs, of those batches that had a forecast then.
-
-    `error` is |q50 - end| / (end - now) and `ratio` (q50 - now) / (end - now), medians over batches that are over;
-    coverages are the fractions of batches that ended by the quantile.
-    """
-
-    error: ByProgress
-    ratio: ByProgress
-    q10_coverage: ByProgress
-    q50_coverage: ByProgress
-    q90_coverage: ByProgress
-
-
-def forecast_quality(batches: Iterable[Followed], ended_at: Instant) -> ForecastQuality:
+def forecast_quality(batches: Iterable[Followed], ended_at: Instant) -> dict[str, ByProgress]:
     """The forecasts that submitters saw at each progress; at 0 the first of all, if it came before the next.
 
-    A batch that was not over at `ended_at` counts in coverages where a quantile lay before that.
+    Tables of Figures by name, by progress in percent of a batch's jobs, of those batches that had a forecast then.
+    `forecast_error` is |q50 - end| / (end - now) and `forecast_ratio` (q50 - now) / (end - now), medians over batches
+    that are over; coverages are the fractions of batches that ended by the quantile. A batch that was not over at
+    `ended_at` counts in coverages where a quantile lay before that.
     """
-    error: dict[str, float] = {}
-    ratio: dict[str, float] = {}
-    coverages: tuple[dict[str, float], ...] = ({}, {}, {})
+    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
     every = list(batches)
     for percent in PROGRESS_PERCENT:
         seen = [(batch, *shown) for batch in every if (shown := _shown_at(batch, percent)) is not None]
         ratios = [_ratio_of(batch, now, shown) for batch, now, shown in seen if batch.is_over]
         left = [one for one in ratios if one is not None]
         if left:
-            ratio[str(percent)] = median(left)
-            error[str(percent)] = median(abs(one - 1.0) for one in left)
-        quantiles = [(batch, (shown.q10_at, shown.q50_at, shown.q90_at)) for batch, _, shown in seen]
-        for place, coverage in enumerate(coverages):
-            known = [_covers(batch, of_batch[place], ended_at) for batch, of_batch in quantiles]
+            found["forecast_ratio"][str(percent)] = median(left)
+            found["forecast_error"][str(percent)] = median(abs(one - 1.0) for one in left)
+        for name in ("q10", "q50", "q90"):
+            known = [_covers(batch, getattr(shown, f"{name}_at"), ended_at) for batch, _, shown in seen]
             kept = [one for one in known if one is not None]
             if kept:
-                coverage[str(percent)] = fmean(kept)
-    return ForecastQuality(error, ratio, *coverages)
+                found[f"forecast_{name}_coverage"][str(percent)] = fmean(kept)
+    return dict(found)
 
 
 def _shown_at(batch: Followed, percent: int) -> tuple[Instant, PublishedForecast] | None:
@@ -223,7 +210,6 @@ def figures_of(
     kinds[OTHERS] = [batch for batch in batches if batch.qos in OTHER]
     tails = [(batch.qos, tail_s(batch)) for batch in batches]
     delays = np.array(record.validation_delays_s)
-    forecasts = forecast_quality(batches, ended_at)
     use = use or ProcessorUse()
     return Figures(
         afap_makespan_s=_median(s for qos, s in spans if qos is QoS.AFAP),
@@ -261,11 +247,7 @@ def figures_of(
         use_fraction=use.fraction,
         jobs_per_day=_jobs_per_day(record, ended_at),
         saturated_jobs_per_day=_saturated_jobs_per_day(record, ended_at),
-        forecast_error=forecasts.error or None,
-        forecast_ratio=forecasts.ratio or None,
-        forecast_q10_coverage=forecasts.q10_coverage or None,
-        forecast_q50_coverage=forecasts.q50_coverage or None,
-        forecast_q90_coverage=forecasts.q90_coverage or None,
+        **forecast_quality(batches, ended_at),  # type: ignore[arg-type]  # each of its own field's kind
     )
 
 
@@ -321,9 +303,10 @@ def is_cut_short(spans: Sequence[tuple[float, bool]]) -> bool:
 def tail_s(batch: Followed) -> Seconds | None:
     """From the end of the job with which 90 % are over to the end of the last; None while it is not over.
 
-    >>> from array import array
-    >>> tail_s(Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 10, ended_at=array("d", range(10, 110, 10))))
-    10.0
+        >>> from array import array
+    from collections import defaultdict
+        >>> tail_s(Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 10, ended_at=array("d", range(10, 110, 10))))
+        10.0
     """
     if not batch.is_over or not batch.jobs:
         return None

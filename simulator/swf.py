@@ -19,7 +19,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
@@ -232,9 +232,7 @@ def _joined(plan: BatchPlan, job: LoggedJob) -> BatchPlan:
     """With more jobs, of the mean length."""
     jobs = plan.jobs + job.processors
     flop = (plan.jobs * plan.fpops_est + job.processors * job.run_s * FLOP_PER_S) / jobs
-    return BatchPlan(
-        plan.name, plan.app, plan.submitter, plan.qos, plan.at_s, jobs, flop, plan.delay_bound_s, plan.deadline_s
-    )
+    return replace(plan, jobs=jobs, fpops_est=flop)
 
 
 def _plan(job: LoggedJob, at_s: float, replay: Replay) -> BatchPlan:

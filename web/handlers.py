@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from aiohttp import web
 
@@ -61,6 +62,52 @@ class Desk(PageDesk):
 
     store: PostgresStore
     array: JobArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a handler's page is: the route's path and name, and what may be asked of it behind the path."""
+
+    route: Callable[..., web.RouteDef]
+    path: str
+    name: str
+    asks: Collection[str] = ()
+
+
+ADDRESS = "page_address"  # the attribute of a handler that holds its Address
+H = TypeVar("H", bound=Callable[..., Awaitable[web.StreamResponse]])
+D = TypeVar("D", bound=PageDesk)
+
+
+def get(path: str, name: str, *, asks: Collection[str] = ()) -> Callable[[H], H]:
+    """Mark a method of Pages as the page at `path`, which takes the query parameters `asks` and no others."""
+    return _marked(Address(web.get, path, name, asks))
+
+
+def post(path: str, name: str) -> Callable[[H], H]:
+    """Mark a method of Pages as what takes the form sent to `path`."""
+    return _marked(Address(web.post, path, name))
+
+
+def _marked(address: Address) -> Callable[[H], H]:
+    def mark(handler: H) -> H:
+        handler.__dict__[ADDRESS] = address
+        return handler
+
+    return mark
+
+
+class Pages(Generic[D]):
+    """Pages of one subject: methods marked with `get` or `post`."""
+
+    def __init__(self, desk: D) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        """The routes in the order in which the methods are written, those of a base class first."""
+        members = [member for kind in reversed(type(self).__mro__) for member in vars(kind).items()]
+        marked = [(name, member.__dict__[ADDRESS]) for name, member in members if hasattr(member, ADDRESS)]
+        return [at.route(at.path, getattr(self, name), name=at.name) for name, at in marked]
 
 
 Fields = Mapping[str, str]

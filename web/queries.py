@@ -8,10 +8,9 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from domain.errors import InvalidInputError
+from web.handlers import ADDRESS, Address
 
 SAID = "said"  # what the last form did; any page may be where it led
-
-Questions = Mapping[str, Collection[str]]  # the name of a route -> the names of what may be asked of it
 
 
 def check_query(query: Mapping[str, Sequence[str]], known: Collection[str], said: Collection[str]) -> None:
@@ -32,15 +31,14 @@ def check_query(query: Mapping[str, Sequence[str]], known: Collection[str], said
             raise InvalidInputError(name, "one value", ", ".join(values))
 
 
-def asked_as_known(questions: Questions, said: Collection[str], *, but: Collection[str] = ("static",)) -> Middleware:
-    """The middleware that checks what is asked of pages; a route that `questions` leaves out takes none."""
+def asked_as_known(said: Collection[str]) -> Middleware:
+    """The middleware that checks what is asked of pages by their addresses (web/handlers.py); files are no pages."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        name = request.match_info.route.name
-        if request.method in ("GET", "HEAD") and name is not None and name not in but:
-            asked = {one: request.query.getall(one) for one in request.query}
-            check_query(asked, questions.get(name, ()), said)
+        address: Address | None = getattr(request.match_info.handler, ADDRESS, None)
+        if request.method in ("GET", "HEAD") and address is not None:
+            check_query({one: request.query.getall(one) for one in request.query}, address.asks, said)
         return await handler(request)
 
     return check

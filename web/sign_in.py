@@ -9,7 +9,7 @@ from aiohttp import web
 
 from administration.access.who import FORGED, ForgedError, NotSignedInError, TooManyAttemptsError, WrongPasswordError
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
-from web.handlers import PageDesk, fields_of
+from web.handlers import D, Pages, fields_of, get, post
 from web.rendering import THEME_COOKIE, THEMES, RenderedPage
 
 YEAR_S = 365 * 86400
@@ -30,28 +30,22 @@ class SignInForm:
     values: Callable[[], Mapping[str, object]]
 
 
-class Doorway:
+class Doorway(Pages[D]):
     """The ways in and out of some pages."""
 
-    def __init__(self, desk: PageDesk, form: SignInForm) -> None:
-        self._desk = desk
+    def __init__(self, desk: D, form: SignInForm) -> None:
+        super().__init__(desk)
         self._renderer = desk.renderer
         self._form = form
 
-    def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/sign-in", self.ask, name="sign_in"),
-            web.post("/sign-in", self.sign_in, name="sign_in_post"),
-            web.post("/sign-out", self.sign_out, name="sign_out"),
-            web.post("/theme", self.theme, name="theme"),
-        ]
-
+    @get("/sign-in", "sign_in", asks=("next",))
     async def ask(self, request: web.Request) -> web.Response:
         look = self._renderer.look
         if look.who(request) is not None:
             return self._desk.go(look.first[0])
         return self._asked(request, "", self._renderer.inside(request.query.get("next", "")), None)
 
+    @post("/sign-in", "sign_in_post")
     async def sign_in(self, request: web.Request) -> web.Response:
         fields = await fields_of(request)
         who, where = fields.get(self._form.field, "").strip(), self._renderer.inside(fields.get("next", ""))
@@ -62,6 +56,7 @@ class Doorway:
             return self._asked(request, who, where, error)
         return response
 
+    @post("/sign-out", "sign_out")
     async def sign_out(self, request: web.Request) -> web.Response:
         """What another site had sent signs nobody out."""
         if self._renderer.look.who(request) is None:
@@ -70,6 +65,7 @@ class Doorway:
         await self._desk.door.sign_out(request, response)
         return response
 
+    @post("/theme", "theme")
     async def theme(self, request: web.Request) -> web.Response:
         """Kept by the browser for a year."""
         fields = await fields_of(request)

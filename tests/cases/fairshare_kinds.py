@@ -8,10 +8,16 @@ from typing import Any
 from domain.errors import InvalidInputError
 from priority.emulate import associations_of, flux_tree_of, maui_rows_of, pbs_tree_of, slurm_tree_of
 from priority.standings import used_fraction
-from priority.systems import flux, maui
-from priority.systems import pbs as pbs_system
-from priority.systems import slurm as slurm_system
-from priority.systems.slurm import fair_tree
+from priority.systems import (
+    MIN_USAGE,
+    MauiStanding,
+    PathShare,
+    classic,
+    fair_share_table,
+    fair_tree,
+    flux_shares,
+    pbs_shares,
+)
 from tests.cases.comparing import Checked, same_text
 from tests.cases.reference import flux as flux_usages
 from tests.cases.reference import pbs as pbs_jobs
@@ -21,7 +27,7 @@ Inputs = Mapping[str, Any]
 
 
 def flux_tree(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
-    shares = flux.fair_shares(flux_tree_of(inputs["tree"]))
+    shares = flux_shares(flux_tree_of(inputs["tree"]))
     return {
         "order": _in_any_order_of_equals(shares.fairshare),
         "fairshare": dict(shares.fairshare),
@@ -111,7 +117,7 @@ def _printed(expected: Any, computed: Any) -> bool:
 
 
 def slurm_classic(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
-    rows = slurm_system.classic(slurm_tree_of(inputs["tree"]), damping=inputs.get("dampening", 1.0))
+    rows = classic(slurm_tree_of(inputs["tree"]), damping=inputs.get("dampening", 1.0))
     fields = ("norm_shares", "norm_usage", "effective_usage", "fairshare")
     users = {name: {field: getattr(row, field) for field in fields} for name, row in rows.items()}
     return {
@@ -121,15 +127,21 @@ def slurm_classic(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
     }
 
 
+PBS_FIGURES = {
+    "fairshare_perc": "norm_shares",
+    "fairshare_tree_usage": "effective_usage",
+    "fairshare_factor": "fairshare",
+}
+
+
 def pbs(inputs: Inputs, expected: Inputs) -> Mapping[str, Any]:
     tree = inputs.get("tree", {})
-    least = tree.get("min_usage", inputs.get("min_usage", pbs_system.MIN_USAGE))
+    least = tree.get("min_usage", inputs.get("min_usage", MIN_USAGE))
     top = pbs_tree_of(tree)
-    shares = pbs_system.fair_shares(top, min_usage=least)
-    factors = {name: share.fairshare_factor for name, share in shares.items()}
+    shares = pbs_shares(top, min_usage=least)
+    factors = {name: share.fairshare for name, share in shares.items()}
     answers: dict[str, Any] = {
-        figure: {name: getattr(share, figure) for name, share in shares.items()}
-        for figure in ("fairshare_tree_usage", "fairshare_perc", "fairshare_factor")
+        figure: {name: getattr(share, field) for name, share in shares.items()} for figure, field in PBS_FIGURES.items()
     }
     for key in expected:
         if key == "order" or key.startswith("factor_order"):
@@ -147,10 +159,10 @@ def pbs(inputs: Inputs, expected: Inputs) -> Mapping[str, Any]:
     return answers
 
 
-def _mixed(job: Inputs, formula: str, shares: Mapping[str, pbs_system.PbsShare]) -> float:
+def _mixed(job: Inputs, formula: str, shares: Mapping[str, PathShare]) -> float:
     share = shares[job["user"]]
     numbers = {name.removesuffix("_s"): value for name, value in job.items() if isinstance(value, (int, float))}
-    figures = {name: getattr(share, name) for name in ("fairshare_perc", "fairshare_tree_usage", "fairshare_factor")}
+    figures = {figure: getattr(share, field) for figure, field in PBS_FIGURES.items()}
     return evaluate(formula, numbers | figures)
 
 
@@ -173,10 +185,10 @@ def maui_fs_usage(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
 
 
 def mdiag_f(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
-    found: dict[str, maui.MauiStanding] = {}
+    found: dict[str, MauiStanding] = {}
     for table in inputs.get("sets", [inputs]):
         totals: Sequence[float] = table["total_per_window"]
-        found |= maui.fair_share_table(maui_rows_of(table["rows"]), totals, decay=inputs["decay"])
+        found |= fair_share_table(maui_rows_of(table["rows"]), totals, decay=inputs["decay"])
     return {
         "percent": {key: standing.percent for key, standing in found.items()},
         "starred": [key for key, standing in found.items() if standing.starred],

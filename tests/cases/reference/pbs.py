@@ -13,7 +13,7 @@ from itertools import chain
 
 from domain.errors import InvalidInputError
 from priority.fair_share import shown_names
-from priority.systems.pbs import MIN_USAGE, PbsNode
+from priority.systems import MIN_USAGE, Node
 
 DECAY_FACTOR = 0.5  # every 24 hours
 LONGEST_FORMULA = 1_000  # characters
@@ -55,11 +55,11 @@ def decayed(usage: float, *, factor: float = DECAY_FACTOR, min_usage: float = MI
     return max(min_usage, usage * factor)
 
 
-def users(top: Sequence[PbsNode]) -> list[str]:
+def users(top: Sequence[Node]) -> list[str]:
     """Names of the vertices without children, depth first."""
     names = shown_names(top)
 
-    def below(siblings: Iterable[PbsNode]) -> list[str]:
+    def below(siblings: Iterable[Node]) -> list[str]:
         own = ([names[id(node)]] if not node.children else below(node.children) for node in siblings)
         return list(chain.from_iterable(own))
 

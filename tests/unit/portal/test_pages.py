@@ -21,7 +21,7 @@ from domain.jobs import InstanceState
 from domain.refusals import RefusalCode
 from domain.units import Instant
 from domain.volunteers import Outcome, VolunteerRecord
-from portal.build import PLACE, QUESTIONS, build_site
+from portal.build import PLACE, build_site
 from portal.desk import OUTCOME_WORDS
 from runtime.compose import mounted
 from tests.builders import NOW
@@ -119,14 +119,6 @@ async def test_what_cannot_be_asked_of_a_page_is_named(path: str, why: str) -> N
     async with a_place() as place:
         await place.join()
         assert why in await place.page(path, status=422)
-
-
-async def test_every_question_is_of_a_page() -> None:
-    async with a_place() as place:
-        site = build_site(place.world.store, place.catalogue, place.world.door, KEYS, place.world.clock)
-        named = {route.name for route in site.application.router.routes()}
-
-    assert named >= set(QUESTIONS)
 
 
 # ---------------------------------------------------------------- the front page

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
+from collections.abc import Mapping
 
 import pytest
 
@@ -61,41 +63,62 @@ def forecast_batch(*forecasts: tuple[float, float] | None, over: int = 10) -> Fo
     return batch
 
 
-def test_forecasts_are_measured_by_progress() -> None:
-    found = forecast_quality([forecast_batch((0.0, 2000.0), (450.0, 1250.0), (950.0, 1020.0))], END)
+def quality(batch: Followed) -> Mapping[str, Mapping[str, float]]:
+    """The tables of one batch; those that nothing was measured for are empty."""
+    return defaultdict(dict, forecast_quality([batch], END))
 
-    assert found.ratio["0"] == 2.0
-    assert found.ratio["10"] == pytest.approx((2000.0 - 100.0) / 900.0)
-    assert found.ratio["50"] == pytest.approx(750.0 / 500.0)
-    assert found.error["50"] == pytest.approx(0.5)
-    assert "99" not in found.ratio  # nothing is left then
-    assert (found.q10_coverage["90"], found.q50_coverage["90"], found.q90_coverage["90"]) == (1.0, 1.0, 1.0)
-    assert (found.q10_coverage["99"], found.q50_coverage["99"], found.q90_coverage["99"]) == (0.0, 1.0, 1.0)
+
+def coverages(found: Mapping[str, Mapping[str, float]], percent: str) -> tuple[float, ...]:
+    return tuple(found[f"forecast_{name}_coverage"][percent] for name in ("q10", "q50", "q90"))
+
+
+def test_forecasts_are_measured_by_progress() -> None:
+    found = quality(forecast_batch((0.0, 2000.0), (450.0, 1250.0), (950.0, 1020.0)))
+
+    assert found["forecast_ratio"]["0"] == 2.0
+    assert found["forecast_ratio"]["10"] == pytest.approx((2000.0 - 100.0) / 900.0)
+    assert found["forecast_ratio"]["50"] == pytest.approx(750.0 / 500.0)
+    assert found["forecast_error"]["50"] == pytest.approx(0.5)
+    assert "99" not in found["forecast_ratio"]  # nothing is left then
+    assert (
+        found["forecast_q10_coverage"]["90"],
+        found["forecast_q50_coverage"]["90"],
+        found["forecast_q90_coverage"]["90"],
+    ) == (1.0, 1.0, 1.0)
+    assert (
+        found["forecast_q10_coverage"]["99"],
+        found["forecast_q50_coverage"]["99"],
+        found["forecast_q90_coverage"]["99"],
+    ) == (0.0, 1.0, 1.0)
 
 
 def test_a_first_forecast_that_comes_late_is_not_one_at_the_start() -> None:
-    found = forecast_quality([forecast_batch((150.0, 2000.0))], END)
+    found = quality(forecast_batch((150.0, 2000.0)))
 
-    assert "0" not in found.ratio
-    assert "10" not in found.ratio
-    assert "25" in found.ratio
+    assert "0" not in found["forecast_ratio"]
+    assert "10" not in found["forecast_ratio"]
+    assert "25" in found["forecast_ratio"]
 
 
 def test_a_withdrawn_forecast_is_not_measured() -> None:
-    found = forecast_quality([forecast_batch((0.0, 2000.0), (250.0, 1500.0), None)], END)
+    found = quality(forecast_batch((0.0, 2000.0), (250.0, 1500.0), None))
 
-    assert sorted(found.ratio) == ["0", "10"]
+    assert sorted(found["forecast_ratio"]) == ["0", "10"]
 
 
 def test_an_unfinished_batch_counts_in_coverage_alone() -> None:
-    found = forecast_quality([forecast_batch((0.0, 940.0), over=6)], END)
+    found = quality(forecast_batch((0.0, 940.0), over=6))
 
-    assert found.ratio == {} and found.error == {}
-    assert (found.q10_coverage["50"], found.q50_coverage["50"], found.q90_coverage["50"]) == (0.0, 0.0, 0.0)
-    assert forecast_quality([forecast_batch((0.0, 2000.0), over=6)], END).q90_coverage == {}
+    assert found["forecast_ratio"] == {} and found["forecast_error"] == {}
+    assert (
+        found["forecast_q10_coverage"]["50"],
+        found["forecast_q50_coverage"]["50"],
+        found["forecast_q90_coverage"]["50"],
+    ) == (0.0, 0.0, 0.0)
+    assert quality(forecast_batch((0.0, 2000.0), over=6))["forecast_q90_coverage"] == {}
 
 
 def test_a_batch_without_a_forecast_is_not_measured() -> None:
-    found = forecast_quality([forecast_batch()], END)
+    found = quality(forecast_batch())
 
-    assert (found.error, found.ratio, found.q10_coverage) == ({}, {}, {})
+    assert (found["forecast_error"], found["forecast_ratio"], found["forecast_q10_coverage"]) == ({}, {}, {})
