@@ -80,14 +80,11 @@ class PostgresApplications:
 
     async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
         async def write(connection: Connection) -> None:
-            await _add_files(connection, [(name, nbytes, md5)], now)
+            file = [name], [nbytes], [md5]
+            await connection.execute(load("insert_files"), *file, [""], now)
+            if await connection.fetchval(load("files_that_differ"), *file) is not None:
+                raise AlreadyExistsError("file", name)
             await connection.execute(load("sign_unsigned_file"), name, signature)
-
-        await self._database.in_transaction(write)
-
-    async def add_files(self, files: Sequence[tuple[str, int, str]], *, now: Instant) -> None:
-        async def write(connection: Connection) -> None:
-            await _add_files(connection, files, now)
 
         await self._database.in_transaction(write)
 
@@ -134,19 +131,6 @@ class PostgresApplications:
             host_classes=host_classes,
         )
         return catalogue, versions
-
-
-async def _add_files(connection: Connection, files: Sequence[tuple[str, int, str]], now: Instant) -> None:
-    """Register unsigned files. Raises AlreadyExistsError for the first name that stands for other contents."""
-    distinct: dict[str, tuple[str, int, str]] = {}
-    for file in files:
-        if distinct.setdefault(file[0], file) != file:
-            raise AlreadyExistsError("file", file[0])
-    columns = [[file[column] for file in distinct.values()] for column in range(3)]
-    await connection.execute(load("insert_files"), *columns, [""] * len(distinct), now)
-    differs = await connection.fetchval(load("files_that_differ"), *columns)
-    if differs is not None:
-        raise AlreadyExistsError("file", differs)
 
 
 async def _insert_version(connection: Connection, version: AppVersion) -> AppVersionId:
