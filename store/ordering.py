@@ -102,9 +102,9 @@ class PostgresOrdering(OnDatabase):
     async def _move(self, ids: Sequence[BatchId], by_id: Mapping[BatchId, StoredPlace]) -> int:
         async def write(connection: Connection) -> int:
             locked = await connection.fetch(load("lock_places"), ids)
-            lines = [_place_columns(by_id[row["batch_id"]]) for row in locked]
-            await connection.execute(load("move_batches"), *order_rows.columns(lines, 7))
-            return len(lines)
+            moved = [by_id[row["batch_id"]] for row in locked]
+            await connection.execute(load("move_batches"), *order_rows.place_columns(moved))
+            return len(moved)
 
         return await self._database.in_transaction(write)
 
@@ -122,33 +122,30 @@ class PostgresOrdering(OnDatabase):
 
 async def _write(connection: Connection, charges: OrderingCharges) -> None:
     """Everything in key order. What is empty is left out: most orderings charge few."""
-    notes = [order_rows.notes_columns(batch_id, charges.notes[batch_id]) for batch_id in sorted(charges.notes)]
-    if notes:
-        await connection.execute(load("write_batch_orders"), *order_rows.columns(notes, 11))
+    if charges.notes:
+        ids = sorted(charges.notes)
+        notes = order_rows.notes_columns([charges.notes[batch_id] for batch_id in ids])
+        await connection.execute(load("write_batch_orders"), ids, *notes)
     forgotten = [*charges.forgotten, *await correct_logical_times(connection, charges.corrections)]
     if forgotten:
         await connection.execute(load("drop_batch_orders"), forgotten)
         await connection.execute(load("drop_breakdowns"), forgotten)
     if charges.usage:
-        used = [order_rows.usage_columns(one) for one in charges.usage]
-        await connection.execute(load("write_usage"), *order_rows.columns(used, 8))
+        await connection.execute(load("write_usage"), *order_rows.usage_columns(charges.usage))
     if charges.windows:
-        windows = [order_rows.window_columns(one) for one in charges.windows]
-        await connection.execute(load("add_usage_windows"), *order_rows.columns(windows, 6))
+        await connection.execute(load("add_usage_windows"), *order_rows.window_columns(charges.windows))
         await connection.execute(load("drop_usage_windows"), charges.windows_from)
     if charges.standings:
         await _write_standings(connection, charges.standings, charges.now)
     if charges.grants:
-        grants = [_grant_columns(one) for one in charges.grants]
-        await connection.execute(load("write_grants"), *order_rows.columns(grants, 4))
+        await connection.execute(load("write_grants"), *order_rows.grant_columns(charges.grants))
 
 
 async def correct_logical_times(connection: Connection, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
     """Charge what is due in logical time; the batches that were charged. Who submits just now is left out."""
     if not corrections:
         return []
-    lines = [(one.batch_id, one.submitter_id, one.charged_s, one.due_s) for one in corrections]
-    found = await connection.fetch(load("correct_logical_times"), *order_rows.columns(lines, 4))
+    found = await connection.fetch(load("correct_logical_times"), *order_rows.correction_columns(corrections))
     return [row["batch_id"] for row in found]
 
 
@@ -157,14 +154,6 @@ async def _write_standings(connection: Connection, standings: Mapping[LeafId, Le
     texts = [rows.encoded(standings[leaf]) for leaf in leaves]
     ids = ([submitter_id for submitter_id, _ in leaves], [account_id for _, account_id in leaves])
     await connection.execute(load("write_standings"), *ids, now, texts)
-
-
-def _grant_columns(one: StoredGrant) -> tuple[object, ...]:
-    return one.account_id, one.period_start_at, one.used_su, one.reserved_su
-
-
-def _place_columns(place: StoredPlace) -> tuple[object, ...]:
-    return place.batch_id, place.tier, place.key, place.hold, place.sent_most, place.unpaid, place.job_pe
 
 
 class PostgresOrderingRules(OnDatabase):
@@ -220,7 +209,7 @@ class PostgresOrderingRules(OnDatabase):
 
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
         found = await self._database.fetch("places_of_batches", list(batch_ids))
-        return {row["batch_id"]: PlaceInOrder(row["place"], row["active"]) for row in found}
+        return {row["batch_id"]: order_rows.place(row) for row in found}
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
         found = {

@@ -28,7 +28,10 @@ from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from store import rows
 from store.pool import Connection, OnDatabase
 from store.queries import load
-from store.rows import mapper
+from store.rows import mapper, values_of
+
+_credential_values = values_of("authenticator_nonce authenticator_hash password_salt password_hash")
+_volunteer_values = values_of("volunteer_id name beta no_gpu max_jobs apps no_cpu max_cpus preferred_at")
 
 
 class PostgresPeople(OnDatabase):
@@ -98,10 +101,7 @@ class PostgresVolunteers(OnDatabase):
             "insert_volunteer",
             email.lower(),
             name,
-            credentials.authenticator_nonce,
-            credentials.authenticator_hash,
-            credentials.password_salt,
-            credentials.password_hash,
+            *_credential_values(credentials),
             cross_project_id,
             beta,
             now,
@@ -122,15 +122,7 @@ class PostgresVolunteers(OnDatabase):
     async def set_volunteer(self, volunteer: Volunteer, *, instead_of: Volunteer | None = None) -> None:
         row = await self._database.fetch_one(
             "update_volunteer",
-            volunteer.volunteer_id,
-            volunteer.name,
-            volunteer.beta,
-            volunteer.no_gpu,
-            volunteer.max_jobs,
-            list(volunteer.apps),
-            volunteer.no_cpu,
-            volunteer.max_cpus,
-            volunteer.preferred_at,
+            *_volunteer_values(volunteer),
             instead_of is not None,
             None if instead_of is None else instead_of.preferred_at,
         )
@@ -169,7 +161,7 @@ class PostgresAccess(OnDatabase):
         now: Instant,
     ) -> PersonRecord:
         row = await self._database.fetch_one(
-            "insert_person", name, role, submitter_id, *_columns(password), one_time_until, now
+            "insert_person", name, role, submitter_id, *_password_values(password), one_time_until, now
         )
         if row is None:
             raise AlreadyExistsError("person", name)
@@ -193,7 +185,7 @@ class PostgresAccess(OnDatabase):
         return person(row)
 
     async def set_password(self, person_id: PersonId, password: Stretched, *, one_time_until: Instant | None) -> None:
-        row = await self._database.fetch_one("update_password", person_id, *_columns(password), one_time_until)
+        row = await self._database.fetch_one("update_password", person_id, *_password_values(password), one_time_until)
         if row is None:
             raise NotFoundError("person", person_id)
 
@@ -201,17 +193,7 @@ class PostgresAccess(OnDatabase):
 
     async def add_session(self, session: Session) -> None:
         await self._database.fetch("drop_ended_sessions", session.created_at, FORGET_AT_ONCE)
-        await self._database.fetch(
-            "insert_web_session",
-            session.session_hash,
-            session.person_id,
-            session.volunteer_id,
-            session.created_at,
-            session.seen_at,
-            session.expires_at,
-            session.address,
-            session.agent,
-        )
+        await self._database.fetch("insert_web_session", *_session_values(session))
 
     async def session_of_person(self, session_hash: bytes, *, now: Instant) -> SignedIn | None:
         row = await self._database.fetch_one("session_of_person", session_hash, now)
@@ -312,6 +294,7 @@ class PostgresAccess(OnDatabase):
         return [_act(row) for row in found]
 
 
+_attempts = mapper(Attempts)
 _act = mapper(Act, detail=lambda row: rows.decoded_object(row["detail"]))
 person = mapper(
     PersonRecord,
@@ -326,8 +309,8 @@ _token = mapper(
 )
 
 
-def _columns(password: Stretched) -> tuple[object, ...]:
-    return password.hash, password.salt, password.n, password.r, password.p
+_password_values = values_of("hash salt n r p")
+_session_values = values_of("session_hash person_id volunteer_id created_at seen_at expires_at address agent")
 
 
 async def _locked_attempts(connection: Connection, keys: Iterable[str], now: Instant) -> dict[str, Attempts]:
@@ -336,7 +319,7 @@ async def _locked_attempts(connection: Connection, keys: Iterable[str], now: Ins
     for key in sorted(keys):
         row = await connection.fetchrow(load("lock_attempt"), key, now)
         assert row is not None
-        found[key] = Attempts(row["failures"], row["at"])
+        found[key] = _attempts(row)
     return found
 
 

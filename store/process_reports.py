@@ -27,10 +27,7 @@ class PostgresProcessReports(OnDatabase):
         await self._database.in_transaction(write)
 
     async def since(self, at: Instant) -> Sequence[ProcessReport]:
-        return [
-            ProcessReport(row["name"], row["kind"], row["reported_at"], rows.decoded_object(row["report"]))
-            for row in await self._database.fetch("list_processes", at)
-        ]
+        return [_report(row) for row in await self._database.fetch("list_processes", at)]
 
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
         return {row["name"]: row["deadline_at"] for row in await self._database.fetch("duty_deadlines", since)}
@@ -80,6 +77,7 @@ class PostgresSimulations(OnDatabase):
         return _simulation(row)
 
 
+_report = mapper(ProcessReport, report=lambda row: rows.decoded_object(row["report"]))
 _simulation = mapper(
     Simulation,
     asked=lambda row: rows.decoded_object(row["asked"]),
