@@ -57,15 +57,10 @@ class PostgresApplications:
         return [rows.app(row) for row in await self._database.fetch("list_apps")]
 
     async def app(self, name: str) -> App:
-        row = await self._database.fetch_one("app_by_name", name)
-        if row is None:
-            raise NotFoundError("app", name)
-        return rows.app(row)
+        return rows.app(await self._database.fetch_known("app_by_name", name, kind="app"))
 
     async def set_app(self, app: App) -> None:
-        row = await self._database.fetch_one("update_app", app.app_id, *rows.app_settings(app))
-        if row is None:
-            raise NotFoundError("app", app.app_id)
+        await self._database.fetch_known("update_app", app.app_id, *rows.app_settings(app), kind="app")
 
     async def put_plan_class(self, plan_class: PlanClass) -> None:
         await self._database.fetch("upsert_plan_class", *_plan_class_values(plan_class))
@@ -93,8 +88,7 @@ class PostgresApplications:
         return await self._database.in_transaction(write)
 
     async def sign_file(self, name: str, signature: str) -> None:
-        if await self._database.fetch_one("sign_file", name, signature) is None:
-            raise NotFoundError("file", name)
+        await self._database.fetch_known("sign_file", name, signature, kind="file")
 
     async def app_files(self) -> Sequence[AppFile]:
         found = [rows.app_file(row) for row in await self._database.fetch("list_app_version_files")]

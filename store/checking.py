@@ -94,8 +94,7 @@ class PostgresRestoring(OnDatabase):
 
     async def serving(self) -> int:
         """Sessions of processes that serve the project."""
-        row = await self._database.fetch_one("sessions_that_lock")
-        assert row is not None
+        row = await self._database.fetch_first("sessions_that_lock")
         return int(row["sessions"])
 
     async def renumber(self, *, beyond: int, step: int) -> NewIds:

@@ -151,10 +151,9 @@ class PostgresLedger:
         return await self.reads.ask(key)
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
-        row = await self._database.fetch_one(
+        row = await self._database.fetch_first(
             "insert_host", volunteer_id, host.created_at, *hosts.said(host), *hosts.description(host)
         )
-        assert row is not None  # an insert that returns
         return HostId(row["host_id"])
 
     async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:

@@ -248,9 +248,7 @@ class PostgresHavTables:
             )
 
     async def facts(self, app_id: AppId) -> AppFacts:
-        row = await self._database.fetch_one("app_facts", app_id)
-        assert row is not None
-        return _facts(row)
+        return _facts(await self._database.fetch_first("app_facts", app_id))
 
 
 def bundles(sizes: Mapping[AppId, int], *, most_rows: int) -> Iterator[list[AppId]]:

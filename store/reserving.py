@@ -25,8 +25,7 @@ class PostgresReserving(OnDatabase):
     """Satisfies jobs' ReservedWork."""
 
     async def reference(self) -> Reference | None:
-        last = await self._database.fetch_one("last_ordering")
-        assert last is not None
+        last = await self._database.fetch_first("last_ordering")
         return order_rows.reference(last["reference"])
 
     async def big_batches(self, least: Request, app_ids: Sequence[AppId], limit: int) -> Sequence[BigBatch]:
@@ -54,10 +53,7 @@ class PostgresReserving(OnDatabase):
         return [_alike_hosts(row) for row in await self._database.fetch("alike_hosts", active_since)]
 
     async def note_classes(self, classes: HostClasses) -> None:
-        async def write(connection: Connection) -> None:
-            await connection.execute(load("note_report"), CLASSES, classes.computed_at, encoded(classes))
-
-        await self._database.in_transaction(write)
+        await self._database.execute("note_report", CLASSES, classes.computed_at, encoded(classes))
 
     async def reserve(
         self, kept: Sequence[Kept], ends: Sequence[LeaseEnd], *, forget_before: Instant, now: Instant

@@ -236,10 +236,7 @@ class PostgresSubmissions(OnDatabase):
             last = max(row["job_id"] for row in found)
 
     async def _batch(self, batch_id: BatchId) -> Batch:
-        row = await self._database.fetch_one("batch_by_id", batch_id)
-        if row is None:
-            raise NotFoundError("batch", batch_id)
-        return rows.batch(row)
+        return rows.batch(await self._database.fetch_known("batch_by_id", batch_id, kind="batch"))
 
 
 async def _end(connection: Connection, *, batch_id: BatchId, now: Instant) -> None:

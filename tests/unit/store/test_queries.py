@@ -44,7 +44,7 @@ def test_a_queries_arguments_are_all_described(name: str) -> None:
 
 
 def test_every_query_that_is_named_exists() -> None:
-    named = set(re.findall(r'load\("([a-z_]+)"\)|fetch(?:_one)?\(\s*"([a-z_]+)"', SOURCE))
+    named = set(re.findall(r'load\("([a-z_]+)"\)|(?:execute|fetch(?:_[a-z]+)?)\(\s*"([a-z_]+)"', SOURCE))
     assert {one or other for one, other in named} <= set(queries())
 
 
