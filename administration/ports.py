@@ -136,10 +136,6 @@ class Applications(Protocol):
         """Idempotent for equal contents; AlreadyExistsError when the name stands for others."""
         ...
 
-    async def add_files(self, files: Sequence[tuple[str, int, str]], *, now: Instant) -> None:
-        """Many unsigned files (name, nbytes, md5), as add_file."""
-        ...
-
     async def add_app_version(self, version: AppVersion) -> AppVersionId:
         """With its files, which must be registered. AlreadyExistsError for the same
         (app, platform, version_num, plan class). The predecessor's HAV rows are inherited."""

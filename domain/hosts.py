@@ -66,8 +66,8 @@ class DecayedSums:
     """n, sum of x and sum of x squared of a sample, decaying with STATS_HALF_LIFE_S; stamped `at`.
 
     >>> s = DecayedSums(n=4.0, total=8.0, total_sq=20.0, at=Instant(0.0))
-    >>> s.mean, s.variance
-    (2.0, 1.0)
+    >>> s.mean
+    2.0
     """
 
     n: float = 0.0
@@ -95,12 +95,6 @@ class DecayedSums:
     @property
     def mean(self) -> float:
         return self.total / self.n if self.n > 0 else 0.0
-
-    @property
-    def variance(self) -> float:
-        if self.n <= 0:
-            return 0.0
-        return max(0.0, self.total_sq / self.n - self.mean**2)
 
 
 @quick_dataclass(frozen=True, slots=True)

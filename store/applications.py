@@ -19,7 +19,15 @@ from store import rows
 from store.pool import Connection, Database
 from store.queries import load
 from store.reserving import read_classes, read_reserved
+from store.rows import columns_of, values_of
 from store.settings import is_accelerated, read_acceleration, read_relaxed, with_relaxed
+
+_plan_class_values = values_of(
+    "name ncpus gpu_type gpu_count min_gpu_ram_bytes min_driver_version min_host_ncpus min_host_ram_bytes os_pattern"
+    " cpu_speed_fraction gpu_speed_fraction"
+)
+_version_values = values_of("app_id platform version_num plan_class.name api_version deprecated created_at")
+_file_columns = columns_of("main_program open_name copy_file executable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,45 +57,24 @@ class PostgresApplications:
         return [rows.app(row) for row in await self._database.fetch("list_apps")]
 
     async def app(self, name: str) -> App:
-        row = await self._database.fetch_one("app_by_name", name)
-        if row is None:
-            raise NotFoundError("app", name)
-        return rows.app(row)
+        return rows.app(await self._database.fetch_known("app_by_name", name, kind="app"))
 
     async def set_app(self, app: App) -> None:
-        row = await self._database.fetch_one("update_app", app.app_id, *rows.app_settings(app))
-        if row is None:
-            raise NotFoundError("app", app.app_id)
+        await self._database.fetch_known("update_app", app.app_id, *rows.app_settings(app), kind="app")
 
     async def put_plan_class(self, plan_class: PlanClass) -> None:
-        await self._database.fetch(
-            "upsert_plan_class",
-            plan_class.name,
-            plan_class.ncpus,
-            plan_class.gpu_type,
-            plan_class.gpu_count,
-            plan_class.min_gpu_ram_bytes,
-            plan_class.min_driver_version,
-            plan_class.min_host_ncpus,
-            plan_class.min_host_ram_bytes,
-            plan_class.os_pattern,
-            plan_class.cpu_speed_fraction,
-            plan_class.gpu_speed_fraction,
-        )
+        await self._database.fetch("upsert_plan_class", *_plan_class_values(plan_class))
 
     async def plan_classes(self) -> Mapping[str, PlanClass]:
         return {row["name"]: rows.plan_class(row) for row in await self._database.fetch("list_plan_classes")}
 
     async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
         async def write(connection: Connection) -> None:
-            await _add_files(connection, [(name, nbytes, md5)], now)
+            file = [name], [nbytes], [md5]
+            await connection.execute(load("insert_files"), *file, [""], now)
+            if await connection.fetchval(load("files_that_differ"), *file) is not None:
+                raise AlreadyExistsError("file", name)
             await connection.execute(load("sign_unsigned_file"), name, signature)
-
-        await self._database.in_transaction(write)
-
-    async def add_files(self, files: Sequence[tuple[str, int, str]], *, now: Instant) -> None:
-        async def write(connection: Connection) -> None:
-            await _add_files(connection, files, now)
 
         await self._database.in_transaction(write)
 
@@ -101,8 +88,7 @@ class PostgresApplications:
         return await self._database.in_transaction(write)
 
     async def sign_file(self, name: str, signature: str) -> None:
-        if await self._database.fetch_one("sign_file", name, signature) is None:
-            raise NotFoundError("file", name)
+        await self._database.fetch_known("sign_file", name, signature, kind="file")
 
     async def app_files(self) -> Sequence[AppFile]:
         found = [rows.app_file(row) for row in await self._database.fetch("list_app_version_files")]
@@ -136,31 +122,9 @@ class PostgresApplications:
         return catalogue, versions
 
 
-async def _add_files(connection: Connection, files: Sequence[tuple[str, int, str]], now: Instant) -> None:
-    """Register unsigned files. Raises AlreadyExistsError for the first name that stands for other contents."""
-    distinct: dict[str, tuple[str, int, str]] = {}
-    for file in files:
-        if distinct.setdefault(file[0], file) != file:
-            raise AlreadyExistsError("file", file[0])
-    columns = [[file[column] for file in distinct.values()] for column in range(3)]
-    await connection.execute(load("insert_files"), *columns, [""] * len(distinct), now)
-    differs = await connection.fetchval(load("files_that_differ"), *columns)
-    if differs is not None:
-        raise AlreadyExistsError("file", differs)
-
-
 async def _insert_version(connection: Connection, version: AppVersion) -> AppVersionId:
     try:
-        version_id = await connection.fetchval(
-            load("insert_app_version"),
-            version.app_id,
-            version.platform,
-            version.version_num,
-            version.plan_class.name,
-            version.api_version,
-            version.deprecated,
-            version.created_at,
-        )
+        version_id = await connection.fetchval(load("insert_app_version"), *_version_values(version))
     except asyncpg.ForeignKeyViolationError as error:
         if "plan_class" in str(error.constraint_name):
             raise NotFoundError("plan class", version.plan_class.name) from error
@@ -177,15 +141,8 @@ async def _insert_version_files(connection: Connection, version_id: AppVersionId
     for file in files:
         if file.name not in ids:
             raise NotFoundError("file", file.name)
-    await connection.execute(
-        load("insert_app_version_files"),
-        version_id,
-        [ids[file.name] for file in files],
-        [file.main_program for file in files],
-        [file.open_name for file in files],
-        [file.copy_file for file in files],
-        [file.executable for file in files],
-    )
+    file_ids = [ids[file.name] for file in files]
+    await connection.execute(load("insert_app_version_files"), version_id, file_ids, *_file_columns(files))
 
 
 async def _changed_versions(connection: Connection, before: _Versions) -> _Versions:

@@ -15,6 +15,7 @@ from domain.units import InstanceId
 from store.percentiles import bulk_connection
 from store.pool import OnDatabase
 from store.queries import load
+from store.rows import mapper
 
 COUNTERS = "counters"
 QUESTIONS = {  # what is asked -> the query
@@ -56,7 +57,7 @@ class CheckingSession:
                 Wrong(f"batch {row['batch_id']}", f"counted {row['counted']}, rows say {row['expected']}")
                 for row in found[:limit]
             ]
-        return [Wrong(row["thing"], row["because"]) for row in await self._connection.fetch(query, limit)]
+        return [_wrong(row) for row in await self._connection.fetch(query, limit)]
 
     async def outputs(self, *, limit: int) -> AsyncIterator[Sequence[StoredOutput]]:
         """Every output that was recorded, of the busy tables and then of the history, `limit` or so at a time."""
@@ -71,14 +72,13 @@ class CheckingSession:
 
     async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]:
         """What is known of some files, given by name and instance, in any order."""
-        rows = await self._connection.fetch(
-            load("check_files_known"), [name for name, _ in files], [instance_id for _, instance_id in files]
-        )
-        return [KnownFile(row["name"], row["state"], row["nbytes"], row["reported_success"]) for row in rows]
+        names, instance_ids = [name for name, _ in files], [instance_id for _, instance_id in files]
+        return [_known(row) for row in await self._connection.fetch(load("check_files_known"), names, instance_ids)]
 
 
-def _output(row: asyncpg.Record) -> StoredOutput:
-    return StoredOutput(InstanceId(row["instance_id"]), row["name"], row["nbytes"], row["md5"])
+_wrong = mapper(Wrong)
+_output = mapper(StoredOutput)
+_known = mapper(KnownFile)
 
 
 INT_STEP = 1_000_000  # hosts and the like; clients keep 31 bits, so there is room for 2,000 restores
@@ -90,13 +90,11 @@ class PostgresRestoring(OnDatabase):
     async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]:
         """What is known of some files, given by name and instance, in any order."""
         names, instance_ids = [name for name, _ in files], [instance_id for _, instance_id in files]
-        rows = await self._database.fetch("check_files_known", names, instance_ids)
-        return [KnownFile(row["name"], row["state"], row["nbytes"], row["reported_success"]) for row in rows]
+        return [_known(row) for row in await self._database.fetch("check_files_known", names, instance_ids)]
 
     async def serving(self) -> int:
         """Sessions of processes that serve the project."""
-        row = await self._database.fetch_one("sessions_that_lock")
-        assert row is not None
+        row = await self._database.fetch_first("sessions_that_lock")
         return int(row["sessions"])
 
     async def renumber(self, *, beyond: int, step: int) -> NewIds:

@@ -22,7 +22,6 @@ from domain.forecasts import (
     ForecastRecord,
     ForecastStanding,
     KeptForecast,
-    Method,
     Score,
     Terms,
     ended_part_s,
@@ -33,7 +32,7 @@ from store import rows
 from store.locks import BatchClaims
 from store.pool import Connection, Database, OnDatabase
 from store.queries import load
-from store.rows import encoded, mapper
+from store.rows import columns_of, encoded, mapper, values_of
 
 LOCK_WAIT_MS = "2000"  # for a batch's row, which whoever works on the batch may have locked
 
@@ -72,7 +71,7 @@ class PostgresForecasts(OnDatabase):
                 return False
             thinned = (record.batch_id, record.made_at, thin_to - PART_S, thin_to, PART_S)
             await connection.execute(load("thin_forecasts"), *thinned)
-            await connection.execute(load("insert_forecast"), *_record_columns(record))
+            await connection.execute(load("insert_forecast"), *_record_values(record))
             return True
 
         return await self._database.in_transaction(write)
@@ -116,10 +115,7 @@ class PostgresForecasts(OnDatabase):
         return [_record(row) for row in reversed(found)]
 
     async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
-        return [
-            ForecastPoint(row["made_at"], row["q50_at"], row["q90_at"], Method(row["method"]), row["over_fraction"])
-            for row in await self._database.fetch("forecast_curve", batch_id, spans)
-        ]
+        return [_point(row) for row in await self._database.fetch("forecast_curve", batch_id, spans)]
 
     async def close(self) -> None:
         """Give every claim up."""
@@ -135,38 +131,30 @@ async def _finish(connection: Connection, ended: EndedBatch, scores: Sequence[Sc
         batch.batch_id,
         batch.app_id,
         batch.ended_at,
-        [one.progress_fraction for one in scores],
-        [one.below_q10 for one in scores],
-        [one.below_q50 for one in scores],
-        [one.below_q90 for one in scores],
-        [one.error_fraction for one in scores],
-        [one.remaining_error_fraction for one in scores],
-        [one.pinball for one in scores],
-        [one.needed_spread for one in scores],
+        *_score_columns(scores),
     )
 
 
 async def _note_accuracy(connection: Connection, noted: AppAccuracy) -> None:
-    found = noted.accuracy
-    await connection.execute(
-        load("upsert_app_forecast"),
-        noted.app_id,
-        noted.scored_at,
-        found.batches,
-        found.coverage_q10,
-        found.coverage_q50,
-        found.coverage_q90,
-        found.median_error_fraction,
-        found.median_remaining_error_fraction,
-        found.bias_fraction,
-        found.pinball,
-        noted.spread,
-        noted.spread_because,
-    )
+    scored = (noted.app_id, noted.scored_at, *_accuracy_values(noted.accuracy), noted.spread, noted.spread_because)
+    await connection.execute(load("upsert_app_forecast"), *scored)
 
 
 # ---- rows
 
+_score_columns = columns_of(
+    "progress_fraction below_q10 below_q50 below_q90 error_fraction remaining_error_fraction pinball needed_spread"
+)
+_accuracy_values = values_of(
+    "batches coverage_q10 coverage_q50 coverage_q90 median_error_fraction median_remaining_error_fraction bias_fraction"
+    " pinball"
+)
+_record_values = values_of(
+    "batch_id made_at trigger q10_at q50_at q90_at method method_because spread completion_at change because jobs_total"
+    " jobs_validated jobs_failed checkpoint_fraction at_risk flag terms holds",
+    terms=lambda made: None if made.terms is None else encoded(made.terms),
+    holds=lambda made: encoded(made.holds),
+)
 _age = mapper(ForecastAge, jobs_over_then=lambda row: row["jobs_over_then"] or 0)
 _record = mapper(
     ForecastRecord,
@@ -175,6 +163,7 @@ _record = mapper(
 )
 _kept = mapper(KeptForecast, progress_fraction="checkpoint_fraction")
 _score = mapper(Score)
+_point = mapper(ForecastPoint)
 _accuracy = mapper(AppAccuracy, accuracy=mapper(Accuracy))
 _health = mapper(ForecastHealth, accuracy=lambda row: None if row["scored_at"] is None else _accuracy(row))
 
@@ -186,30 +175,4 @@ def _standing(row: rows.Row) -> ForecastStanding:
     spread = 1.0 if row["spread"] is None else row["spread"]
     return ForecastStanding(
         batch, made, row["delay_bound_s"], row["least_spare_instances"], spread, row["checkpoint_fraction"]
-    )
-
-
-def _record_columns(made: ForecastRecord) -> tuple[object, ...]:
-    """The arguments of sql/forecasts.sql (insert_forecast)."""
-    return (
-        made.batch_id,
-        made.made_at,
-        made.trigger,
-        made.q10_at,
-        made.q50_at,
-        made.q90_at,
-        made.method,
-        made.method_because,
-        made.spread,
-        made.completion_at,
-        made.change,
-        made.because,
-        made.jobs_total,
-        made.jobs_validated,
-        made.jobs_failed,
-        made.checkpoint_fraction,
-        made.at_risk,
-        made.flag,
-        None if made.terms is None else encoded(made.terms),
-        encoded(made.holds),
     )

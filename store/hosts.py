@@ -10,39 +10,20 @@ from collections.abc import Sequence
 from domain.dispatch import RequestWrites
 from domain.hosts import Host
 from domain.units import HostId, Instant
-from store.rows import encoded
+from store.rows import encoded, values_of
 
 NEWS_FRACTION = 0.01  # a measured number has changed when it differs by more than this share
 NEWS_SKEW_S = 60.0  # the same of a clock; requests are minutes under way at most
 OVERTAKEN_S = 60.0  # a request that another of its host overtakes is no older than this; else a clock was wrong
 
 
-def said(host: Host) -> tuple[object, ...]:
-    """What a request tells about its host each time, in the order of the queries update_hosts and insert_host."""
-    return (host.rpc_seqno, host.last_rpc_at)
-
-
-def description(host: Host) -> tuple[object, ...]:
-    """How a host describes itself, in the same order."""
-    return (
-        host.host_cpid,
-        host.domain_name,
-        host.ncpus,
-        host.flop_per_s,
-        host.ram_bytes,
-        host.disk_free_bytes,
-        host.on_fraction,
-        host.active_fraction,
-        host.gpu_active_fraction,
-        list(host.platforms),
-        host.os_name,
-        host.os_version,
-        host.cpu_vendor,
-        host.cpu_model,
-        host.client_version,
-        encoded(host.coprocessors),
-        host.clock_skew_s,
-    )
+# in the order of the queries update_hosts and insert_host
+said = values_of("rpc_seqno last_rpc_at")  # what each request says about its host
+DESCRIPTION = (
+    "host_cpid domain_name ncpus flop_per_s ram_bytes disk_free_bytes on_fraction active_fraction gpu_active_fraction"
+    " platforms os_name os_version cpu_vendor cpu_model client_version coprocessors clock_skew_s"
+)
+description = values_of(DESCRIPTION, coprocessors=lambda host: encoded(host.coprocessors))
 
 
 def is_news(host: Host, known: Host | None) -> bool:
@@ -106,7 +87,7 @@ def _line(write: RequestWrites) -> tuple[object, ...]:
     if not is_news(host, write.known):
         return (host.host_id, *said(host), *_NOTHING_NEW, refused)
     # arrays of arrays travel as JSON
-    told = (encoded(value) if isinstance(value, list) else value for value in description(host))
+    told = (encoded(value) if isinstance(value, tuple) else value for value in description(host))
     return (host.host_id, *said(host), *told, refused)
 
 
@@ -114,4 +95,4 @@ def _differs(value: float, known: float) -> bool:
     return abs(value - known) > NEWS_FRACTION * abs(known)
 
 
-_NOTHING_NEW = (None,) * 17
+_NOTHING_NEW = (None,) * len(DESCRIPTION.split())

@@ -16,7 +16,6 @@ import numpy as np
 
 from domain.apps import CPU, AppVersion, ProcessorType
 from domain.dispatch import RequestKey
-from domain.errors import NotFoundError
 from domain.hosts import HostAppVersion
 from domain.insight import (
     MOST_SHORT_HOSTS,
@@ -89,10 +88,7 @@ class PostgresInsight(OnDatabase):
             return [_caller(row) for row in await connection.fetch(load("recent_callers"), limit, timeout=MOST_S)]
 
     async def caller(self, host_id: HostId) -> Caller:
-        row = await self._database.fetch_one("caller_of_host", host_id)
-        if row is None:
-            raise NotFoundError("host", host_id)
-        return _caller(row)
+        return _caller(await self._database.fetch_known("caller_of_host", host_id, kind="host"))
 
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]:
         return [_waiting(row) for row in await self._database.fetch("waiting_batches", limit)]
@@ -104,9 +100,7 @@ class PostgresInsight(OnDatabase):
         return {row["batch_id"]: _short(row) for row in found}
 
     async def work_ahead(self, batch_id: BatchId) -> WorkAhead:
-        row = await self._database.fetch_one("work_ahead", batch_id)
-        assert row is not None
-        return _ahead(row)
+        return _ahead(await self._database.fetch_first("work_ahead", batch_id))
 
     async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
         async with self._looking() as connection:
@@ -122,9 +116,7 @@ class PostgresInsight(OnDatabase):
         """One moved to the history between the two looks is found by the second."""
         row = await self._database.fetch_one("instance_terms", instance_id)
         if row is None:
-            row = await self._database.fetch_one("finished_instance_terms", instance_id)
-        if row is None:
-            raise NotFoundError("instance", instance_id)
+            row = await self._database.fetch_known("finished_instance_terms", instance_id, kind="instance")
         return _terms(row)
 
     @asynccontextmanager

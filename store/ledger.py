@@ -112,11 +112,11 @@ async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[in
 
 def _asker(row: asyncpg.Record) -> Asker:
     volunteer, network = rows.asking_volunteer(row), row["asked_network"]
-    quotas = tuple([SharedQuota(one["name"], one["earned"], one["day"], one["sent"]) for one in row["quotas"]])
+    shared = tuple([quotas.shared_quota(one) for one in row["quotas"]])
     if row["host_id"] is None:
-        return Asker(volunteer, network=network, quotas=quotas)
+        return Asker(volunteer, network=network, quotas=shared)
     versions = {hav["app_version_id"]: rows.host_app_version(hav) for hav in row["versions"]}
-    return Asker(volunteer, rows.host(row), versions, network, quotas)
+    return Asker(volunteer, rows.host(row), versions, network, shared)
 
 
 async def _held(
@@ -128,10 +128,11 @@ async def _held(
     reported: dict[InstanceId, Reported] = {}
     if host_ids:
         for row in await connection.fetch(load("instances_on_hosts"), host_ids):
-            entry = rows.held(row)
-            held[entry.host_id].append(entry)
-            if entry.instance_id in wanted:
-                reported[entry.instance_id] = rows.reported(row, entry)
+            if row["instance_id"] in wanted:
+                found = reported[row["instance_id"]] = rows.reported(row)
+                held[row["host_id"]].append(found.held)
+            else:
+                held[row["host_id"]].append(rows.held(row))
     return held, reported
 
 
@@ -150,10 +151,9 @@ class PostgresLedger:
         return await self.reads.ask(key)
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
-        row = await self._database.fetch_one(
+        row = await self._database.fetch_first(
             "insert_host", volunteer_id, host.created_at, *hosts.said(host), *hosts.description(host)
         )
-        assert row is not None  # an insert that returns
         return HostId(row["host_id"])
 
     async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:

@@ -224,8 +224,7 @@ class DatabaseClock(OnDatabase):
     """What time the database says it is."""
 
     async def database_now(self) -> Instant:
-        row = await self._database.fetch_one("database_now")
-        assert row is not None
+        row = await self._database.fetch_first("database_now")
         return Instant(row["database_now"])
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from domain.limits import Limit, Quantity
@@ -18,11 +16,10 @@ from domain.ordered_work import (
     StoredGrant,
     WindowUsage,
 )
-from domain.ordering import QueueClock, Request
-from domain.units import BatchId
+from domain.ordering import PlaceInOrder, QueueClock, Request
 from domain.usage import Amounts, DecayedUsage
 from store import rows
-from store.rows import Row, mapper
+from store.rows import Row, columns_of, mapper
 
 _notes = mapper(
     OrderNotes,
@@ -52,36 +49,25 @@ member = mapper(Member)
 leaf_usage = mapper(LeafUsage, leaf=_leaf, usage=mapper(DecayedUsage, amounts=mapper(Amounts)))
 window_usage = mapper(WindowUsage, leaf=_leaf)
 grant = mapper(StoredGrant)
+place = mapper(PlaceInOrder, of="active")
 limit = mapper(Limit, quantity=lambda row: Quantity[row["quantity"].upper()], name=lambda row: row["name"] or None)
 
 
-def notes_columns(batch_id: BatchId, notes: OrderNotes) -> tuple[object, ...]:
-    """One entry for each array argument of sql/ordering.sql (write_batch_orders)."""
-    return (
-        batch_id,
-        notes.clock.accrued_s,
-        notes.clock.since,
-        notes.bypassed,
-        notes.sent,
-        notes.charged,
-        notes.used,
-        notes.charged_at,
-        notes.used_fraction,
-        notes.sampled,
-        notes.rate,
-    )
-
-
-def usage_columns(one: LeafUsage) -> tuple[object, ...]:
-    """One entry for each array argument of sql/ordering.sql (write_usage)."""
-    amounts = one.usage.amounts
-    resources = (amounts.flop, amounts.cpu_s, amounts.memory_byte_s, amounts.gpu_s)
-    return (*one.leaf, *resources, one.usage.at, rows.encoded(one.accuracies))
-
-
-def window_columns(one: WindowUsage) -> tuple[object, ...]:
-    """One entry for each array argument of sql/ordering.sql (add_usage_windows)."""
-    return (*one.leaf, one.level, one.starts_at, one.length_s, one.flop)
+# the arrays of sql/ordering.sql: write_batch_orders (behind the batch ids), write_usage and so on
+notes_columns = columns_of(
+    "clock.accrued_s clock.since bypassed sent charged used charged_at used_fraction sampled rate"
+)
+_LEAF = {"submitter_id": lambda one: one.leaf[0], "account_id": lambda one: one.leaf[1]}
+usage_columns = columns_of(
+    "submitter_id account_id usage.amounts.flop usage.amounts.cpu_s usage.amounts.memory_byte_s usage.amounts.gpu_s"
+    " usage.at accuracies",
+    accuracies=lambda one: rows.encoded(one.accuracies),
+    **_LEAF,
+)
+window_columns = columns_of("submitter_id account_id level starts_at length_s flop", **_LEAF)
+place_columns = columns_of("batch_id tier key hold sent_most unpaid job_pe")
+grant_columns = columns_of("account_id period_start_at used_su reserved_su")
+correction_columns = columns_of("batch_id submitter_id charged_s due_s")
 
 
 def quantity_word(quantity: Quantity) -> str:
@@ -99,12 +85,3 @@ def standing(text: str | None) -> LeafStanding | None:
 
 def reference(text: str | None) -> Reference | None:
     return None if text is None else msgspec.json.decode(text, type=Reference)
-
-
-def columns(lines: Sequence[tuple[object, ...]], count: int) -> list[list[object]]:
-    """Lines as columns, for the arrays of a query.
-
-    >>> columns([(1, 2), (3, 4)], 2), columns([], 2)
-    ([[1, 3], [2, 4]], [[], []])
-    """
-    return [list(column) for column in zip(*lines, strict=True)] or [[] for _ in range(count)]

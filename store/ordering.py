@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import (
     LeafId,
@@ -38,8 +37,7 @@ class PostgresOrdering(OnDatabase):
 
     async def view(self) -> OrderingView:
         """The counters are read in one look, after the serial: what changes in between is seen by the next ordering."""
-        last = await self._database.fetch_one("last_ordering")
-        assert last is not None
+        last = await self._database.fetch_first("last_ordering")
         fetch = self._database.fetch
         return OrderingView(
             last["serial"],
@@ -63,8 +61,7 @@ class PostgresOrdering(OnDatabase):
         return [one for _, one in self._read.values()]
 
     async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
-        row = await self._database.fetch_one("reference_host", active_since)
-        assert row is not None
+        row = await self._database.fetch_first("reference_host", active_since)
         if not row["hosts"]:
             return Reference(now)
         return Reference(
@@ -102,9 +99,9 @@ class PostgresOrdering(OnDatabase):
     async def _move(self, ids: Sequence[BatchId], by_id: Mapping[BatchId, StoredPlace]) -> int:
         async def write(connection: Connection) -> int:
             locked = await connection.fetch(load("lock_places"), ids)
-            lines = [_place_columns(by_id[row["batch_id"]]) for row in locked]
-            await connection.execute(load("move_batches"), *order_rows.columns(lines, 7))
-            return len(lines)
+            moved = [by_id[row["batch_id"]] for row in locked]
+            await connection.execute(load("move_batches"), *order_rows.place_columns(moved))
+            return len(moved)
 
         return await self._database.in_transaction(write)
 
@@ -113,42 +110,35 @@ class PostgresOrdering(OnDatabase):
         for start in range(0, len(ids), CHUNK):
             some = ids[start : start + CHUNK]
             texts = [rows.encoded(records[batch_id]) for batch_id in some]
-
-            async def write(connection: Connection, some: list[BatchId] = some, texts: list[str] = texts) -> None:
-                await connection.execute(load("write_breakdowns"), some, [now] * len(some), texts)
-
-            await self._database.in_transaction(write)
+            await self._database.execute("write_breakdowns", some, [now] * len(some), texts)
 
 
 async def _write(connection: Connection, charges: OrderingCharges) -> None:
     """Everything in key order. What is empty is left out: most orderings charge few."""
-    notes = [order_rows.notes_columns(batch_id, charges.notes[batch_id]) for batch_id in sorted(charges.notes)]
-    if notes:
-        await connection.execute(load("write_batch_orders"), *order_rows.columns(notes, 11))
+    if charges.notes:
+        ids = sorted(charges.notes)
+        notes = order_rows.notes_columns([charges.notes[batch_id] for batch_id in ids])
+        await connection.execute(load("write_batch_orders"), ids, *notes)
     forgotten = [*charges.forgotten, *await correct_logical_times(connection, charges.corrections)]
     if forgotten:
         await connection.execute(load("drop_batch_orders"), forgotten)
         await connection.execute(load("drop_breakdowns"), forgotten)
     if charges.usage:
-        used = [order_rows.usage_columns(one) for one in charges.usage]
-        await connection.execute(load("write_usage"), *order_rows.columns(used, 8))
+        await connection.execute(load("write_usage"), *order_rows.usage_columns(charges.usage))
     if charges.windows:
-        windows = [order_rows.window_columns(one) for one in charges.windows]
-        await connection.execute(load("add_usage_windows"), *order_rows.columns(windows, 6))
+        await connection.execute(load("add_usage_windows"), *order_rows.window_columns(charges.windows))
         await connection.execute(load("drop_usage_windows"), charges.windows_from)
     if charges.standings:
         await _write_standings(connection, charges.standings, charges.now)
     if charges.grants:
-        grants = [_grant_columns(one) for one in charges.grants]
-        await connection.execute(load("write_grants"), *order_rows.columns(grants, 4))
+        await connection.execute(load("write_grants"), *order_rows.grant_columns(charges.grants))
 
 
 async def correct_logical_times(connection: Connection, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
     """Charge what is due in logical time; the batches that were charged. Who submits just now is left out."""
     if not corrections:
         return []
-    lines = [(one.batch_id, one.submitter_id, one.charged_s, one.due_s) for one in corrections]
-    found = await connection.fetch(load("correct_logical_times"), *order_rows.columns(lines, 4))
+    found = await connection.fetch(load("correct_logical_times"), *order_rows.correction_columns(corrections))
     return [row["batch_id"] for row in found]
 
 
@@ -157,14 +147,6 @@ async def _write_standings(connection: Connection, standings: Mapping[LeafId, Le
     texts = [rows.encoded(standings[leaf]) for leaf in leaves]
     ids = ([submitter_id for submitter_id, _ in leaves], [account_id for _, account_id in leaves])
     await connection.execute(load("write_standings"), *ids, now, texts)
-
-
-def _grant_columns(one: StoredGrant) -> tuple[object, ...]:
-    return one.account_id, one.period_start_at, one.used_su, one.reserved_su
-
-
-def _place_columns(place: StoredPlace) -> tuple[object, ...]:
-    return place.batch_id, place.tier, place.key, place.hold, place.sent_most, place.unpaid, place.job_pe
 
 
 class PostgresOrderingRules(OnDatabase):
@@ -176,22 +158,21 @@ class PostgresOrderingRules(OnDatabase):
     async def put_grant(
         self, account_id: AccountId, *, granted_su: float, starts_at: Instant, period_s: Seconds
     ) -> None:
-        await self._execute("put_grant", account_id, granted_su, starts_at, period_s)
+        await self._database.execute("put_grant", account_id, granted_su, starts_at, period_s)
 
     async def drop_grant(self, account_id: AccountId) -> None:
-        await self._execute("drop_grant", account_id)
+        await self._database.execute("drop_grant", account_id)
 
     async def limits(self) -> Sequence[Limit]:
         return [order_rows.limit(row) for row in await self._database.fetch("list_limits")]
 
     async def put_limit(self, limit: Limit) -> None:
         key = (limit.scope, order_rows.quantity_word(limit.quantity), limit.name or "")
-        await self._execute("put_limit", *key, limit.soft, limit.hard)
+        await self._database.execute("put_limit", *key, limit.soft, limit.hard)
 
     async def drop_limit(self, scope: Scope, quantity: Quantity, name: str | None) -> None:
         key = (scope, order_rows.quantity_word(quantity), name or "")
-        if await self._database.fetch_one("drop_limit", *key) is None:
-            raise NotFoundError("limit", " ".join(key).strip())
+        await self._database.fetch_known("drop_limit", *key, kind="limit", key=" ".join(key).strip())
 
     async def usage(self) -> Sequence[LeafUsage]:
         return [order_rows.leaf_usage(row) for row in await self._database.fetch("list_usage")]
@@ -200,36 +181,28 @@ class PostgresOrderingRules(OnDatabase):
         return [order_rows.window_usage(row) for row in await self._database.fetch("list_usage_windows")]
 
     async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
-        if await self._database.fetch_one("set_user_priority", batch_id, priority) is None:
-            raise NotFoundError("active batch", batch_id)
+        await self._database.fetch_known("set_user_priority", batch_id, priority, kind="active batch")
 
     async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
-        if await self._database.fetch_one("set_service", batch_id, level, queue) is None:
-            raise NotFoundError("active batch", batch_id)
+        await self._database.fetch_known("set_service", batch_id, level, queue, kind="active batch")
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
-        if await self._database.fetch_one("set_account", batch_id, account_id) is None:
-            raise NotFoundError("active batch of which nothing was sent", batch_id)
+        await self._database.fetch_known(
+            "set_account", batch_id, account_id, kind="active batch of which nothing was sent"
+        )
 
     async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
-        if await self._database.fetch_one("set_deadline", batch_id, deadline_at) is None:
-            raise NotFoundError("active batch with a deadline", batch_id)
+        await self._database.fetch_known("set_deadline", batch_id, deadline_at, kind="active batch with a deadline")
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:
         return [row["batch_id"] for row in await self._database.fetch("batches_in_order", limit)]
 
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
         found = await self._database.fetch("places_of_batches", list(batch_ids))
-        return {row["batch_id"]: PlaceInOrder(row["place"], row["active"]) for row in found}
+        return {row["batch_id"]: order_rows.place(row) for row in found}
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
         found = {
             row["batch_id"]: row["record"] for row in await self._database.fetch("list_breakdowns", list(batch_ids))
         }
         return {batch_id: rows.decoded_object(text) for batch_id, text in found.items()}
-
-    async def _execute(self, query: str, *arguments: object) -> None:
-        async def write(connection: Connection) -> None:
-            await connection.execute(load(query), *arguments)
-
-        await self._database.in_transaction(write)

@@ -28,7 +28,10 @@ from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from store import rows
 from store.pool import Connection, OnDatabase
 from store.queries import load
-from store.rows import mapper
+from store.rows import mapper, values_of
+
+_credential_values = values_of("authenticator_nonce authenticator_hash password_salt password_hash")
+_volunteer_values = values_of("volunteer_id name beta no_gpu max_jobs apps no_cpu max_cpus preferred_at")
 
 
 class PostgresPeople(OnDatabase):
@@ -37,36 +40,35 @@ class PostgresPeople(OnDatabase):
     async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account:
         parent_id = None if parent is None else (await self._account(parent)).account_id
         try:
-            row = await self._database.fetch_one("insert_account", name, parent_id, shares)
+            row = await self._database.fetch_first("insert_account", name, parent_id, shares)
         except asyncpg.UniqueViolationError as error:
             raise AlreadyExistsError("account", name) from error
-        return rows.account(_present(row, "account", name))
+        return rows.account(row)
 
     async def accounts(self) -> Sequence[Account]:
         return [rows.account(row) for row in await self._database.fetch("list_accounts")]
 
     async def set_account(self, name: str, *, shares: float) -> Account:
-        row = await self._database.fetch_one("update_account_shares", name, shares)
-        return rows.account(_present(row, "account", name))
+        return rows.account(await self._database.fetch_known("update_account_shares", name, shares, kind="account"))
 
     async def add_submitter(self, name: str, *, account: str, shares: float, now: Instant) -> Submitter:
         account_id = (await self._account(account)).account_id
         try:
-            row = await self._database.fetch_one("insert_submitter", name, account_id, shares, now)
+            row = await self._database.fetch_first("insert_submitter", name, account_id, shares, now)
         except asyncpg.UniqueViolationError as error:
             raise AlreadyExistsError("submitter", name) from error
-        return rows.submitter(_present(row, "submitter", name))
+        return rows.submitter(row)
 
     async def submitters(self) -> Sequence[Submitter]:
         return [rows.submitter(row) for row in await self._database.fetch("list_submitters")]
 
     async def submitter(self, name: str) -> Submitter:
-        row = await self._database.fetch_one("submitter_by_name", name)
-        return rows.submitter(_present(row, "submitter", name))
+        return rows.submitter(await self._database.fetch_known("submitter_by_name", name, kind="submitter"))
 
     async def set_submitter(self, name: str, *, shares: float) -> Submitter:
-        row = await self._database.fetch_one("update_submitter_shares", name, shares)
-        return rows.submitter(_present(row, "submitter", name))
+        return rows.submitter(
+            await self._database.fetch_known("update_submitter_shares", name, shares, kind="submitter")
+        )
 
     async def memberships(self, submitter_id: SubmitterId) -> Mapping[AccountId, float]:
         found = await self._database.fetch("memberships_of", submitter_id)
@@ -77,15 +79,13 @@ class PostgresPeople(OnDatabase):
         await self._database.fetch("put_membership", who.submitter_id, where.account_id, shares)
 
     async def permit_account(self, name: str, permissions: Sequence[Permission]) -> None:
-        row = await self._database.fetch_one("permit_account", name, sorted(permissions))
-        _present(row, "account", name)
+        await self._database.fetch_known("permit_account", name, sorted(permissions), kind="account")
 
     async def permit_submitter(self, name: str, permissions: Sequence[Permission]) -> None:
-        row = await self._database.fetch_one("permit_submitter", name, sorted(permissions))
-        _present(row, "submitter", name)
+        await self._database.fetch_known("permit_submitter", name, sorted(permissions), kind="submitter")
 
     async def _account(self, name: str) -> Account:
-        return rows.account(_present(await self._database.fetch_one("account_by_name", name), "account", name))
+        return rows.account(await self._database.fetch_known("account_by_name", name, kind="account"))
 
 
 class PostgresVolunteers(OnDatabase):
@@ -98,10 +98,7 @@ class PostgresVolunteers(OnDatabase):
             "insert_volunteer",
             email.lower(),
             name,
-            credentials.authenticator_nonce,
-            credentials.authenticator_hash,
-            credentials.password_salt,
-            credentials.password_hash,
+            *_credential_values(credentials),
             cross_project_id,
             beta,
             now,
@@ -122,31 +119,19 @@ class PostgresVolunteers(OnDatabase):
     async def set_volunteer(self, volunteer: Volunteer, *, instead_of: Volunteer | None = None) -> None:
         row = await self._database.fetch_one(
             "update_volunteer",
-            volunteer.volunteer_id,
-            volunteer.name,
-            volunteer.beta,
-            volunteer.no_gpu,
-            volunteer.max_jobs,
-            list(volunteer.apps),
-            volunteer.no_cpu,
-            volunteer.max_cpus,
-            volunteer.preferred_at,
+            *_volunteer_values(volunteer),
             instead_of is not None,
             None if instead_of is None else instead_of.preferred_at,
         )
         if row is None and instead_of is not None:
             raise ConflictError("these preferences were changed elsewhere meanwhile")
-        _present(row, "volunteer", volunteer.volunteer_id)
+        if row is None:
+            raise NotFoundError("volunteer", volunteer.volunteer_id)
 
     async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None:
-        row = await self._database.fetch_one("update_volunteer_password", volunteer_id, salt, password_hash)
-        _present(row, "volunteer", volunteer_id)
-
-
-def _present(row: asyncpg.Record | None, kind: str, key: object) -> asyncpg.Record:
-    if row is None:
-        raise NotFoundError(kind, key)
-    return row
+        await self._database.fetch_known(
+            "update_volunteer_password", volunteer_id, salt, password_hash, kind="volunteer"
+        )
 
 
 FORGET_AT_ONCE = 1000  # of what ran out
@@ -169,17 +154,14 @@ class PostgresAccess(OnDatabase):
         now: Instant,
     ) -> PersonRecord:
         row = await self._database.fetch_one(
-            "insert_person", name, role, submitter_id, *_columns(password), one_time_until, now
+            "insert_person", name, role, submitter_id, *_password_values(password), one_time_until, now
         )
         if row is None:
             raise AlreadyExistsError("person", name)
         return person(row)
 
     async def person(self, name: str) -> PersonRecord:
-        row = await self._database.fetch_one("person_by_name", name)
-        if row is None:
-            raise NotFoundError("person", name)
-        return person(row)
+        return person(await self._database.fetch_known("person_by_name", name, kind="person"))
 
     async def people(self, *, limit: int, after: PersonId | None = None) -> Sequence[PersonRecord]:
         return [person(row) for row in await self._database.fetch("list_people", limit, after or 0)]
@@ -187,31 +169,19 @@ class PostgresAccess(OnDatabase):
     async def set_person(
         self, person_id: PersonId, *, role: Role, submitter_id: SubmitterId | None, active: bool
     ) -> PersonRecord:
-        row = await self._database.fetch_one("update_person", person_id, role, submitter_id, active)
-        if row is None:
-            raise NotFoundError("person", person_id)
+        row = await self._database.fetch_known("update_person", person_id, role, submitter_id, active, kind="person")
         return person(row)
 
     async def set_password(self, person_id: PersonId, password: Stretched, *, one_time_until: Instant | None) -> None:
-        row = await self._database.fetch_one("update_password", person_id, *_columns(password), one_time_until)
-        if row is None:
-            raise NotFoundError("person", person_id)
+        await self._database.fetch_known(
+            "update_password", person_id, *_password_values(password), one_time_until, kind="person"
+        )
 
     # ------------------------------------------------------------------ sessions
 
     async def add_session(self, session: Session) -> None:
         await self._database.fetch("drop_ended_sessions", session.created_at, FORGET_AT_ONCE)
-        await self._database.fetch(
-            "insert_web_session",
-            session.session_hash,
-            session.person_id,
-            session.volunteer_id,
-            session.created_at,
-            session.seen_at,
-            session.expires_at,
-            session.address,
-            session.agent,
-        )
+        await self._database.fetch("insert_web_session", *_session_values(session))
 
     async def session_of_person(self, session_hash: bytes, *, now: Instant) -> SignedIn | None:
         row = await self._database.fetch_one("session_of_person", session_hash, now)
@@ -248,11 +218,8 @@ class PostgresAccess(OnDatabase):
         expires_at: Instant | None,
         now: Instant,
     ) -> Token:
-        row = await self._database.fetch_one(
-            "insert_api_token", token_hash, name, person_id, sorted(rights), now, expires_at
-        )
-        assert row is not None
-        return _token(row)
+        told = (token_hash, name, person_id, sorted(rights), now, expires_at)
+        return _token(await self._database.fetch_first("insert_api_token", *told))
 
     async def token(self, token_hash: bytes) -> tuple[Token, PersonRecord] | None:
         row = await self._database.fetch_one("token_by_hash", token_hash)
@@ -269,10 +236,7 @@ class PostgresAccess(OnDatabase):
         await self._database.fetch("note_token_use", token_id, now)
 
     async def revoke_token(self, token_id: TokenId, *, now: Instant) -> Token:
-        row = await self._database.fetch_one("revoke_api_token", token_id, now)
-        if row is None:
-            raise NotFoundError("token", token_id)
-        return _token(row)
+        return _token(await self._database.fetch_known("revoke_api_token", token_id, now, kind="token"))
 
     # ------------------------------------------------------------------ attempts
 
@@ -312,6 +276,7 @@ class PostgresAccess(OnDatabase):
         return [_act(row) for row in found]
 
 
+_attempts = mapper(Attempts)
 _act = mapper(Act, detail=lambda row: rows.decoded_object(row["detail"]))
 person = mapper(
     PersonRecord,
@@ -326,8 +291,8 @@ _token = mapper(
 )
 
 
-def _columns(password: Stretched) -> tuple[object, ...]:
-    return password.hash, password.salt, password.n, password.r, password.p
+_password_values = values_of("hash salt n r p")
+_session_values = values_of("session_hash person_id volunteer_id created_at seen_at expires_at address agent")
 
 
 async def _locked_attempts(connection: Connection, keys: Iterable[str], now: Instant) -> dict[str, Attempts]:
@@ -336,7 +301,7 @@ async def _locked_attempts(connection: Connection, keys: Iterable[str], now: Ins
     for key in sorted(keys):
         row = await connection.fetchrow(load("lock_attempt"), key, now)
         assert row is not None
-        found[key] = Attempts(row["failures"], row["at"])
+        found[key] = _attempts(row)
     return found
 
 

@@ -34,8 +34,8 @@ from store.binary_copy import HEADER, TRAILER, Fields, GrowingTable, RowReader, 
 from store.locks import DEAD_S, connect_watched, kept_heard
 from store.pool import CLOSE_S, LOST, Database, OnDatabase, connect_patiently, lost_means_unavailable
 from store.queries import load
-from store.rows import Row
 from store.rows import encoded as as_json
+from store.rows import mapper, values_of
 
 RUN_LOCK = "a run of the host statistics"
 RUNS_KEPT = 1000
@@ -104,7 +104,9 @@ class PostgresNewGeneration:
         with lost_means_unavailable():
             if self._full:
                 await self._writer.execute(load("attach_percentile_table"), self.number, timeout=COPY_TIMEOUT_S)
-            await self._writer.executemany(load("insert_cut_points"), [_columns(self.number, cut) for cut in cuts])
+            await self._writer.executemany(
+                load("insert_cut_points"), [(self.number, *_cut_values(cut)) for cut in cuts]
+            )
             async with self._turn:
                 switched = await self._lock.fetchval(
                     load("switch_generation"), self.number, run.full, run.started_at, run.seconds, as_json(run.parts)
@@ -174,30 +176,20 @@ class PostgresGenerations(OnDatabase):
 
     async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
         found = await self._database.fetch("percentiles_of_host", host_id)
-        return [StoredPercentile(row["host_id"], row["app_version_id"], row["p"], row["x"], row["y"]) for row in found]
+        return [_percentile(row) for row in found]
 
 
-def _columns(generation: int, cut: CutPoints) -> tuple[object, ...]:
-    """The arguments of sql/percentiles.sql (insert_cut_points)."""
-    return (
-        generation,
-        cut.app_id,
-        cut.processor_type,
-        cut.n,
-        list(cut.turnaround),
-        list(cut.consecutive_valid),
-        cut.score_mean,
-        cut.tight_n,
-        cut.tight_mean,
-        cut.tight_sd,
-        cut.retry_turnaround_s,
-        cut.median_safe_runtime_s,
-    )
-
-
-def _run(row: Row) -> HostStatisticsRun:
-    parts = msgspec.json.decode(row["parts"], type=tuple[RankedPart, ...])
-    return HostStatisticsRun(row["generation"], row["is_full"], row["started_at"], row["seconds"], parts)
+_cut_values = values_of(
+    "app_id processor_type n turnaround consecutive_valid score_mean tight_n tight_mean tight_sd retry_turnaround_s"
+    " median_safe_runtime_s"
+)
+_run = mapper(
+    HostStatisticsRun,
+    full="is_full",
+    parts=lambda row: msgspec.json.decode(row["parts"], type=tuple[RankedPart, ...]),
+)
+_percentile = mapper(StoredPercentile)
+_facts = mapper(AppFacts)
 
 
 MOST_ROWS = 5_000_000  # read together, unless one app alone has more: about 500 MB
@@ -256,9 +248,7 @@ class PostgresHavTables:
             )
 
     async def facts(self, app_id: AppId) -> AppFacts:
-        row = await self._database.fetch_one("app_facts", app_id)
-        assert row is not None
-        return AppFacts(row["typical_flop"], row["validation_lag_s"])
+        return _facts(await self._database.fetch_first("app_facts", app_id))
 
 
 def bundles(sizes: Mapping[AppId, int], *, most_rows: int) -> Iterator[list[AppId]]:

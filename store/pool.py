@@ -22,7 +22,7 @@ from weakref import WeakSet
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
-from domain.errors import UnavailableError
+from domain.errors import NotFoundError, UnavailableError
 from domain.progress import note_progress
 from store.queries import load
 
@@ -398,6 +398,27 @@ class Database:
         self._count()
         with lost_means_unavailable():
             return await self._pool.fetchrow(load(query), *arguments)
+
+    async def fetch_first(self, query: str, *arguments: object) -> asyncpg.Record:
+        """The first row of a query that always returns one."""
+        row = await self.fetch_one(query, *arguments)
+        assert row is not None
+        return row
+
+    async def fetch_known(self, query: str, *arguments: object, kind: str, key: object = None) -> asyncpg.Record:
+        """The first row. Raises NotFoundError, of a `kind` named `key` or else the first argument, without any."""
+        row = await self.fetch_one(query, *arguments)
+        if row is None:
+            raise NotFoundError(kind, arguments[0] if key is None else key)
+        return row
+
+    async def execute(self, query: str, *arguments: object) -> None:
+        """Run one statement in a transaction of its own, again when it met another transaction."""
+
+        async def write(connection: Connection) -> None:
+            await connection.execute(load(query), *arguments)
+
+        await self.in_transaction(write)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:

@@ -79,16 +79,13 @@ class PostgresFigures:
 
     async def database(self, now: Instant) -> DatabaseFigures:
         """Raises UnavailableError."""
-        row = await self._database.fetch_one("database_figures", now)
-        assert row is not None
+        row = await self._database.fetch_first("database_figures", now)
         sessions = dict(zip(row["states"], row["sessions"], strict=True))
         return DatabaseFigures(row["size_bytes"], Seconds(row["oldest_s"] or 0.0), sessions)
 
     async def web_sessions(self, now: Instant) -> Mapping[str, int]:
         """Who is signed in: people of the project, and volunteers. Raises UnavailableError."""
-        row = await self._database.fetch_one("count_web_sessions", now)
-        assert row is not None
-        return dict(row)
+        return dict(await self._database.fetch_first("count_web_sessions", now))
 
 
 def _of(grouped: Grouped[Any, Any]) -> GroupFigures:  # Any: whatever is asked and answered

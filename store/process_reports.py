@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from domain.errors import NotFoundError
 from domain.units import Instant, later
 from domain.views import ProcessReport, Simulation, SimulationState
 from store import rows
@@ -27,10 +26,7 @@ class PostgresProcessReports(OnDatabase):
         await self._database.in_transaction(write)
 
     async def since(self, at: Instant) -> Sequence[ProcessReport]:
-        return [
-            ProcessReport(row["name"], row["kind"], row["reported_at"], rows.decoded_object(row["report"]))
-            for row in await self._database.fetch("list_processes", at)
-        ]
+        return [_report(row) for row in await self._database.fetch("list_processes", at)]
 
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
         return {row["name"]: row["deadline_at"] for row in await self._database.fetch("duty_deadlines", since)}
@@ -74,12 +70,10 @@ class PostgresSimulations(OnDatabase):
         return [_simulation(row) for row in await self._database.fetch("list_simulations", limit)]
 
     async def simulation(self, simulation_id: int) -> Simulation:
-        row = await self._database.fetch_one("simulation_by_id", simulation_id)
-        if row is None:
-            raise NotFoundError("simulation", simulation_id)
-        return _simulation(row)
+        return _simulation(await self._database.fetch_known("simulation_by_id", simulation_id, kind="simulation"))
 
 
+_report = mapper(ProcessReport, report=lambda row: rows.decoded_object(row["report"]))
 _simulation = mapper(
     Simulation,
     asked=lambda row: rows.decoded_object(row["asked"]),

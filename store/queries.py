@@ -45,8 +45,3 @@ def load(name: str) -> str:
         return queries()[name]
     except KeyError:
         raise NotFoundError("query", name) from None
-
-
-def names() -> list[str]:
-    """The name of every query, sorted."""
-    return sorted(queries())

@@ -11,6 +11,9 @@ from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest, SharedQuota, acco
 from domain.units import HostId
 from store.pool import Connection, OnDatabase
 from store.queries import load
+from store.rows import mapper
+
+shared_quota = mapper(SharedQuota)
 
 
 async def reserve_many(connection: Connection, requests: Sequence[QuotaRequest], start: int) -> list[QuotaGrant]:
@@ -19,7 +22,7 @@ async def reserve_many(connection: Connection, requests: Sequence[QuotaRequest],
     await connection.execute(load("note_networks"), list(networks), list(networks.values()))
     names = sorted({name for one in requests for name in one.names})
     rows = await connection.fetch(load("open_quotas"), names, max(one.day for one in requests), KEPT_DAYS)
-    quotas = [SharedQuota(row["name"], row["earned"], row["day"], row["sent"]) for row in rows]
+    quotas = [shared_quota(row) for row in rows]
     found, charges = grants(requests, quotas, start)
     if charges:
         day = max(one.day for one in quotas)

@@ -19,9 +19,14 @@ from store.counters import CountChanges, StatisticsChanges
 from store.counting import Counted, change_counts
 from store.pool import Connection
 from store.queries import load
-from store.rows import encoded
+from store.rows import columns_of, encoded
 
 _UNSENT = Counted(InstanceState.UNSENT)
+_assignment_columns = columns_of(
+    "instance_id host_id volunteer_id app_version_id sent_at due_at timeout_at est_runtime_s tight due_terms job_id"
+    " gated",
+    due_terms=lambda assignment: encoded(assignment.due_terms),
+)
 
 
 @dataclass(slots=True)
@@ -121,22 +126,7 @@ def _job_now(row: asyncpg.Record) -> JobNow:
 async def _update_instances(connection: Connection, chosen: Sequence[Assignment], nths: Sequence[int]) -> None:
     if not chosen:
         return
-    await connection.execute(
-        load("send_instances"),
-        [a.instance_id for a in chosen],
-        [a.host_id for a in chosen],
-        [a.volunteer_id for a in chosen],
-        [a.app_version_id for a in chosen],
-        [a.sent_at for a in chosen],
-        [a.due_at for a in chosen],
-        [a.timeout_at for a in chosen],
-        [a.est_runtime_s for a in chosen],
-        [a.tight for a in chosen],
-        [encoded(a.due_terms) for a in chosen],
-        [a.job_id for a in chosen],
-        [a.gated for a in chosen],
-        nths,
-    )
+    await connection.execute(load("send_instances"), *_assignment_columns(chosen), nths)
 
 
 async def _update_jobs(connection: Connection, changed: Mapping[JobId, JobNow]) -> None:
@@ -155,6 +145,11 @@ async def _update_jobs(connection: Connection, changed: Mapping[JobId, JobNow]) 
 
 STDERR_BYTES = 65_536  # kept of a report
 INT32 = 2**31 - 1
+_report_columns = columns_of(
+    "instance_id from_state to_state reported_at elapsed_s cpu_s exit_status reason turnaround_sample",
+    exit_status=lambda report: max(-INT32, min(INT32, report.exit_status)),
+    reason=lambda report: storable(report.reason),
+)
 
 
 class Ends(NamedTuple):
@@ -264,19 +259,8 @@ async def _abort(connection: Connection, lost: Sequence[InstanceId], counts: Cou
 
 
 async def _make_steps(connection: Connection, reports: Sequence[tuple[Report, HostId]]) -> list[asyncpg.Record]:
-    return await connection.fetch(
-        load("record_reports"),
-        [report.instance_id for report, _ in reports],
-        [host_id for _, host_id in reports],
-        [report.from_state for report, _ in reports],
-        [report.to_state for report, _ in reports],
-        [report.reported_at for report, _ in reports],
-        [report.elapsed_s for report, _ in reports],
-        [report.cpu_s for report, _ in reports],
-        [max(-INT32, min(INT32, report.exit_status)) for report, _ in reports],
-        [storable(report.reason) for report, _ in reports],
-        [report.turnaround_sample for report, _ in reports],
-    )
+    ids, *of_reports = _report_columns([report for report, _ in reports])
+    return await connection.fetch(load("record_reports"), ids, [host_id for _, host_id in reports], *of_reports)
 
 
 async def _keep_stderr(connection: Connection, reports: Sequence[Report]) -> None:

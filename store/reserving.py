@@ -15,7 +15,7 @@ from domain.units import AppId, Flop, Instant
 from store import order_rows
 from store.pool import Connection, OnDatabase
 from store.queries import load
-from store.rows import encoded, mapper
+from store.rows import columns_of, encoded, mapper
 
 KEPT = "kept slots"  # names of duties
 CLASSES = "host classes found"
@@ -25,8 +25,7 @@ class PostgresReserving(OnDatabase):
     """Satisfies jobs' ReservedWork."""
 
     async def reference(self) -> Reference | None:
-        last = await self._database.fetch_one("last_ordering")
-        assert last is not None
+        last = await self._database.fetch_first("last_ordering")
         return order_rows.reference(last["reference"])
 
     async def big_batches(self, least: Request, app_ids: Sequence[AppId], limit: int) -> Sequence[BigBatch]:
@@ -54,10 +53,7 @@ class PostgresReserving(OnDatabase):
         return [_alike_hosts(row) for row in await self._database.fetch("alike_hosts", active_since)]
 
     async def note_classes(self, classes: HostClasses) -> None:
-        async def write(connection: Connection) -> None:
-            await connection.execute(load("note_report"), CLASSES, classes.computed_at, encoded(classes))
-
-        await self._database.in_transaction(write)
+        await self._database.execute("note_report", CLASSES, classes.computed_at, encoded(classes))
 
     async def reserve(
         self, kept: Sequence[Kept], ends: Sequence[LeaseEnd], *, forget_before: Instant, now: Instant
@@ -91,23 +87,10 @@ async def insert_leases(connection: Connection, writes: Sequence[RequestWrites])
     """The leases that requests make, by batch; most groups make none."""
     made = sorted((one.lease for one in writes if one.lease is not None), key=lambda lease: lease.batch_id)
     if made:
-        columns = zip(*map(_columns, made), strict=True)
-        await connection.execute(load("insert_leases"), *map(list, columns))
+        await connection.execute(load("insert_leases"), *_lease_columns(made))
 
 
-def _columns(lease: Lease) -> tuple[object, ...]:
-    return (
-        lease.host_id,
-        lease.batch_id,
-        lease.processor_type,
-        lease.cores,
-        lease.start_at,
-        lease.limit_s,
-        lease.made_at,
-        lease.expires_at,
-    )
-
-
+_lease_columns = columns_of("host_id batch_id processor_type cores start_at limit_s made_at expires_at")
 _lease = mapper(Lease)
 _standing = mapper(LeaseStanding, lease=_lease)
 _alike_hosts = mapper(AlikeHosts)

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -93,6 +93,32 @@ def _conversion(hint: Any) -> Callable[[Any], object] | None:
     return hint if isinstance(hint, type) and issubclass(hint, Enum) else None
 
 
+def values_of(names: str, **computed: Callable[[Any], object]) -> Callable[[Any], tuple[object, ...]]:
+    """Return the function that makes a query's arguments of a value: its attributes `names`, in this order.
+
+    `computed`: arguments that a function makes of the value.
+
+    >>> values_of("md5 nbytes bits", bits=lambda upload: upload.nbytes * 8)(Upload("out", 3, "0d"))
+    ('0d', 3, 24)
+    """
+    readers = _readers(names, computed)
+    return lambda value: tuple([read(value) for read in readers])
+
+
+def columns_of(names: str, **computed: Callable[[Any], object]) -> Callable[[Collection[Any]], list[list[object]]]:
+    """Return the function that makes a query's array arguments of values: one array per name. See `values_of`.
+
+    >>> columns_of("name nbytes")([Upload("a", 1, ""), Upload("b", 2, "")])
+    [['a', 'b'], [1, 2]]
+    """
+    readers = _readers(names, computed)
+    return lambda values: [list(map(read, values)) for read in readers]
+
+
+def _readers(names: str, computed: Mapping[str, Callable[[Any], object]]) -> list[Callable[[Any], object]]:
+    return [computed.get(name) or attrgetter(name) for name in names.split()]
+
+
 def or_empty(column: str) -> Callable[[Row], str]:
     """Return what reads a text, empty for null."""
     return lambda row: row[column] or ""
@@ -122,16 +148,8 @@ volunteer_record = mapper(VolunteerRecord, volunteer=volunteer, credentials=mapp
 app = mapper(App)
 
 
-def app_settings(app: App) -> tuple[object, ...]:
-    """What can be changed of an app, in the order of update_app and insert_app."""
-    return (
-        app.user_friendly_name,
-        app.beta,
-        app.deprecated,
-        app.adaptive_copies,
-        app.one_per_host,
-        app.one_per_volunteer.value,
-    )
+# what can be changed of an app, in the order of update_app and insert_app
+app_settings = values_of("user_friendly_name beta deprecated adaptive_copies one_per_host one_per_volunteer")
 
 
 plan_class = mapper(PlanClass)
@@ -249,19 +267,7 @@ instance_row = mapper(
 job_row = mapper(JobRow, failure=or_empty("failure"), left_out=["instances"])
 
 
-def reported(row: Row, entry: InstanceInProgress | None = None) -> Reported:
-    """`entry`: the row as a held instance, where it is there already."""
-    return Reported(
-        held(row) if entry is None else entry,
-        InstanceState(row["state"]),
-        row["app_name"],
-        row["fpops_est_flop"],
-        outputs(row["outputs"]),
-        uploads(row["uploads"]),
-        row["turnaround_sample"],
-        row["timeout_at"],
-        row["reported_at"],
-    )
+reported = mapper(Reported, held=held, outputs=lambda row: outputs(row["outputs"]), uploads=_uploads)
 
 
 def job_facts(row: Row, job_class: JobClass, instances: tuple[InstanceFacts, ...]) -> JobFacts:

@@ -58,16 +58,10 @@ class PostgresNotes(OnDatabase):
     """Satisfies administration's GateNotes and jobs' AccelerationNotes."""
 
     async def note_relaxed_gates(self, gates: Sequence[RelaxedGate], *, now: Instant) -> None:
-        await self._note(RELAXED_GATES, tuple(gates), now)
+        await self._database.execute("note_report", RELAXED_GATES, now, encoded(tuple(gates)))
 
     async def note_acceleration(self, acceleration: Acceleration) -> None:
-        await self._note(ACCELERATION, acceleration, acceleration.computed_at)
-
-    async def _note(self, name: str, report: object, now: Instant) -> None:
-        async def write(connection: Connection) -> None:
-            await connection.execute(load("note_report"), name, now, encoded(report))
-
-        await self._database.in_transaction(write)
+        await self._database.execute("note_report", ACCELERATION, acceleration.computed_at, encoded(acceleration))
 
 
 async def read_relaxed(connection: Connection) -> tuple[RelaxedGate, ...]:

@@ -19,6 +19,7 @@ from store.counting import job_counts
 from store.percentiles import bulk_connection
 from store.pool import Connection, Database, OnDatabase, lost_means_unavailable
 from store.queries import load
+from store.rows import columns_of
 
 
 class PostgresUnsettledJobs:
@@ -70,7 +71,7 @@ async def _settle(connection: Connection, settlements: Sequence[JobSettlement], 
         counts,
         statistics,
     )
-    await _write_jobs(connection, current)
+    await connection.execute(load("settle_jobs"), *_settled_columns(current))
     await _add_instances(connection, [s for s in current if s.new_instances > 0], jobs, counts)
     hastened = [s.job_id for s in current if s.hasten]
     if hastened:
@@ -98,15 +99,11 @@ def _is_current(settlement: JobSettlement, now: tuple[asyncpg.Record, int | None
     return serial == settlement.serial and row["state"] in (JobState.OPEN, settlement.state)
 
 
-async def _write_jobs(connection: Connection, settlements: Sequence[JobSettlement]) -> None:
-    await connection.execute(
-        load("settle_jobs"),
-        [s.job_id for s in settlements],
-        [s.state for s in settlements],
-        [s.settled_at for s in settlements],
-        [s.canonical_instance_id if s.state is JobState.VALID else None for s in settlements],
-        [s.failure if s.state is JobState.FAILED else None for s in settlements],
-    )
+_settled_columns = columns_of(
+    "job_id state settled_at canonical_instance_id failure",
+    canonical_instance_id=lambda s: s.canonical_instance_id if s.state is JobState.VALID else None,
+    failure=lambda s: s.failure if s.state is JobState.FAILED else None,
+)
 
 
 async def _add_instances(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -33,6 +34,7 @@ from store.counting import Counted, change_counts
 from store.ordering import correct_logical_times
 from store.pool import Connection, OnDatabase
 from store.queries import load
+from store.rows import mapper, values_of
 
 KEYS_AT_ONCE: Final = 1000  # of those that are long past
 CHUNK: Final = 10_000  # jobs or instances per round trip
@@ -41,22 +43,18 @@ ACTIVE_SUBMITTER_S = 30 * DAY_S  # who has submitted within this has a part in t
 ACTIVE_HOST_S = 7 * DAY_S
 LEAST_SHARES = 1e-9  # of a submitter with none: its logical time still moves
 CLASS_COLUMNS: Final = (
-    "job_class_id",
-    "batch_id",
-    "fpops_est_flop",
-    "fpops_bound_flop",
-    "memory_bytes",
-    "disk_bytes",
-    "delay_bound_s",
-    "ncpus",
-    "quorum",
-    "max_errors",
-    "max_instances",
-    "hr_type",
-    "validator",
-    "tolerance",
-    "inputs",
-    "outputs",
+    "job_class_id batch_id fpops_est_flop fpops_bound_flop memory_bytes disk_bytes delay_bound_s ncpus quorum"
+    " max_errors max_instances hr_type validator tolerance inputs outputs"
+)
+_class_values = values_of(
+    CLASS_COLUMNS, inputs=lambda one: rows.encoded(one.inputs), outputs=lambda one: rows.encoded(one.outputs)
+)
+_submitted_before = mapper(
+    SubmittedBefore, answer=lambda row: None if row["answer"] is None else rows.decoded_object(row["answer"])
+)
+_batch_values = values_of(
+    "submitter_id account_id app_id name qos state jobs_total created_at order_tier order_key logical_start_at"
+    " logical_end_at charged_s batch_flop deadline_at user_priority queue level unpaid job_pe"
 )
 
 
@@ -104,29 +102,7 @@ class PostgresBatchWriter:
         )
 
     async def add_batch(self, batch: NewBatch) -> BatchId:
-        batch_id = await self._connection.fetchval(
-            load("insert_batch"),
-            batch.submitter_id,
-            batch.account_id,
-            batch.app_id,
-            batch.name,
-            batch.qos,
-            batch.state,
-            batch.jobs_total,
-            batch.created_at,
-            batch.order_tier,
-            batch.order_key,
-            batch.logical_start_at,
-            batch.logical_end_at,
-            batch.charged_s,
-            batch.batch_flop,
-            batch.deadline_at,
-            batch.user_priority,
-            batch.queue,
-            batch.level,
-            batch.unpaid,
-            batch.job_pe,
-        )
+        batch_id = await self._connection.fetchval(load("insert_batch"), *_batch_values(batch))
         await self._connection.execute(load("add_batch_order"), batch_id, batch.created_at)
         logical_at = later(batch.logical_start_at, batch.charged_s)
         await self._connection.execute(load("advance_submitter"), batch.submitter_id, logical_at)
@@ -148,9 +124,10 @@ class PostgresBatchWriter:
         ids = [JobClassId(row["job_class_id"]) for row in found]
         await self._connection.copy_records_to_table(
             "job_class",
-            columns=CLASS_COLUMNS,
+            columns=CLASS_COLUMNS.split(),
             records=[
-                _class_line(job_class_id, batch_id, one) for job_class_id, one in zip(ids, job_classes, strict=True)
+                _class_values(replace(one, job_class_id=job_class_id, batch_id=batch_id))
+                for job_class_id, one in zip(ids, job_classes, strict=True)
             ],
         )
         return ids
@@ -207,10 +184,7 @@ class PostgresSubmissions(OnDatabase):
 
     async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
         row = await self._database.fetch_one("submitted_before", key.owner, key.key, later(now, -key.kept_s))
-        if row is None:
-            return None
-        answer = None if row["answer"] is None else rows.decoded_object(row["answer"])
-        return SubmittedBefore(row["said"], row["batch_id"], answer)
+        return None if row is None else _submitted_before(row)
 
     async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
         await self._database.fetch("note_answer", key.owner, key.key, rows.encoded(answer))
@@ -262,10 +236,7 @@ class PostgresSubmissions(OnDatabase):
             last = max(row["job_id"] for row in found)
 
     async def _batch(self, batch_id: BatchId) -> Batch:
-        row = await self._database.fetch_one("batch_by_id", batch_id)
-        if row is None:
-            raise NotFoundError("batch", batch_id)
-        return rows.batch(row)
+        return rows.batch(await self._database.fetch_known("batch_by_id", batch_id, kind="batch"))
 
 
 async def _end(connection: Connection, *, batch_id: BatchId, now: Instant) -> None:
@@ -282,25 +253,3 @@ async def _end(connection: Connection, *, batch_id: BatchId, now: Instant) -> No
 
 def _own_inputs(job: NewJob) -> str | None:
     return None if job.inputs is None else rows.encoded(job.inputs)
-
-
-def _class_line(job_class_id: JobClassId, batch_id: BatchId, job_class: JobClass) -> tuple[object, ...]:
-    """One entry for each of CLASS_COLUMNS."""
-    return (
-        job_class_id,
-        batch_id,
-        job_class.fpops_est_flop,
-        job_class.fpops_bound_flop,
-        job_class.memory_bytes,
-        job_class.disk_bytes,
-        job_class.delay_bound_s,
-        job_class.ncpus,
-        job_class.quorum,
-        job_class.max_errors,
-        job_class.max_instances,
-        job_class.hr_type,
-        job_class.validator,
-        job_class.tolerance,
-        rows.encoded(job_class.inputs),
-        rows.encoded(job_class.outputs),
-    )

@@ -30,7 +30,7 @@ class PostgresOverdueWork:
 
     async def overdue(self, *, now: Instant, limit: int) -> Sequence[Overdue]:
         found = await self._database.fetch("overdue_instances", now, limit)
-        return [Overdue(rows.held(row), row["fpops_est_flop"]) for row in found]
+        return [_overdue(row) for row in found]
 
     async def time_out(self, steps: Sequence[InstanceStep], *, now: Instant) -> int:
         first = distinct_steps(steps)
@@ -167,3 +167,4 @@ async def _move(connection: Connection, found: Sequence[asyncpg.Record], before:
 
 
 _month = rows.mapper(FinishedMonth)
+_overdue = rows.mapper(Overdue, held=rows.held)

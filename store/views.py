@@ -6,12 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import asyncpg
 import msgspec
 
 from domain.batches import Batch
 from domain.dispatch import Upload
-from domain.errors import NotFoundError
 from domain.host_lists import (
     LOOKED_AT,
     RESULTS_LOOKED_AT,
@@ -129,7 +127,7 @@ class PostgresViews(OnDatabase):
     """Satisfies administration's Views."""
 
     async def batch(self, batch_id: BatchId) -> Batch:
-        return rows.batch(await self._one("batch_by_id", "batch", batch_id))
+        return rows.batch(await self._database.fetch_known("batch_by_id", batch_id, kind="batch"))
 
     async def batches(self, *, limit: int, before: BatchId | None = None) -> Sequence[Batch]:
         return [rows.batch(row) for row in await self._database.fetch("list_batches", limit, before)]
@@ -152,7 +150,7 @@ class PostgresViews(OnDatabase):
         row = await self._database.fetch_one("job_by_id", job_id)
         instances = [] if row is None else await self._database.fetch("instances_of_job", job_id)
         if row is None or not instances:
-            row = await self._one("finished_job_by_id", "job", job_id)
+            row = await self._database.fetch_known("finished_job_by_id", job_id, kind="job")
             instances = await self._database.fetch("finished_instances_of_job", job_id, row["batch_id"])
         return rows.job_row(row, tuple(rows.instance_row(instance) for instance in instances))
 
@@ -170,7 +168,7 @@ class PostgresViews(OnDatabase):
         return [rows.host(row) for row in await self._database.fetch("list_hosts", limit, after or 0)]
 
     async def host(self, host_id: HostId) -> tuple[Host, Sequence[HostAppVersion]]:
-        host = rows.host(await self._one("host_by_id", "host", host_id))
+        host = rows.host(await self._database.fetch_known("host_by_id", host_id, kind="host"))
         found = await self._database.fetch("versions_of_hosts", [host_id])
         return host, [rows.host_app_version(row) for row in found]
 
@@ -178,13 +176,13 @@ class PostgresViews(OnDatabase):
         return {row["batch_id"]: _whose(row) for row in await self._database.fetch("whose_batches", list(ids))}
 
     async def account_name(self, account_id: AccountId) -> str:
-        return str((await self._one("account_name", "account", account_id))["name"])
+        return str((await self._database.fetch_known("account_name", account_id, kind="account"))["name"])
 
     async def submitter_name(self, submitter_id: SubmitterId) -> str:
-        return str((await self._one("submitter_name", "submitter", submitter_id))["name"])
+        return str((await self._database.fetch_known("submitter_name", submitter_id, kind="submitter"))["name"])
 
     async def app_name(self, app_id: AppId) -> str:
-        return str((await self._one("app_name", "app", app_id))["name"])
+        return str((await self._database.fetch_known("app_name", app_id, kind="app"))["name"])
 
     async def check_counters(self) -> Sequence[str]:
         """One sentence for each (batch, shard) whose counters differ from its rows; reads every instance."""
@@ -192,12 +190,6 @@ class PostgresViews(OnDatabase):
             f"batch {row['batch_id']}: counted {row['counted']}, rows say {row['expected']}"
             for row in await self._database.fetch("counters_that_differ")
         ]
-
-    async def _one(self, query: str, kind: str, key: int) -> asyncpg.Record:
-        row = await self._database.fetch_one(query, key)
-        if row is None:
-            raise NotFoundError(kind, key)
-        return row
 
 
 Entry = tuple[HostPlace, SlowWith | RecentFailures | None]  # of a list, and what it says besides the host
@@ -289,7 +281,7 @@ def _told(one: ListedHost, said: SlowWith | RecentFailures | None) -> ListedHost
     return replace(one, slow=said) if isinstance(said, SlowWith) else replace(one, failures=said)
 
 
-LOOKED_AT = 5000  # results of all kinds, for those that are chosen from them
+OWN_RESULTS_LOOKED_AT = 5000  # results of all kinds, for those that are chosen from them
 
 
 class PostgresBelongings(OnDatabase):
@@ -300,9 +292,7 @@ class PostgresBelongings(OnDatabase):
         return [_own_host(row) for row in await self._database.fetch("hosts_of_volunteer", volunteer_id, last, limit)]
 
     async def host(self, volunteer_id: VolunteerId, host_id: HostId) -> OwnHost:
-        row = await self._database.fetch_one("host_of_volunteer", volunteer_id, host_id)
-        if row is None:
-            raise NotFoundError("computer", host_id)
+        row = await self._database.fetch_known("host_of_volunteer", volunteer_id, host_id, kind="computer", key=host_id)
         return _own_host(row)
 
     async def held(
@@ -322,13 +312,11 @@ class PostgresBelongings(OnDatabase):
     ) -> Sequence[OwnResult]:
         place: tuple[Any, ...] = (float("inf"), LAST_ID) if after is None else (after.sent_at, after.instance_id)
         states = None if outcome is None else [state for state, meant in OUTCOMES.items() if meant is outcome]
-        looked_at = limit if outcome is None and host_id is None else LOOKED_AT
+        looked_at = limit if outcome is None and host_id is None else OWN_RESULTS_LOOKED_AT
         found = await self._database.fetch(
             "results_of_volunteer", volunteer_id, *place, looked_at, host_id, states, limit
         )
         return [_own_result(row) for row in found]
 
     async def totals(self, volunteer_id: VolunteerId) -> OwnTotals:
-        row = await self._database.fetch_one("totals_of_volunteer", volunteer_id)
-        assert row is not None
-        return _own_totals(row)
+        return _own_totals(await self._database.fetch_first("totals_of_volunteer", volunteer_id))

@@ -100,7 +100,6 @@ async def test_versions_follow_a_change_of_their_plan_class(store: Store) -> Non
 async def test_registering_the_same_file_again_changes_nothing(store: Store) -> None:
     await add(store, "in_1")
     await add(store, "in_1")
-    await store.applications.add_files([("in_1", 10, "a" * 32), ("in_2", 0, "b" * 32)], now=later(NOW, 1.0))
 
 
 async def test_a_files_name_never_stands_for_other_contents(store: Store) -> None:
@@ -110,21 +109,6 @@ async def test_a_files_name_never_stands_for_other_contents(store: Store) -> Non
         await add(store, "in_1", md5="b" * 32)
     with pytest.raises(AlreadyExistsError, match="file 'in_1' exists already"):
         await add(store, "in_1", nbytes=11)
-
-
-async def test_of_many_files_all_or_none_are_registered(store: Store) -> None:
-    await add(store, "in_1")
-
-    with pytest.raises(AlreadyExistsError, match="file 'in_1' exists already"):
-        await store.applications.add_files([("in_0", 1, "c" * 32), ("in_1", 10, "b" * 32)], now=NOW)
-
-    await add(store, "in_0", nbytes=2, md5="d" * 32)
-
-
-async def test_one_call_may_not_give_a_name_two_contents(store: Store) -> None:
-    with pytest.raises(AlreadyExistsError, match="file 'in_1' exists already"):
-        await store.applications.add_files([("in_1", 1, "c" * 32), ("in_1", 10, "b" * 32)], now=NOW)
-    await store.applications.add_files([("in_1", 1, "c" * 32), ("in_1", 1, "c" * 32)], now=NOW)
 
 
 # ---------------------------------------------------------------- versions
@@ -180,7 +164,7 @@ async def test_a_file_can_be_signed_anew(store: Store) -> None:
 
 async def test_an_unsigned_file_can_be_registered_with_its_signature_later(store: Store) -> None:
     [file] = an_app_version().files
-    await store.applications.add_files([(file.name, file.nbytes, file.md5)], now=NOW)
+    await store.applications.add_file(file.name, nbytes=file.nbytes, md5=file.md5, signature="", now=NOW)
 
     version = await a_registered_version(store)
 

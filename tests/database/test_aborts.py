@@ -35,6 +35,10 @@ class Dying:
         self._live_on()
         return await self.database.fetch_one(query, *arguments)
 
+    async def fetch_known(self, query: str, *arguments: object, kind: str) -> asyncpg.Record:
+        self._live_on()
+        return await self.database.fetch_known(query, *arguments, kind=kind)
+
     async def in_transaction(self, work: Callable[[Connection], Awaitable[Any]]) -> object:
         self._live_on()
         return await self.database.in_transaction(work)

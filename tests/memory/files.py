@@ -38,21 +38,12 @@ class MemoryApplications(store.memory.applications.MemoryApplications):
         self._registry.apps[app.app_id] = replace(app, name=known.name)
 
     async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
-        self._add_files([StoredFile(name, nbytes, md5, signature)], now)
-
-    async def add_files(self, files: Sequence[tuple[str, int, str]], *, now: Instant) -> None:
-        self._add_files([StoredFile(*file) for file in files], now)
-
-    def _add_files(self, files: Sequence[StoredFile], now: Instant) -> None:
-        del now  # when a file came is asked by nobody here
-        registered = self._registry.files
-        new: dict[str, StoredFile] = {}
-        for file in files:
-            known = new.get(file.name) or registered.get(file.name) or file
-            if (known.nbytes, known.md5) != (file.nbytes, file.md5):
-                raise AlreadyExistsError("file", file.name)
-            new[file.name] = known if known.signature else file
-        registered.update(new)
+        del now  # no test reads when a file came
+        file = StoredFile(name, nbytes, md5, signature)
+        known = self._registry.files.get(name, file)
+        if (known.nbytes, known.md5) != (nbytes, md5):
+            raise AlreadyExistsError("file", name)
+        self._registry.files[name] = known if known.signature else file
 
     async def sign_file(self, name: str, signature: str) -> None:
         file = self._registry.files.get(name)

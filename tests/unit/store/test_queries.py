@@ -9,28 +9,28 @@ import pytest
 
 import store
 from domain.errors import NotFoundError
-from store.queries import blocks, load, names
+from store.queries import blocks, load, queries
 
 SOURCE = "".join(path.read_text() for path in sorted(Path(store.__file__).parent.glob("*.py")))
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", sorted(queries()))
 def test_a_query_says_its_purpose_its_arguments_and_its_result(name: str) -> None:
     header = "".join(line for line in load(name).splitlines() if line.startswith("--"))
     assert re.match(r"-- Purpose: .+-- Arguments: .+-- Result: .+", header)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", sorted(queries()))
 def test_a_query_is_used(name: str) -> None:
     assert f'"{name}"' in SOURCE
 
 
-@pytest.mark.parametrize("name", sorted(set(names()) - {"database_now"}))
+@pytest.mark.parametrize("name", sorted(set(queries()) - {"database_now"}))
 def test_a_query_asks_no_clock(name: str) -> None:
     assert not re.search(r"\b(now\(\)|clock_timestamp|current_timestamp|localtimestamp)", load(name), re.IGNORECASE)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", sorted(queries()))
 def test_a_queries_arguments_are_all_described(name: str) -> None:
     header, body = (
         "\n".join(line for line in load(name).splitlines() if line.startswith("--") is commented)
@@ -44,8 +44,8 @@ def test_a_queries_arguments_are_all_described(name: str) -> None:
 
 
 def test_every_query_that_is_named_exists() -> None:
-    named = set(re.findall(r'load\("([a-z_]+)"\)|fetch(?:_one)?\(\s*"([a-z_]+)"', SOURCE))
-    assert {one or other for one, other in named} <= set(names())
+    named = set(re.findall(r'load\("([a-z_]+)"\)|(?:execute|fetch(?:_[a-z]+)?)\(\s*"([a-z_]+)"', SOURCE))
+    assert {one or other for one, other in named} <= set(queries())
 
 
 def test_an_unknown_query_is_an_error() -> None:
