@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TextIO
 
 import click
 
-from administration.volunteers import Wishes
 from api.hosts import MOST_SILENT_S
 from cli.context import Run, as_text, command, lines_of
 from domain.errors import InvalidInputError
@@ -160,7 +158,9 @@ async def set_volunteer(
     if apps and all_apps:
         raise InvalidInputError("--all-apps", "either this or --app", "both")
     chosen = list(apps) if apps or all_apps else None
-    wishes = Wishes(beta, cpu, gpu, max_jobs, max_cpus, chosen)
-
-    shown = await run.ask(lambda client: client.set_volunteer(email, **asdict(wishes)))
+    shown = await run.ask(
+        lambda client: client.set_volunteer(
+            email, beta=beta, cpu=cpu, gpu=gpu, max_jobs=max_jobs, max_cpus=max_cpus, apps=chosen
+        )
+    )
     run.show(shown, f"volunteer {shown['volunteer_id']} changed")

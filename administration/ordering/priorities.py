@@ -318,14 +318,5 @@ def preview_as_json(found: OrderPreview) -> shapes.OrderPreviewed:
         "changes": [{"key": key, "from": old, "to": new} for key, old, new in found.changes],
         "policy": {"from": found.policy, "to": found.would_be_policy},
         "batches": found.batches,
-        "places": [
-            {
-                "batch": move.batch_id,
-                "place": move.place,
-                "would_be": move.would_be,
-                "held": move.held,
-                "would_be_held": move.would_be_held,
-            }
-            for move in found.moves
-        ],
+        "places": [shown(shapes.PlaceMoved, move, batch=move.batch_id) for move in found.moves],
     }

@@ -177,12 +177,8 @@ class Members:
         changed = await people.submitter(name)
         names = {one.account_id: one.name for one in await people.accounts()}
         further = await people.memberships(changed.submitter_id)
-        return {
-            "submitter_id": changed.submitter_id,
-            "shares": changed.shares,
-            "further_accounts": {names[one]: part for one, part in further.items()},
-            "permissions": list(changed.permissions),
-        }
+        further_accounts = {names[one]: part for one, part in further.items()}
+        return shown(shapes.SubmitterStanding, changed, further_accounts=further_accounts)
 
 
 def _check(shares: float | None, permissions: Sequence[str] | None) -> None:
