@@ -15,7 +15,7 @@ from aiohttp import hdrs, web
 from administration.access.who import NotAllowedError, Person
 from administration.results import Result, Results, result_as_json, sees_results, tar_of
 from administration.show import shown
-from api.batches import AfterJob
+from api.batches import ID, AfterJob
 from api.paging import Page, key_of, page_of
 from api.table import Ask, File, operation
 from domain.errors import MusterError
@@ -24,7 +24,6 @@ from muster_client import shapes
 from store.postgres import PostgresStore
 from transfer.downloads import OwnBytes
 
-ID = msgspec.Meta(ge=1, le=2**62)
 log = structlog.get_logger()
 
 UNSAFE = re.compile(r"[^A-Za-z0-9_. -]")

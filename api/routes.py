@@ -23,7 +23,6 @@ from api.accounts import AccountsApi
 from api.apps import AppsApi, PlanClassesApi
 from api.batches import BatchesApi
 from api.document import TryPage, openapi
-from api.errors import problems
 from api.events import EventsApi, ProgressHub
 from api.explaining import ArrayApi, ExplainingApi
 from api.files import Files
@@ -31,7 +30,7 @@ from api.hosts import HostsApi
 from api.ordering import OrderingApi
 from api.outputs import OutputsApi
 from api.reading import MAX_BODY_BYTES
-from api.serving import Strangers, Table
+from api.serving import Strangers, Table, problems
 from api.settings import SettingsApi
 from api.sharing import SharingApi
 from api.simulations import SimulationsApi
