@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -143,24 +143,11 @@ async def list_volunteers(run: Run) -> None:
 @click.option("--app", "apps", multiple=True, help="Takes this application; may be given several times.")
 @click.option("--all-apps", is_flag=True, help="Takes every application, those to come too.")
 @command
-async def set_volunteer(
-    run: Run,
-    email: str,
-    beta: bool | None,
-    gpu: bool | None,
-    cpu: bool | None,
-    max_jobs: int | None,
-    max_cpus: int | None,
-    apps: tuple[str, ...],
-    all_apps: bool,
-) -> None:
+async def set_volunteer(run: Run, email: str, apps: tuple[str, ...], all_apps: bool, **wishes: Any) -> None:
     """Change a volunteer's preferences."""
     if apps and all_apps:
         raise InvalidInputError("--all-apps", "either this or --app", "both")
     chosen = list(apps) if apps or all_apps else None
-    shown = await run.ask(
-        lambda client: client.set_volunteer(
-            email, beta=beta, cpu=cpu, gpu=gpu, max_jobs=max_jobs, max_cpus=max_cpus, apps=chosen
-        )
-    )
+
+    shown = await run.ask(lambda client: client.set_volunteer(email, apps=chosen, **wishes))
     run.show(shown, f"volunteer {shown['volunteer_id']} changed")
