@@ -10,18 +10,17 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from administration.names import checked_app_name, checked_plan_class_name, checked_text
 from administration.ports import Applications
 from administration.project import Project
-from administration.show import shown
-from domain.apps import App, AppFile, AppVersion, OnePerVolunteer, PlanClass, ProcessorType
+from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType
 from domain.bounds import in_bounds
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId
-from muster_client import shapes
 from transfer.downloads import DownloadFolder, content_of
 from transfer.keys import load_public_key
 from wire.signing import PublicKey, verify_md5
@@ -36,71 +35,35 @@ _BOUNDED = (  # of a plan class
     "cpu_speed_fraction",
     "gpu_speed_fraction",
 )
-CHANGEABLE = (
-    "user_friendly_name",
-    "beta",
-    "deprecated",
-    "adaptive_copies",
-    "one_per_host",
-    "one_per_volunteer",
-)
+CHANGEABLE = "user_friendly_name, beta, deprecated, adaptive_copies, one_per_host or one_per_volunteer"
 
 
-def new_app(
-    name: str,
-    *,
-    user_friendly_name: str = "",
-    beta: bool = False,
-    adaptive_copies: int = 0,
-    one_per_host: bool = True,
-    one_per_volunteer: OnePerVolunteer = OnePerVolunteer.QUORUM,
-) -> App:
-    """An app that was not added yet. Raises InvalidInputError."""
-    friendly = checked_text(user_friendly_name, "user_friendly_name")
-    return App(
-        AppId(0),
-        checked_app_name(name),
-        user_friendly_name=friendly,
-        beta=beta,
-        adaptive_copies=_checked_copies(adaptive_copies),
-        one_per_host=one_per_host,
-        one_per_volunteer=one_per_volunteer,
-    )
+def new_app(name: str, **values: Any) -> App:
+    """An app that was not added yet, with values by the names of its fields. Raises InvalidInputError."""
+    app = _checked_app(App(AppId(0), name, **values))
+    checked_app_name(name)
+    return app
 
 
-async def change_app(
-    applications: Applications,
-    name: str,
-    *,
-    user_friendly_name: str | None = None,
-    beta: bool | None = None,
-    deprecated: bool | None = None,
-    adaptive_copies: int | None = None,
-    one_per_host: bool | None = None,
-    one_per_volunteer: OnePerVolunteer | None = None,
-) -> App:
-    """The app as it is then; what is None stays. Running services follow within seconds.
+async def change_app(applications: Applications, name: str, **changes: Any) -> App:
+    """Change fields of an app; None leaves a field as it is. Running services follow within seconds.
 
     Raises InvalidInputError, NotFoundError.
     """
-    changes: dict[str, object] = {}
-    if user_friendly_name is not None:
-        changes["user_friendly_name"] = checked_text(user_friendly_name, "user_friendly_name")
-    if beta is not None:
-        changes["beta"] = beta
-    if deprecated is not None:
-        changes["deprecated"] = deprecated
-    if adaptive_copies is not None:
-        changes["adaptive_copies"] = _checked_copies(adaptive_copies)
-    if one_per_host is not None:
-        changes["one_per_host"] = one_per_host
-    if one_per_volunteer is not None:
-        changes["one_per_volunteer"] = one_per_volunteer
-    if not changes:
-        raise InvalidInputError("app", f"a change of {', '.join(CHANGEABLE[:-1])} or {CHANGEABLE[-1]}", "none")
-    changed: App = replace(await applications.app(checked_app_name(name)), **changes)  # type: ignore[arg-type]  # by name
+    given = {field: value for field, value in changes.items() if value is not None}
+    if not given:
+        raise InvalidInputError("app", f"a change of {CHANGEABLE}", "none")
+    _checked_app(App(AppId(0), "", **given))
+    changed = replace(await applications.app(checked_app_name(name)), **given)
     await applications.set_app(changed)
     return changed
+
+
+def _checked_app(app: App) -> App:
+    checked_text(app.user_friendly_name, "user_friendly_name")
+    if not 0 <= app.adaptive_copies <= MOST_COPIES:
+        raise InvalidInputError("adaptive_copies", f"a whole number from 0 to {MOST_COPIES}", app.adaptive_copies)
+    return app
 
 
 def plan_class_of(values: dict[str, object]) -> PlanClass:
@@ -120,11 +83,6 @@ def plan_class_of(values: dict[str, object]) -> PlanClass:
     return replace(made, gpu_type=None if made.gpu_type is None else ProcessorType(made.gpu_type))
 
 
-def plan_class_as_json(one: PlanClass) -> shapes.PlanClassShown:
-    """What versions with the class use, and need of a host."""
-    return shown(shapes.PlanClassShown, one)
-
-
 def checked_pattern(pattern: str) -> str:
     """A regular expression that compiles. Raises InvalidInputError.
 
@@ -136,12 +94,6 @@ def checked_pattern(pattern: str) -> str:
     except re.error as error:
         raise InvalidInputError("os_pattern", "a regular expression", f"{pattern}: {error}") from None
     return pattern
-
-
-def _checked_copies(copies: int) -> int:
-    if not 0 <= copies <= MOST_COPIES:
-        raise InvalidInputError("adaptive_copies", f"a whole number from 0 to {MOST_COPIES}", copies)
-    return copies
 
 
 Sign = Callable[[str, str], str]  # a file's name and MD5 -> its signature

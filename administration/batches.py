@@ -16,17 +16,18 @@ import structlog
 
 from administration.forecasts.service import preview_as_json, risk_of
 from administration.ordering.importance import NewDeadline, set_importance
-from administration.show import batch_as_json
+from administration.show import shown
 from batch_estimator.service import build_previewer
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
-from domain.forecasts import batch_state
+from domain.forecasts import ForecastRecord, batch_state
 from domain.insight import Short
 from domain.jobs import Input
 from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
+from domain.views import Whose
 from jobs.requirements import InputSpec
 from jobs.spec import BatchSpec, parse_batch, with_rows
 from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
@@ -98,6 +99,22 @@ def csv_rows(path: Path) -> Iterator[Mapping[str, str]]:
         raise InvalidInputError("jobs_csv", "a readable file", f"{path.name}: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidInputError("jobs_csv", "a CSV file in UTF-8", str(error)) from None
+
+
+def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short: Short | None) -> shapes.BatchShown:
+    """A batch with its counters and whether its last forecast is shown. Instants are seconds since the epoch.
+
+    `short`: which limit keeps it from all hosts that called lately.
+    """
+    return shown(
+        shapes.BatchShown,
+        batch,
+        batch.counts,
+        whose,
+        forecast_state=batch_state(batch, last),
+        at_risk=risk_of(batch, last, short),
+        waits_for=None if short is None else short.waits_for,
+    )
 
 
 class Batches:
@@ -172,14 +189,7 @@ class Batches:
         )
         batch = await self._store.views.batch(batch_id)
         names = {one.account_id: one.name for one in await self._store.people.accounts()}
-        return {
-            "batch_id": batch_id,
-            "user_priority": batch.user_priority,
-            "level": batch.level.value,
-            "queue": batch.queue,
-            "account": names[batch.account_id],
-            "deadline_at": batch.deadline_at,
-        }
+        return shown(shapes.Importance, batch, account=names[batch.account_id])
 
     async def _settings(self) -> Settings:
         return Settings.from_stored(await self._store.settings.settings())[0]
@@ -215,8 +225,8 @@ class Batches:
 
     async def show(self, batch_id: BatchId) -> shapes.BatchShown:
         """A batch as JSON. Raises NotFoundError."""
-        [shown] = await self._as_json([await self._store.views.batch(batch_id)])
-        return shown
+        [one] = await self._as_json([await self._store.views.batch(batch_id)])
+        return one
 
     async def listed(self, *, limit: int, before: BatchId | None = None) -> Sequence[shapes.BatchShown]:
         """Batches as JSON, newest first."""
@@ -232,15 +242,7 @@ class Batches:
         last = await self._store.forecasts.last(active) if active else {}
         short = await self._short(batches)
         return [
-            batch_as_json(
-                batch,
-                app=whose[batch.batch_id].app,
-                submitter=whose[batch.batch_id].submitter,
-                account=whose[batch.batch_id].account,
-                forecast_state=batch_state(batch, last.get(batch.batch_id)),
-                at_risk=risk_of(batch, last.get(batch.batch_id), short.get(batch.batch_id)),
-                waits_for=short[batch.batch_id].waits_for if batch.batch_id in short else None,
-            )
+            batch_as_json(batch, whose[batch.batch_id], last.get(batch.batch_id), short.get(batch.batch_id))
             for batch in batches
         ]
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from administration.ports import HostLists
 from administration.show import shown
 from domain.host_lists import HostChoice, HostKind, HostList, ListedHost
-from domain.hosts import Host, HostAppVersion
-from domain.ranking import StoredPercentile
+from domain.hosts import HostAppVersion
 from domain.units import Instant, Seconds
-from domain.views import ListedInProgress
 from muster_client import shapes
-
-
-def host_as_json(host: Host) -> shapes.HostShown:
-    """A host without what identifies its owner's machine to the project."""
-    return shown(shapes.HostShown, host)
 
 
 def listed_as_json(one: ListedHost, since: Instant | None = None) -> shapes.ListedHostShown:
@@ -33,17 +25,6 @@ def hav_as_json(hav: HostAppVersion, now: Instant) -> shapes.HavShown:
     return shown(shapes.HavShown, hav, tight_n=tight_n, relaxed_n=relaxed_n)
 
 
-def held_as_json(one: ListedInProgress) -> shapes.HeldShown:
-    """An instance that a host has in progress."""
-    return shown(shapes.HeldShown, one)
-
-
-def percentile_as_json(one: StoredPercentile) -> shapes.PercentileShown:
-    """Where a host stands with one app version: `p` = min(x, y), None for a newcomer."""
-    return shown(shapes.PercentileShown, one)
-
-
-PAGE = 1000
 FAILED_WITHIN_S = Seconds(7 * 86400.0)
 SILENT_S = Seconds(7 * 86400.0)  # unless told
 
@@ -71,13 +52,3 @@ def counted_since(page: HostList, choice: HostChoice) -> Instant | None:
     if choice.kind is not HostKind.FAILING:
         return None
     return choice.since if page.since is None else page.since
-
-
-async def first_hosts(lists: HostLists, choice: HostChoice, limit: int) -> HostList:
-    """The first `limit` of a list, read page by page."""
-    page = first = await lists.hosts(choice, after=None, limit=min(limit, PAGE))
-    found = list(page.hosts)
-    while page.after is not None and len(found) < limit:
-        page = await lists.hosts(choice, after=page.after, limit=min(limit - len(found), PAGE))
-        found += page.hosts
-    return HostList(found, page.after, first.since)

@@ -13,6 +13,7 @@ from domain.units import InstanceId
 from transfer.upload_folder import UploadFolder
 
 PAGE = 1_000  # instances whose files are removed between two questions to the database
+COUNTED = ("jobs", "instances", "files", "file_bytes", "table_bytes")  # of a month
 
 Progress = Callable[[FinishedMonth], None]  # hears of every month that is gone
 
@@ -25,28 +26,11 @@ class Purged:
 
     def rows(self) -> list[dict[str, object]]:
         """One for each month; sizes in bytes."""
-        return [
-            {
-                "month": one.month,
-                "jobs": one.jobs,
-                "instances": one.instances,
-                "files": one.files,
-                "file_bytes": one.file_bytes,
-                "table_bytes": one.table_bytes,
-            }
-            for one in self.months
-        ]
+        return [{"month": one.month, **{key: getattr(one, key) for key in COUNTED}} for one in self.months]
 
     def as_json(self) -> dict[str, object]:
         """The months with their totals."""
-        return {
-            "months": self.rows(),
-            "jobs": sum(one.jobs for one in self.months),
-            "instances": sum(one.instances for one in self.months),
-            "files": sum(one.files for one in self.months),
-            "file_bytes": sum(one.file_bytes for one in self.months),
-            "table_bytes": sum(one.table_bytes for one in self.months),
-        }
+        return {"months": self.rows(), **{key: sum(getattr(one, key) for one in self.months) for key in COUNTED}}
 
 
 async def months_before(history: History, before: str) -> Sequence[FinishedMonth]:

@@ -212,20 +212,12 @@ MISSING = "missing.jsonl"
 MISSING_IN_MEMORY = 1 << 20
 
 
-class Pages(Protocol):
-    """Results of a batch's jobs, page by page. `administration.results.Results` satisfies it."""
-
-    async def of_batch(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[Result]: ...
-
-    def stored(self, output: ResultFile) -> Path: ...
-
-
 class CutFileError(MusterError):
     """A file became shorter while it was sent."""
 
 
 async def tar_of(
-    results: Pages, batch_id: BatchId, *, after: JobId | None = None, limit: int | None = None
+    results: Results, batch_id: BatchId, *, after: JobId | None = None, limit: int | None = None
 ) -> AsyncGenerator[bytes, None]:
     """The tar of the first `limit` jobs behind `after`. Raises CutFileError, OSError."""
     left = limit
@@ -246,7 +238,7 @@ async def tar_of(
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-async def _of_job(results: Pages, result: Result, missing: IO[bytes]) -> AsyncIterator[bytes]:
+async def _of_job(results: Results, result: Result, missing: IO[bytes]) -> AsyncIterator[bytes]:
     """The members of one job; what is not here goes to `missing`."""
     job = result.job
     if result.because is not None:

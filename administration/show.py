@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any, NotRequired, TypeVar, get_args, get_origin, get_type_hints, is_typeddict
 
-from administration.ports import InstanceRow, JobRow
+from administration.ports import JobRow
 from batch_estimator.publish import Forecast
 from domain.apps import App
-from domain.batches import Account, Batch, Submitter
+from domain.batches import Account, Submitter
 from domain.catalogue import Catalogue
-from domain.forecasts import ForecastRecord, ForecastState, Method
+from domain.forecasts import ForecastRecord, Method
 from domain.ranking import HostStatisticsRun
 from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
@@ -63,43 +63,9 @@ def _inside(inner: type | None, value: Any) -> Any:
     return value if value is None or isinstance(value, dict) else shown(inner, value)
 
 
-def batch_as_json(
-    batch: Batch,
-    *,
-    app: str,
-    submitter: str,
-    account: str,
-    forecast_state: ForecastState = ForecastState.NOT_YET,
-    at_risk: str | None = None,
-    waits_for: str | None = None,
-) -> shapes.BatchShown:
-    """A batch with its counters. Instants are seconds since the epoch, None = not yet.
-
-    `forecast_state`: whether q50 and q90 are shown, or why not.
-    `at_risk`: why its deadline will hardly be kept, or why no host that called lately can finish it; None where all is
-    well, or nothing is known. `waits_for`: "another volunteer" or "another host" that only could.
-    """
-    return shown(
-        shapes.BatchShown,
-        batch,
-        batch.counts,
-        app=app,
-        submitter=submitter,
-        account=account,
-        forecast_state=forecast_state,
-        at_risk=at_risk,
-        waits_for=waits_for,
-    )
-
-
 def job_as_json(job: JobRow) -> shapes.JobShown:
     """A job with its instances."""
     return shown(shapes.JobShown, job)
-
-
-def instance_as_json(instance: InstanceRow) -> shapes.InstanceShown:
-    """An instance; `because` says how its due date came about."""
-    return shown(shapes.InstanceShown, instance)
 
 
 def account_as_json(account: Account, names: dict[int, str]) -> shapes.AccountShown:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from administration.access.people import Invited, NewToken
+from administration.access.people import NewToken
 from administration.access.ports import SignInPeople
 from administration.show import shown
-from domain.access import Act, PersonRecord, Token
+from domain.access import Act, Token
 from domain.apps import App
 from domain.units import PersonId
 from domain.volunteers import VolunteerRecord
@@ -20,15 +20,6 @@ Names = Mapping[PersonId, str]
 async def names_of(people: SignInPeople) -> Names:
     """Who signs in, by id."""
     return {one.person_id: one.name for one in await people.people(limit=MOST)}
-
-
-def person_as_json(person: PersonRecord) -> shapes.PersonShown:
-    return shown(shapes.PersonShown, person)
-
-
-def invited_as_json(invited: Invited) -> shapes.InvitedShown:
-    """Somebody with the one-time password, which is shown only now."""
-    return shown(shapes.InvitedShown, invited)
 
 
 def token_as_json(token: Token, person: str) -> shapes.TokenShown:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from administration.accounts import checked_email
 from administration.ports import Applications, Volunteers
@@ -60,16 +62,18 @@ def preferring(old: Volunteer, *, now: Instant, known: Container[AppId] | None =
     return replace(new, preferred_at=max(now, least))
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a volunteer is to take and how much of it; what is None stays. `apps` by their names; none of them: all."""
+class VolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What is left out stays. `max_jobs`: most jobs in progress per host, `max_cpus`: most CPUs of a job; 0 = any.
+
+    `apps`: the names of those chosen; an empty list: all, and those that are to come.
+    """
 
     beta: bool | None = None
     cpu: bool | None = None
     gpu: bool | None = None
     max_jobs: int | None = None
     max_cpus: int | None = None
-    apps: Sequence[str] | None = None
+    apps: list[str] | None = None
 
     def changes(self, catalogue: Catalogue) -> dict[str, Any]:
         """As `preferring` takes them. Raises InvalidInputError."""
@@ -88,7 +92,7 @@ class Wishes:
 
 
 async def change_volunteer(
-    volunteers: Volunteers, applications: Applications, email: str, wishes: Wishes, *, now: Instant
+    volunteers: Volunteers, applications: Applications, email: str, wishes: VolunteerBody, *, now: Instant
 ) -> shapes.VolunteerShown:
     """Change what a volunteer takes and how much of it; how it stands then.
 

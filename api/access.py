@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
 
 from administration.access.authentication import AccessDoor
 from administration.access.who import NotAllowedError
+from administration.show import shown
 from administration.show_people import (
     Names,
     act_as_json,
-    invited_as_json,
     names_of,
     new_token_as_json,
-    person_as_json,
     token_as_json,
 )
 from api.paging import Page, key_of, page_of
@@ -66,20 +66,16 @@ class AccessApi:
     @operation("GET", "/me", "Who asks, and what may be done.")
     async def me(self, ask: Ask[NoParams, None]) -> shapes.WhoShown:
         person = ask.person
-        return {
-            "name": person.name,
-            "role": person.role.value,
-            "scopes": sorted(person.rights),
-            "submitter_id": person.submitter_id,
-            "must_change_password": person.must_change_password,
-            "signed_in_with": "token" if person.session is None else "session",
-        }
+        signed_in_with = "token" if person.session is None else "session"
+        return shown(shapes.WhoShown, person, scopes=sorted(person.rights), signed_in_with=signed_in_with)
 
     @operation("GET", "/people", "Who signs in.", right=Right.OPERATE)
     async def list_people(self, ask: Ask[Page, None]) -> shapes.PersonPage:
         after = key_of(ask.params.cursor, "people", int)
         rows = await self._door.store.people(limit=ask.params.limit + 1, after=after)
-        return page_of(shapes.PersonPage, rows, ask.params, lambda one: one.person_id, person_as_json)
+        return page_of(
+            shapes.PersonPage, rows, ask.params, lambda one: one.person_id, partial(shown, shapes.PersonShown)
+        )
 
     @operation(
         "POST",
@@ -91,7 +87,8 @@ class AccessApi:
     )
     async def add_person(self, ask: Ask[NoParams, NewPersonBody]) -> shapes.InvitedShown:
         body = ask.body
-        return invited_as_json(await self._door.people.add(body.name, role=Role(body.role), submitter=body.submitter))
+        invited = await self._door.people.add(body.name, role=Role(body.role), submitter=body.submitter)
+        return shown(shapes.InvitedShown, invited)
 
     @operation("PATCH", "/people/{name}", "Change a role, or shut somebody out.", right=Right.OPERATE, errors=(404,))
     async def set_person(self, ask: Ask[PersonParams, PersonBody]) -> shapes.PersonShown:
@@ -100,7 +97,7 @@ class AccessApi:
             raise NotAllowedError("nobody takes the own rights away: ask another operator")
         role = None if body.role is None else Role(body.role)
         changed = await self._door.people.set(name, role=role, submitter=body.submitter, active=body.active)
-        return person_as_json(changed)
+        return shown(shapes.PersonShown, changed)
 
     @operation(
         "POST",
@@ -110,7 +107,7 @@ class AccessApi:
         errors=(404,),
     )
     async def invite_again(self, ask: Ask[PersonParams, None]) -> shapes.InvitedShown:
-        return invited_as_json(await self._door.people.invite_again(ask.params.name))
+        return shown(shapes.InvitedShown, await self._door.people.invite_again(ask.params.name))
 
     @operation("DELETE", "/people/{name}/sessions", "Sign somebody out everywhere.", right=Right.OPERATE, errors=(404,))
     async def end_sessions(self, ask: Ask[PersonParams, None]) -> shapes.SessionsEnded:

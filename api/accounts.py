@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 
 from administration.accounts import AccountKeys, add_volunteer
 from administration.names import checked_name, checked_shares
-from administration.ordering.sharing import Members, MemberStore
-from administration.ports import Applications, People, Volunteers
-from administration.show import account_as_json, submitter_as_json
+from administration.ordering.sharing import Members
+from administration.show import account_as_json, shown, submitter_as_json
 from administration.show_people import volunteer_as_json
-from administration.volunteers import Wishes, change_volunteer
+from administration.volunteers import VolunteerBody, change_volunteer
 from api.paging import Page, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
 from domain.volunteers import VolunteerRecord
 from muster_client import shapes
+from store.postgres import PostgresStore
 from wire.attach import password_hash
 
 MOST_PASSWORD = 200
@@ -40,91 +40,6 @@ class NewVolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
     email: str
     name: str = ""
     password: Annotated[str, msgspec.Meta(max_length=MOST_PASSWORD)] | None = None
-
-
-class AccountsApi:
-    TAG = "people"
-
-    def __init__(
-        self, people: People, volunteers: Volunteers, applications: Applications, keys: AccountKeys, clock: Clock
-    ) -> None:
-        self._people = people
-        self._volunteers = volunteers
-        self._applications = applications
-        self._keys = keys
-        self._clock = clock
-
-    @operation("GET", "/accounts", "Accounts, by id.")
-    async def list_accounts(self, ask: Ask[Page, None]) -> shapes.AccountPage:
-        accounts = await self._people.accounts()
-        names = {int(one.account_id): one.name for one in accounts}
-        shown = [account_as_json(one, names) for one in accounts]
-        return page_of_all(shapes.AccountPage, shown, ask.params, lambda one: int(str(one["account_id"])))
-
-    @operation("POST", "/accounts", "Add an account.", right=Right.OPERATE, status=201, errors=(404, 409))
-    async def add_account(self, ask: Ask[NoParams, NewAccountBody]) -> shapes.NewAccount:
-        body = ask.body
-        account = await self._people.add_account(
-            checked_name(body.name),
-            parent=checked_name(body.parent, "parent") if body.parent is not None else None,
-            shares=checked_shares(body.shares),
-        )
-        return {"account_id": account.account_id, "name": account.name}
-
-    @operation("GET", "/submitters", "Submitters, by id.")
-    async def list_submitters(self, ask: Ask[Page, None]) -> shapes.SubmitterPage:
-        accounts = {int(one.account_id): one.name for one in await self._people.accounts()}
-        shown = [submitter_as_json(one, accounts) for one in await self._people.submitters()]
-        return page_of_all(shapes.SubmitterPage, shown, ask.params, lambda one: int(str(one["submitter_id"])))
-
-    @operation("POST", "/submitters", "Add a submitter.", right=Right.OPERATE, status=201, errors=(404, 409))
-    async def add_submitter(self, ask: Ask[NoParams, NewSubmitterBody]) -> shapes.NewSubmitter:
-        body = ask.body
-        submitter = await self._people.add_submitter(
-            checked_name(body.name),
-            account=checked_name(body.account, "account"),
-            shares=checked_shares(body.shares),
-            now=self._clock.now(),
-        )
-        return {"submitter_id": submitter.submitter_id, "name": submitter.name}
-
-    @operation("GET", "/volunteers", "Volunteers, by id.", right=Right.OPERATE)
-    async def list_volunteers(self, ask: Ask[Page, None]) -> shapes.VolunteerPage:
-        after = key_of(ask.params.cursor, "volunteers", int)
-        records = await self._volunteers.volunteers(limit=ask.params.limit + 1, after=after)
-        apps = await self._applications.apps()
-        return page_of(
-            shapes.VolunteerPage, records, ask.params, _volunteer_id, lambda one: volunteer_as_json(one, apps)
-        )
-
-    @operation(
-        "POST",
-        "/volunteers",
-        "Add a volunteer; the account key is shown only now.",
-        right=Right.OPERATE,
-        status=201,
-        errors=(409,),
-    )
-    async def add_volunteer(self, ask: Ask[NoParams, NewVolunteerBody]) -> shapes.NewVolunteer:
-        body = ask.body
-        hashed = password_hash(body.password, body.email) if body.password is not None else None
-        account = await add_volunteer(
-            self._volunteers, self._keys, body.email, name=body.name, password_hash=hashed, now=self._clock.now()
-        )
-        return {"volunteer_id": account.volunteer_id, "authenticator": account.authenticator}
-
-
-def _volunteer_id(record: VolunteerRecord) -> int:
-    return record.volunteer.volunteer_id
-
-
-class ChangedStore(MemberStore, Protocol):
-    """What is read and written of the database."""
-
-    @property
-    def volunteers(self) -> Volunteers: ...
-    @property
-    def applications(self) -> Applications: ...
 
 
 class NameParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -150,28 +65,84 @@ class SubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
     permissions: list[str] | None = None
 
 
-class VolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What is left out stays. `max_jobs`: most jobs in progress per host, `max_cpus`: most CPUs of a job; 0 = any.
-
-    `apps`: the names of those chosen; an empty list: all, and those that are to come.
-    """
-
-    beta: bool | None = None
-    cpu: bool | None = None
-    gpu: bool | None = None
-    max_jobs: int | None = None
-    max_cpus: int | None = None
-    apps: list[str] | None = None
-
-
-class MembersApi:
+class AccountsApi:
     TAG = "people"
 
-    def __init__(self, store: ChangedStore, clock: Clock) -> None:
-        self._volunteers = store.volunteers
-        self._applications = store.applications
+    def __init__(self, store: PostgresStore, keys: AccountKeys, clock: Clock) -> None:
+        self._store = store
+        self._people = store.people
+        self._keys = keys
         self._clock = clock
         self._members = Members(store, clock)
+
+    @operation("GET", "/accounts", "Accounts, by id.")
+    async def list_accounts(self, ask: Ask[Page, None]) -> shapes.AccountPage:
+        accounts = await self._people.accounts()
+        names = {int(one.account_id): one.name for one in accounts}
+        return page_of_all(
+            shapes.AccountPage,
+            accounts,
+            ask.params,
+            lambda one: one.account_id,
+            lambda one: account_as_json(one, names),
+        )
+
+    @operation("POST", "/accounts", "Add an account.", right=Right.OPERATE, status=201, errors=(404, 409))
+    async def add_account(self, ask: Ask[NoParams, NewAccountBody]) -> shapes.NewAccount:
+        body = ask.body
+        account = await self._people.add_account(
+            checked_name(body.name),
+            parent=checked_name(body.parent, "parent") if body.parent is not None else None,
+            shares=checked_shares(body.shares),
+        )
+        return shown(shapes.NewAccount, account)
+
+    @operation("GET", "/submitters", "Submitters, by id.")
+    async def list_submitters(self, ask: Ask[Page, None]) -> shapes.SubmitterPage:
+        accounts = {int(one.account_id): one.name for one in await self._people.accounts()}
+        found = await self._people.submitters()
+        return page_of_all(
+            shapes.SubmitterPage,
+            found,
+            ask.params,
+            lambda one: one.submitter_id,
+            lambda one: submitter_as_json(one, accounts),
+        )
+
+    @operation("POST", "/submitters", "Add a submitter.", right=Right.OPERATE, status=201, errors=(404, 409))
+    async def add_submitter(self, ask: Ask[NoParams, NewSubmitterBody]) -> shapes.NewSubmitter:
+        body = ask.body
+        submitter = await self._people.add_submitter(
+            checked_name(body.name),
+            account=checked_name(body.account, "account"),
+            shares=checked_shares(body.shares),
+            now=self._clock.now(),
+        )
+        return shown(shapes.NewSubmitter, submitter)
+
+    @operation("GET", "/volunteers", "Volunteers, by id.", right=Right.OPERATE)
+    async def list_volunteers(self, ask: Ask[Page, None]) -> shapes.VolunteerPage:
+        after = key_of(ask.params.cursor, "volunteers", int)
+        records = await self._store.volunteers.volunteers(limit=ask.params.limit + 1, after=after)
+        apps = await self._store.applications.apps()
+        return page_of(
+            shapes.VolunteerPage, records, ask.params, _volunteer_id, lambda one: volunteer_as_json(one, apps)
+        )
+
+    @operation(
+        "POST",
+        "/volunteers",
+        "Add a volunteer; the account key is shown only now.",
+        right=Right.OPERATE,
+        status=201,
+        errors=(409,),
+    )
+    async def add_volunteer(self, ask: Ask[NoParams, NewVolunteerBody]) -> shapes.NewVolunteer:
+        body = ask.body
+        hashed = password_hash(body.password, body.email) if body.password is not None else None
+        volunteers, now = self._store.volunteers, self._clock.now()
+        added = await add_volunteer(volunteers, self._keys, body.email, name=body.name, password_hash=hashed, now=now)
+        return shown(shapes.NewVolunteer, added)
 
     @operation(
         "PATCH",
@@ -205,6 +176,9 @@ class MembersApi:
         errors=(404, 409),
     )
     async def set_volunteer(self, ask: Ask[EmailParams, VolunteerBody]) -> shapes.VolunteerShown:
-        wishes = Wishes(**msgspec.structs.asdict(ask.body))
-        now = self._clock.now()
-        return await change_volunteer(self._volunteers, self._applications, ask.params.email, wishes, now=now)
+        volunteers, applications, now = self._store.volunteers, self._store.applications, self._clock.now()
+        return await change_volunteer(volunteers, applications, ask.params.email, ask.body, now=now)
+
+
+def _volunteer_id(record: VolunteerRecord) -> int:
+    return record.volunteer.volunteer_id

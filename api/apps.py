@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import msgspec
 
-from administration.apps import change_app, new_app, plan_class_as_json, plan_class_of
+from administration.apps import change_app, new_app, plan_class_of
 from administration.ports import Applications
-from administration.show import app_as_json
+from administration.show import app_as_json, shown
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.access import Right
@@ -57,18 +58,7 @@ class AppsApi:
 
     @operation("POST", "/apps", "Add an application.", right=Right.OPERATE, status=201, errors=(409,))
     async def add_app(self, ask: Ask[NoParams, NewAppBody]) -> shapes.NewApp:
-        body = ask.body
-        added = await self._applications.add_app(
-            new_app(
-                body.name,
-                user_friendly_name=body.user_friendly_name,
-                beta=body.beta,
-                adaptive_copies=body.adaptive_copies,
-                one_per_host=body.one_per_host,
-                one_per_volunteer=body.one_per_volunteer,
-            )
-        )
-        return {"app_id": added.app_id, "name": added.name}
+        return shown(shapes.NewApp, await self._applications.add_app(new_app(**msgspec.structs.asdict(ask.body))))
 
     @operation(
         "PATCH",
@@ -101,15 +91,8 @@ def _app_called(catalogue: Catalogue, name: str) -> App:
 
 
 def version_as_json(version: AppVersion) -> shapes.VersionShown:
-    return {
-        "app_version_id": version.app_version_id,
-        "platform": version.platform,
-        "version_num": version.version_num,
-        "plan_class": version.plan_class.name,
-        "processor_type": version.processor_type,
-        "api_version": version.api_version,
-        "files": [file.name for file in version.files],
-    }
+    files = [file.name for file in version.files]
+    return shown(shapes.VersionShown, version, plan_class=version.plan_class.name, files=files)
 
 
 def _within(name: str) -> msgspec.Meta:
@@ -148,10 +131,12 @@ class PlanClassesApi:
     @operation("GET", "/plan-classes", "Plan classes, by name.")
     async def plan_classes(self, ask: Ask[Page, None]) -> shapes.PlanClassPage:
         classes = list((await self._applications.plan_classes()).values())
-        return page_of_all(shapes.PlanClassPage, classes, ask.params, lambda one: one.name, plan_class_as_json)
+        return page_of_all(
+            shapes.PlanClassPage, classes, ask.params, lambda one: one.name, partial(shown, shapes.PlanClassShown)
+        )
 
     @operation("PUT", "/plan-classes/{name}", "Define or change a plan class.", right=Right.OPERATE)
     async def set_plan_class(self, ask: Ask[PlanClassParams, PlanClassBody]) -> shapes.PlanClassShown:
         new = plan_class_of({"name": ask.params.name, **msgspec.structs.asdict(ask.body)})
         await self._applications.put_plan_class(new)
-        return plan_class_as_json(new)
+        return shown(shapes.PlanClassShown, new)

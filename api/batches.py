@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from aiohttp import web
@@ -10,9 +10,7 @@ from aiohttp import web
 from administration.access.who import NotAllowedError, Person, admit_owner
 from administration.batches import Batches
 from administration.forecasts.service import ForecastViews
-from administration.ordering.priorities import PriorityStore
-from administration.ports import Insight, People
-from administration.show import instance_as_json, job_as_json
+from administration.show import job_as_json, shown
 from api.paging import Page, cursor_of, key_of, page_of
 from api.reading import MAX_BODY_BYTES, submission_key
 from api.table import Ask, NoParams, operation, reply
@@ -21,6 +19,7 @@ from domain.jobs import JobState
 from domain.units import BatchId, InstanceId, JobId
 from domain.views import JobRow
 from muster_client import shapes
+from store.postgres import PostgresStore
 
 ID = msgspec.Meta(ge=1, le=2**62)
 LOOKED_AT = 5000  # jobs of a batch that one page of a filtered list goes through at most
@@ -28,13 +27,6 @@ IDEMPOTENCY = (
     "Idempotency-Key",
     "Up to 200 characters of your own: a batch that is sent again with the same key and body is not submitted twice.",
 )
-
-
-class BatchesStore(PriorityStore, Protocol):
-    @property
-    def insight(self) -> Insight: ...
-    @property
-    def people(self) -> People: ...
 
 
 class BatchParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -84,7 +76,7 @@ class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
 class BatchesApi:
     TAG = "batches"
 
-    def __init__(self, store: BatchesStore, batches: Batches, forecasts: ForecastViews) -> None:
+    def __init__(self, store: PostgresStore, batches: Batches, forecasts: ForecastViews) -> None:
         self._store = store
         self._batches = batches
         self._forecasts = forecasts
@@ -137,16 +129,9 @@ class BatchesApi:
         errors=(404,),
     )
     async def set_batch(self, ask: Ask[BatchParams, ImportanceBody]) -> shapes.Importance:
-        batch_id, body = BatchId(ask.params.batch_id), ask.body
+        batch_id = BatchId(ask.params.batch_id)
         admit_owner(ask.request, (await self._store.views.batch(batch_id)).submitter_id)
-        return await self._batches.change(
-            batch_id,
-            user_priority=body.user_priority,
-            level=body.level,
-            queue=body.queue,
-            account=body.account,
-            deadline_at=body.deadline_at,
-        )
+        return await self._batches.change(batch_id, **msgspec.structs.asdict(ask.body))
 
     @operation(
         "POST",
@@ -200,7 +185,7 @@ class BatchesApi:
         terms = await self._store.insight.terms(instance_id)
         job = await self._store.views.job(terms.job_id)
         [found] = [one for one in job.instances if one.instance_id == instance_id]
-        return {**instance_as_json(found), "job_id": job.job_id, "batch_id": job.batch_id}
+        return shown(shapes.OneInstance, found, job)
 
 
 def _job_id(job: JobRow) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Protocol
+from functools import partial
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -13,35 +14,21 @@ from administration.hosts import (
     choice_of,
     counted_since,
     hav_as_json,
-    held_as_json,
-    host_as_json,
     listed_as_json,
-    percentile_as_json,
 )
-from administration.ports import HostLists, Views
-from administration.show import run_as_json
+from administration.show import run_as_json, shown
 from api.paging import Page, cursor_of, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, HostPlace
 from domain.units import HostId, Seconds
-from hoststats.ports import Generations
 from muster_client import shapes
-from web.ports import Listings
+from store.postgres import PostgresStore
 
 ID = msgspec.Meta(ge=1, le=2**31 - 1)
 MOST_HELD = 10_000
 MOST_SILENT_S = 3650 * 86400.0
-
-
-class HostsStore(Protocol):
-    @property
-    def views(self) -> Views: ...
-    @property
-    def listings(self) -> Listings: ...
-    @property
-    def host_lists(self) -> HostLists: ...
 
 
 class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
@@ -71,7 +58,7 @@ class HeldParams(Page, forbid_unknown_fields=True, kw_only=True):
 class HostsApi:
     TAG = "hosts"
 
-    def __init__(self, store: HostsStore, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
@@ -103,28 +90,16 @@ class HostsApi:
     async def host(self, ask: Ask[HostParams, None]) -> shapes.HostDetail:
         host, havs = await self._store.views.host(HostId(ask.params.host_id))
         now = self._clock.now()
-        return {**host_as_json(host), "app_versions": [hav_as_json(one, now) for one in havs]}
+        return shown(shapes.HostDetail, host, app_versions=[hav_as_json(one, now) for one in havs])
 
     @operation("GET", "/hosts/{host_id}/instances", "What a host has in progress, by id.", errors=(404,))
     async def host_instances(self, ask: Ask[HeldParams, None]) -> shapes.HeldPage:
         host_id = HostId(ask.params.host_id)
         await self._store.views.host(host_id)
         rows = await self._store.listings.held_by(host_id, limit=MOST_HELD)
-        return page_of_all(shapes.HeldPage, rows, ask.params, lambda one: one.instance_id, held_as_json)
-
-
-class RankingStore(Protocol):
-    @property
-    def generations(self) -> Generations: ...
-    @property
-    def views(self) -> Views: ...
-
-
-class RankingApi:
-    TAG = "hosts"
-
-    def __init__(self, store: RankingStore) -> None:
-        self._store = store
+        return page_of_all(
+            shapes.HeldPage, rows, ask.params, lambda one: one.instance_id, partial(shown, shapes.HeldShown)
+        )
 
     @operation("GET", "/ranking", "What the last ranking of hosts found; `run` is null before the first.")
     async def ranking(self, ask: Ask[NoParams, None]) -> shapes.RankingShown:
@@ -142,4 +117,4 @@ class RankingApi:
         rows = await self._store.generations.percentiles_of(host_id)
         if not rows:
             await self._store.views.host(host_id)
-        return {"percentiles": [percentile_as_json(one) for one in rows]}
+        return {"percentiles": [shown(shapes.PercentileShown, one) for one in rows]}

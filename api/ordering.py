@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import msgspec
 
+from administration.ordering.ports import OrderingStore
 from administration.ordering.priorities import (
     Priorities,
-    PriorityStore,
     ordering_changes,
     preview_as_json,
     weights_in_force,
@@ -34,7 +34,7 @@ class PreviewBody(msgspec.Struct, forbid_unknown_fields=True):
 class OrderingApi:
     TAG = "ordering"
 
-    def __init__(self, store: PriorityStore, clock: Clock) -> None:
+    def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._priorities = Priorities(store, clock)
 
     @operation("GET", "/priority", "Batches in their order with the reasons of the last ordering.")

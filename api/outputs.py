@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
-from typing import Annotated, Protocol
+from functools import partial
+from typing import Annotated
 from urllib.parse import quote
 
 import msgspec
@@ -12,18 +13,17 @@ import structlog
 from aiohttp import hdrs, web
 
 from administration.access.who import NotAllowedError, Person
-from administration.ports import Insight, Trickles, Views
 from administration.results import Result, Results, result_as_json, sees_results, tar_of
-from api.batches import AfterJob
+from administration.show import shown
+from api.batches import ID, AfterJob
 from api.paging import Page, key_of, page_of
 from api.table import Ask, File, operation
-from domain.dispatch import Trickle
 from domain.errors import MusterError
 from domain.units import BatchId, InstanceId, JobId
 from muster_client import shapes
+from store.postgres import PostgresStore
 from transfer.downloads import OwnBytes
 
-ID = msgspec.Meta(ge=1, le=2**62)
 log = structlog.get_logger()
 
 UNSAFE = re.compile(r"[^A-Za-z0-9_. -]")
@@ -58,19 +58,10 @@ class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
 
 
-class OutputsStore(Protocol):
-    @property
-    def views(self) -> Views: ...
-    @property
-    def insight(self) -> Insight: ...
-    @property
-    def trickles(self) -> Trickles: ...
-
-
 class OutputsApi:
     TAG = "batches"
 
-    def __init__(self, store: OutputsStore, results: Results) -> None:
+    def __init__(self, store: PostgresStore, results: Results) -> None:
         self._store = store
         self._results = results
 
@@ -152,7 +143,9 @@ class OutputsApi:
         job = await self._store.views.job(terms.job_id)
         await self._check(ask.person, job.batch_id, f"instance {instance_id}")
         found = await self._store.trickles.of_instance(instance_id, after=after, limit=asked.limit + 1)
-        return page_of(shapes.TricklePage, found, asked, lambda one: one.trickle_id, trickle_as_json)
+        return page_of(
+            shapes.TricklePage, found, asked, lambda one: one.trickle_id, partial(shown, shapes.TrickleShown)
+        )
 
     async def _result(self, person: Person, job_id: JobId) -> Result:
         result = await self._results.of(job_id)
@@ -167,11 +160,6 @@ class OutputsApi:
         batch = await self._store.views.batch(batch_id)
         if not sees_results(person, batch.submitter_id):
             raise NotAllowedError(f"{what} is another submitter's: {person.name} fetches results of their own")
-
-
-def trickle_as_json(one: Trickle) -> shapes.TrickleShown:
-    """A message as the API shows it. Pure."""
-    return {"sent_at": one.sent_at, "received_at": one.received_at, "variety": one.variety, "text": one.text}
 
 
 def file_headers(name: str, kind: str = "application/octet-stream") -> dict[str, str]:

@@ -19,19 +19,18 @@ from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.service import Thresholds
 from api.access import AccessApi
-from api.accounts import AccountsApi, MembersApi
+from api.accounts import AccountsApi
 from api.apps import AppsApi, PlanClassesApi
 from api.batches import BatchesApi
 from api.document import TryPage, openapi
-from api.errors import problems
 from api.events import EventsApi, ProgressHub
 from api.explaining import ArrayApi, ExplainingApi
 from api.files import Files
-from api.hosts import HostsApi, RankingApi
+from api.hosts import HostsApi
 from api.ordering import OrderingApi
 from api.outputs import OutputsApi
 from api.reading import MAX_BODY_BYTES
-from api.serving import Strangers, Table
+from api.serving import Strangers, Table, problems
 from api.settings import SettingsApi
 from api.sharing import SharingApi
 from api.simulations import SimulationsApi
@@ -74,15 +73,13 @@ class Api:
                 files,
                 PlanClassesApi(store.applications),
                 HostsApi(store, clock),
-                RankingApi(store),
                 ExplainingApi(Explain(store, clock, array)),
                 ArrayApi(store.process_reports, clock),
                 SettingsApi(store, self.thresholds, clock),
                 SimulationsApi(store, runs, clock),
                 OrderingApi(store, clock),
                 SharingApi(store, clock),
-                AccountsApi(store.people, store.volunteers, store.applications, keys, clock),
-                MembersApi(store, clock),
+                AccountsApi(store, keys, clock),
                 AccessApi(door),
             ),
             door,

@@ -1,4 +1,7 @@
-"""Serves the routes of the table: who asks, what was asked, the answer, and a line in the audit trail."""
+"""Serves the routes of the table: who asks, what was asked, the answer, and a line in the audit trail.
+
+What is wrong is told as application/problem+json, never as a traceback.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,12 @@ from aiohttp.typedefs import Handler, Middleware
 from administration.access.authentication import AccessDoor
 from administration.access.sign_in import address_of
 from administration.access.who import NotAllowedError, PasswordToChangeError, Person, present
-from api.reading import MAX_BODY_BYTES, read_body, read_params
+from api.reading import read_body, read_params
 from api.table import Ask, Route, reply
 from domain.access import Act, Right
 from domain.clock import Clock
-from domain.errors import UnavailableError
+from domain.errors import MusterError, UnavailableError
+from web import problems as told
 
 SECRET = frozenset({"password", "old_password", "new_password"})
 DETAIL_CHARS = 2000
@@ -102,9 +106,6 @@ def _detail(body: object) -> dict[str, object]:
     return shown if len(msgspec.json.encode(shown)) <= DETAIL_CHARS else {"left_out": "too long"}
 
 
-__all__ = ["MAX_BODY_BYTES", "Table", "allowed"]
-
-
 class Strangers:
     """Lets nobody but people in, except to the `open_paths` of the sub-application."""
 
@@ -122,3 +123,46 @@ class Strangers:
             return await handler(request)
 
         return check
+
+
+def problem(status: int, title: str, detail: str, **more: object) -> web.Response:
+    """One problem document."""
+    body = {**msgspec.to_builtins(told.problem(status, title, detail)), **more}
+    return _answer(status, msgspec.json.encode(body))
+
+
+@web.middleware
+async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn the project's errors into problem documents; anything else is logged and told as a 500."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        return _with_headers(problem(error.status, error.reason.lower(), error.text or error.reason), error)
+    except MusterError as error:
+        return problem_of(error)
+    except Exception:
+        log.exception("request failed", method=request.method, path=request.path)
+        return problem(500, "internal error", "something went wrong on the server; it has been logged")
+
+
+def problem_of(error: MusterError) -> web.Response:
+    """The problem document of an error of the project."""
+    found = told.problem_of(error)
+    answer = _answer(found.status, msgspec.json.encode(found))
+    if found.status == web.HTTPUnauthorized.status_code:
+        answer.headers["WWW-Authenticate"] = 'Bearer realm="muster"'
+    if found.retry_s is not None:
+        answer.headers["Retry-After"] = str(max(1, round(found.retry_s)))
+    return answer
+
+
+def _answer(status: int, body: bytes) -> web.Response:
+    return web.Response(status=status, body=body, content_type="application/problem+json")
+
+
+def _with_headers(answer: web.Response, error: web.HTTPException) -> web.Response:
+    if allow := error.headers.get("Allow"):
+        answer.headers["Allow"] = allow
+    return answer

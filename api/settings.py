@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from administration.access.who import Person
 from administration.names import checked_text
 from administration.ordering.priorities import check_ordering
-from administration.ports import SettingStore
 from administration.show import change_as_json, setting_as_json
 from administration.thresholds.keys import FORESEEN, changes_of
 from administration.thresholds.service import Thresholds, ThresholdStore
@@ -22,11 +21,6 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.settings import Settings
 from muster_client import shapes
-
-
-class SettingsStore(ThresholdStore, Protocol):
-    @property
-    def settings(self) -> SettingStore: ...
 
 
 class SettingParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -68,7 +62,7 @@ def who_of(person: Person, by: str = "api") -> str:
 class SettingsApi:
     TAG = "settings"
 
-    def __init__(self, store: SettingsStore, thresholds: Thresholds, clock: Clock) -> None:
+    def __init__(self, store: ThresholdStore, thresholds: Thresholds, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._thresholds = thresholds

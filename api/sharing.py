@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 
+from administration.ordering.ports import OrderingStore
 from administration.ordering.priorities import grant_as_json, limit_as_json
-from administration.ordering.rules import Rules, RuleStore
-from administration.ordering.sharing import Sharing, SharingStore
+from administration.ordering.rules import Rules
+from administration.ordering.sharing import Sharing
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
 from muster_client import shapes
 from priority.emulate import emulate
-
-
-class SharesStore(SharingStore, RuleStore, Protocol):
-    """What is read and written of the database."""
 
 
 class AccountParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,7 +63,7 @@ class EmulateBody(msgspec.Struct, forbid_unknown_fields=True):
 class SharingApi:
     TAG = "ordering"
 
-    def __init__(self, store: SharesStore, clock: Clock) -> None:
+    def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._clock = clock
         self._sharing = Sharing(store, clock)
         self._rules = Rules(store, clock)
@@ -111,10 +108,9 @@ class SharingApi:
 
     @operation("PUT", "/grants", "Grant an account service units per period.", right=Right.OPERATE, errors=(404,))
     async def set_grant(self, ask: Ask[NoParams, GrantBody]) -> shapes.GrantShown:
-        body = ask.body
-        await self._rules.grant(body.account, granted_su=body.granted_su, period_s=body.period_s)
-        made = (await self._rules.grants())[body.account]
-        return grant_as_json(body.account, made, self._clock.now())
+        account = ask.body.account
+        await self._rules.grant(**msgspec.structs.asdict(ask.body))
+        return grant_as_json(account, (await self._rules.grants())[account], self._clock.now())
 
     @operation(
         "DELETE",
@@ -146,10 +142,7 @@ class SharingApi:
         errors=(404,),
     )
     async def set_limit(self, ask: Ask[NoParams, LimitBody]) -> shapes.LimitShown:
-        body = ask.body
-        return limit_as_json(
-            await self._rules.limit(body.scope, body.quantity, name=body.name, soft=body.soft, hard=body.hard)
-        )
+        return limit_as_json(await self._rules.limit(**msgspec.structs.asdict(ask.body)))
 
     @operation("DELETE", "/limits/{scope}/{quantity}", "Lift a limit.", right=Right.OPERATE, errors=(404,))
     async def lift_limit(self, ask: Ask[LimitParams, None]) -> shapes.LimitLifted:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
 
+from administration.show import shown
 from administration.simulations.ports import Simulations
 from administration.simulations.rules import MOST_SEEDS
 from administration.simulations.runs import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, SimulationRuns
@@ -89,16 +90,13 @@ class SimulationsApi:
 
     def _shown(self, found: Simulation) -> shapes.SimulationShown:
         result = found.result
-        return {
-            "simulation_id": found.simulation_id,
-            "asked_at": found.asked_at,
-            "asked_by": found.asked_by,
-            "asked": dict(found.asked),
-            "state": LOST if found.is_lost(self._clock.now()) else found.state.value,
-            "done_fraction": found.done_fraction,
-            "result": None if result is None else _told(result),
-            "failure": found.failure,
-        }
+        return shown(
+            shapes.SimulationShown,
+            found,
+            asked=dict(found.asked),
+            state=LOST if found.is_lost(self._clock.now()) else found.state.value,
+            result=None if result is None else _told(result),
+        )
 
 
 def _told(result: Mapping[str, object]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from domain.errors import InvalidInputError
 from transfer.downloads import content_of
 from transfer.keys import read_signatures
 
+READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 ONE_PER_HOST = click.option(
     "--one-per-host/--several-per-host",
     default=None,
@@ -40,7 +41,7 @@ def app() -> None:
 
 @app.command("add")
 @click.argument("name")
-@click.option("--friendly-name", default="", help="As volunteers see it.")
+@click.option("--friendly-name", "user_friendly_name", default="", help="As volunteers see it.")
 @click.option("--beta", is_flag=True, help="Only for volunteers who opted in.")
 @click.option(
     "--adaptive-copies",
@@ -51,24 +52,9 @@ def app() -> None:
 @ONE_PER_HOST
 @ONE_PER_VOLUNTEER
 @command
-async def add_app(
-    run: Run,
-    name: str,
-    friendly_name: str,
-    beta: bool,
-    adaptive_copies: int,
-    one_per_host: bool | None,
-    one_per_volunteer: str | None,
-) -> None:
+async def add_app(run: Run, name: str, **given: Any) -> None:
     """Add an application."""
-    given: dict[str, Any] = {
-        "user_friendly_name": friendly_name,
-        "beta": beta,
-        "adaptive_copies": adaptive_copies,
-        **_spread(one_per_host, one_per_volunteer),
-    }
-
-    added = await run.ask(lambda client: client.add_app(name, **given))
+    added = await run.ask(lambda client: client.add_app(name, **_told(given)))
     run.show(added, f"app {added['app_id']} {name}")
 
 
@@ -82,7 +68,7 @@ async def list_apps(run: Run) -> None:
 
 @app.command("set")
 @click.argument("name")
-@click.option("--friendly-name", default=None, help="As volunteers see it.")
+@click.option("--friendly-name", "user_friendly_name", default=None, help="As volunteers see it.")
 @click.option("--beta/--no-beta", default=None, help="Only for volunteers who opted in.")
 @click.option("--deprecated/--not-deprecated", default=None, help="No new batches, and what waits is sent to nobody.")
 @click.option(
@@ -94,39 +80,18 @@ async def list_apps(run: Run) -> None:
 @ONE_PER_HOST
 @ONE_PER_VOLUNTEER
 @command
-async def set_app(
-    run: Run,
-    name: str,
-    friendly_name: str | None,
-    beta: bool | None,
-    deprecated: bool | None,
-    adaptive_copies: int | None,
-    one_per_host: bool | None,
-    one_per_volunteer: str | None,
-) -> None:
+async def set_app(run: Run, name: str, **given: Any) -> None:
     """Change an application; running services follow within seconds.
 
     Instances that were sent before count for new limits; none is taken back.
     """
-    asked = {
-        "user_friendly_name": friendly_name,
-        "beta": beta,
-        "deprecated": deprecated,
-        "adaptive_copies": adaptive_copies,
-    }
-    given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
-    given |= _spread(one_per_host, one_per_volunteer)
-
-    shown = await run.ask(lambda client: client.set_app(name, **given))
+    shown = await run.ask(lambda client: client.set_app(name, **_told(given)))
     run.show(shown, lines_of(shown))
 
 
-def _spread(one_per_host: bool | None, one_per_volunteer: str | None) -> dict[str, object]:
-    """The limits that were given."""
-    given: dict[str, object] = {} if one_per_host is None else {"one_per_host": one_per_host}
-    if one_per_volunteer is not None:
-        given["one_per_volunteer"] = OnePerVolunteer(one_per_volunteer)
-    return given
+def _told(given: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given a value."""
+    return {key: value for key, value in given.items() if value is not None}
 
 
 @app.group("version")
@@ -138,11 +103,11 @@ def version() -> None:
 @click.argument("name")
 @click.option("--platform", required=True, help="For example x86_64-pc-linux-gnu.")
 @click.option("--version", "version_num", type=click.IntRange(1, 2**31 - 1), required=True, help="100 means 1.00.")
-@click.option("--main", "main_program", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=True)
+@click.option("--main", "main_program", type=READABLE, required=True)
 @click.option(
     "--file",
     "more_files",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=READABLE,
     multiple=True,
     help="A further file, copied into the job's folder under its own name.",
 )
@@ -150,13 +115,13 @@ def version() -> None:
 @click.option("--api-version", default="7.5.0", show_default=True, help="Of the client's interface the app uses.")
 @click.option(
     "--signatures",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=READABLE,
     default=None,
     help="What `muster sign --key` wrote elsewhere: the private key is not needed here.",
 )
 @click.option(
     "--key",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=READABLE,
     default=None,
     help="Sign with this private key, here; only signatures are sent to a server.",
 )
@@ -235,34 +200,8 @@ def plan_class() -> None:
 @click.option("--cpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=1.0)
 @click.option("--gpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=0.1)
 @command
-async def set_plan_class(
-    run: Run,
-    name: str,
-    gpu_type: str | None,
-    ncpus: float,
-    gpu_count: float,
-    min_gpu_ram_bytes: float,
-    min_driver_version: int,
-    min_host_ncpus: int,
-    min_host_ram_bytes: float,
-    os_pattern: str,
-    cpu_speed_fraction: float,
-    gpu_speed_fraction: float,
-) -> None:
+async def set_plan_class(run: Run, name: str, **given: Any) -> None:
     """Define or change a plan class."""
-    given: dict[str, Any] = {
-        "ncpus": ncpus,
-        "gpu_type": gpu_type,
-        "gpu_count": gpu_count,
-        "min_gpu_ram_bytes": min_gpu_ram_bytes,
-        "min_driver_version": min_driver_version,
-        "min_host_ncpus": min_host_ncpus,
-        "min_host_ram_bytes": min_host_ram_bytes,
-        "os_pattern": os_pattern,
-        "cpu_speed_fraction": cpu_speed_fraction,
-        "gpu_speed_fraction": gpu_speed_fraction,
-    }
-
     await run.ask(lambda client: client.set_plan_class(name, **given))
     run.show({"plan_class": name}, f"plan class {name}")
 

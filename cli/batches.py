@@ -151,17 +151,8 @@ async def list_batches(run: Run, limit: int) -> None:
     help="Seconds from now, for a batch with qos short_deadline.",
 )
 @command
-async def set_batch(
-    run: Run,
-    batch_id: int,
-    user_priority: int | None,
-    level: str | None,
-    queue: str | None,
-    account: str | None,
-    deadline_s: float | None,
-) -> None:
+async def set_batch(run: Run, batch_id: int, deadline_s: float | None, **given: Any) -> None:
     """Change how important a batch is; it counts from the next ordering on, and is kept in the audit trail."""
-    given: dict[str, Any] = {"user_priority": user_priority, "level": level, "queue": queue, "account": account}
     if deadline_s is not None:
         given["deadline_at"] = later(run.clock.now(), deadline_s)
 

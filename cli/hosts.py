@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
-from administration.volunteers import Wishes
 from api.hosts import MOST_SILENT_S
 from cli.context import Run, as_text, command, lines_of
 from domain.errors import InvalidInputError
@@ -145,22 +143,11 @@ async def list_volunteers(run: Run) -> None:
 @click.option("--app", "apps", multiple=True, help="Takes this application; may be given several times.")
 @click.option("--all-apps", is_flag=True, help="Takes every application, those to come too.")
 @command
-async def set_volunteer(
-    run: Run,
-    email: str,
-    beta: bool | None,
-    gpu: bool | None,
-    cpu: bool | None,
-    max_jobs: int | None,
-    max_cpus: int | None,
-    apps: tuple[str, ...],
-    all_apps: bool,
-) -> None:
+async def set_volunteer(run: Run, email: str, apps: tuple[str, ...], all_apps: bool, **wishes: Any) -> None:
     """Change a volunteer's preferences."""
     if apps and all_apps:
         raise InvalidInputError("--all-apps", "either this or --app", "both")
     chosen = list(apps) if apps or all_apps else None
-    wishes = Wishes(beta, cpu, gpu, max_jobs, max_cpus, chosen)
 
-    shown = await run.ask(lambda client: client.set_volunteer(email, **asdict(wishes)))
+    shown = await run.ask(lambda client: client.set_volunteer(email, apps=chosen, **wishes))
     run.show(shown, f"volunteer {shown['volunteer_id']} changed")

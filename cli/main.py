@@ -110,7 +110,7 @@ ENTRIES = {
         "Sign every app file anew, or FILES on a machine that has the key and nothing else.",
     ),
     "operator": ("cli.operators:operator", "Those who sign in: operators, submitters and viewers."),
-    "token": ("cli.tokens:token", "Tokens of the JSON API."),
+    "token": ("cli.operators:token", "Tokens of the JSON API."),
     "purge": (
         "cli.maintenance:purge",
         "Forget the jobs of batches that ended before a month, and the output files hosts uploaded for them.",

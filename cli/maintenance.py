@@ -12,7 +12,7 @@ import click
 from administration.checking.files import DELETED_WITHIN_S
 from administration.checking.inspection import inspect, unshared
 from administration.heartbeats import SILENT_S
-from administration.purge import Purged, months_before, purge_months
+from administration.purge import COUNTED, Purged, months_before, purge_months
 from administration.restoring import restore as restore_project
 from administration.signing import sign_app_files
 from cli.context import Run, local_command, to_json
@@ -59,9 +59,6 @@ async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
         sys.exit(1)
 
 
-COLUMNS = ["month", "jobs", "instances", "files", "file_bytes", "table_bytes"]
-
-
 class NotConfirmedError(MusterError):
     """Nothing was purged."""
 
@@ -97,7 +94,7 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
         shown = {"before": before, "purged": not dry_run, "upload_dir": str(upload_dir), **found.as_json()}
         click.echo(to_json(shown))
         return
-    run.show_table(found.rows(), COLUMNS, f"the history holds nothing from before {before}")
+    run.show_table(found.rows(), ["month", *COUNTED], f"the history holds nothing from before {before}")
 
 
 class StillServingError(MusterError):

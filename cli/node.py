@@ -12,10 +12,9 @@ import uvloop
 
 from administration.project import open_project
 from cli.context import DEFAULT_DATA_DIR, Run, local_command, only_here, to_json, user
-from cli.settings import parsed
+from cli.settings import pairs_of
 from demo.run import run_demo
 from domain.clock import SystemClock
-from domain.errors import InvalidInputError
 from runtime.logs import configure_logs
 from runtime.metrics.node import NodeStatus, run_folder, telling
 from runtime.project import database_dsn, install, release_database
@@ -26,18 +25,6 @@ METRICS_PORT = 9464  # of the supervisor, unless told
 RETRY_S = 5.0  # a table that a migration changes was in use
 
 
-def checked_change(change: str) -> tuple[str, object]:
-    """A setting's key and value. Raises InvalidInputError.
-
-    >>> checked_change("deadline.p_tight=0.85")
-    ('deadline.p_tight', 0.85)
-    """
-    key, equals, value = change.partition("=")
-    if not equals:
-        raise InvalidInputError("set", "KEY=VALUE", change)
-    return key, parsed(value)
-
-
 @click.command()
 @click.option("--url", required=True, help="The master URL volunteers attach to; ends in /.")
 @click.option("--name", default=None, help="The project's name as volunteers see it.")
@@ -45,7 +32,7 @@ def checked_change(change: str) -> tuple[str, object]:
 @local_command("a project is made on the machine that serves it")
 async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -> None:
     """Create a project: its folder, keys and database. Safe to repeat."""
-    settings: dict[str, object] = {"project.url": url, **dict(map(checked_change, changes))}
+    settings: dict[str, object] = {"project.url": url, **dict(pairs_of(changes, "set"))}
     if name is not None:
         settings["project.name"] = name
     project = await install(run.data_dir, run.database_url, settings, who=user(), clock=run.clock)

@@ -13,7 +13,7 @@ from administration.ordering.priorities import (
     ordering_changes,
 )
 from cli.context import Run, aligned, as_text, command, user
-from cli.settings import parsed
+from cli.settings import changed_in_words, pairs_of
 from domain.errors import InvalidInputError
 from domain.ordering import Breakdown
 from priority.displays import Format, sprio, sprio_weights, verbose
@@ -99,7 +99,7 @@ async def set_settings(run: Run, values: tuple[str, ...], why: str, who: str | N
     changes = changes_given(values)
     by = who or user()
     done = await run.ask(lambda client: client.set_ordering(changes, why=why, by=by))
-    run.show(done, "\n".join(f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])}" for one in done))
+    run.show(done, changed_in_words(done))
 
 
 def changes_given(values: Sequence[str]) -> Changes:
@@ -108,13 +108,7 @@ def changes_given(values: Sequence[str]) -> Changes:
     >>> changes_given(["policy=fifo", "components=XFACTORWEIGHT=10"])
     {'ordering.policy': 'fifo', 'ordering.components': 'XFACTORWEIGHT=10'}
     """
-    pairs = []
-    for value in values:
-        key, equals, new = value.partition("=")
-        if not equals:
-            raise InvalidInputError("ordering setting", "KEY=VALUE", value)
-        pairs.append((key, parsed(new)))
-    return ordering_changes(pairs)
+    return ordering_changes(pairs_of(values, "ordering setting"))
 
 
 def preview_as_text(found: Mapping[str, Any]) -> str:

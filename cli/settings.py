@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import click
 
@@ -11,6 +12,7 @@ from cli.context import Run, as_text, command, lines_of, user
 from domain.bounds import name_of_setting
 from domain.errors import InvalidInputError
 from domain.settings import Settings
+from muster_client.shapes import ChangeMade
 
 
 @click.group()
@@ -83,3 +85,23 @@ def parsed(value: str) -> object:
         return json.loads(value)
     except json.JSONDecodeError:
         return value
+
+
+def pairs_of(values: Iterable[str], what: str) -> list[tuple[str, object]]:
+    """Keys and new values of a command line. Raises InvalidInputError about `what`.
+
+    >>> pairs_of(["p_tight=0.85"], "threshold")
+    [('p_tight', 0.85)]
+    """
+    pairs = []
+    for value in values:
+        key, equals, new = value.partition("=")
+        if not equals:
+            raise InvalidInputError(what, "KEY=VALUE", value)
+        pairs.append((key, parsed(new)))
+    return pairs
+
+
+def changed_in_words(changes: Iterable[ChangeMade]) -> str:
+    """A line for each change that was made."""
+    return "\n".join(f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])}" for one in changes)

@@ -12,8 +12,8 @@ from administration.simulations.runs import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SO
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
 from administration.thresholds.replay import Replayed, replay
 from administration.thresholds.shown import preview_as_text, replayed_in_words, thresholds_as_text
-from cli.context import Run, Server, as_text, command, share_bar, to_json, user
-from cli.settings import parsed
+from cli.context import Run, Server, command, share_bar, to_json, user
+from cli.settings import changed_in_words, pairs_of
 from cli.simulate import run_cases
 from domain.errors import InvalidInputError, MusterError
 from domain.units import Seconds
@@ -136,7 +136,7 @@ async def set_thresholds(run: Run, values: tuple[str, ...], why: str, who: str |
     changes = changes_given(values)
     by = who or user()
     done = await run.ask(lambda client: client.set_thresholds(changes, why=why, by=by))
-    run.show(done, "\n".join(f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])}" for one in done))
+    run.show(done, changed_in_words(done))
 
 
 def changes_given(values: tuple[str, ...], keys: Sequence[str] = THRESHOLDS) -> Changes:
@@ -145,10 +145,4 @@ def changes_given(values: tuple[str, ...], keys: Sequence[str] = THRESHOLDS) -> 
     >>> changes_given(("p_tight=0.85",))
     {'deadline.p_tight': 0.85}
     """
-    pairs = []
-    for value in values:
-        key, equals, new = value.partition("=")
-        if not equals:
-            raise InvalidInputError("threshold", "KEY=VALUE", value)
-        pairs.append((key, parsed(new)))
-    return changes_of(pairs, keys)
+    return changes_of(pairs_of(values, "threshold"), keys)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from administration.catalogue import fresh_catalogue, stale_as_json
@@ -16,11 +15,10 @@ from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.formatting import in_words
-from domain.insight import WorkAhead
 from domain.jobs import JobClass
 from domain.reservations import Kept, Lease
 from domain.units import BatchId, Instant, JobClassId, Seconds
-from feeder.supply import Standing, standing
+from feeder.supply import standing
 from muster_client import shapes
 
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -71,28 +69,6 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
 MOST_READ = 200  # instances of each of its two ranges that hosts are asked about
 
 
-@dataclass(frozen=True, slots=True)
-class BatchExplanation:
-    """`complete_at` is C for its strictest class, None without one. `feeding` says how the feeder treats it.
-
-    `slots` of `slots_total` are its own as a lone worker would fill its array now. `sample` None: there is nothing to
-    give.
-    """
-
-    now: Instant
-    app_name: str
-    batch: Batch
-    complete_at: Instant | None
-    ahead: WorkAhead
-    feeding: Standing
-    slots: int
-    slots_total: int
-    sample: CallingHosts | None
-    stale_cut_points: Sequence[shapes.StaleShown] = ()  # left out, as JSON
-    kept: Kept | None = None
-    lease: Lease | None = None
-
-
 class BatchExplainer:
     """Asks the decision for the hosts that called last, with this batch's jobs alone."""
 
@@ -100,8 +76,12 @@ class BatchExplainer:
         self._store = store
         self._clock = clock
 
-    async def explain(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> BatchExplanation:
-        """Raises NotFoundError."""
+    async def explain(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
+        """The order, the promise, how far the batch is, and what holds it back.
+
+        `complete_at` is C for its strictest class. `slots` of `slots_total` are its own as a lone worker would fill its
+        array now. `sample` None: there is nothing to give. Raises NotFoundError.
+        """
         batch = await self._store.views.batch(batch_id)
         catalogue, known = await asyncio.gather(
             fresh_catalogue(self._store.applications, self._clock), self._store.views.classes_of_batch(batch_id)
@@ -114,25 +94,26 @@ class BatchExplainer:
             self._store.insight.work_ahead(batch_id),
         )
         bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
-        now = self._clock.now()
-        return BatchExplanation(
-            now,
-            app_name,
+        median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
+        now, due = self._clock.now(), complete_at(batch, bound_s)
+        feeding = standing(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
+        return shown(
+            shapes.BatchExplained,
             batch,
-            complete_at(batch, bound_s),
-            ahead,
-            standing(
-                batch,
-                now=now,
-                median_r_q_s=catalogue.median_safe_runtime_s(batch.app_id),
-                settings=catalogue.settings.feeder,
-            ),
-            slots.get(batch_id, 0),
-            sum(slots.values()),
-            sample,
-            stale_as_json(catalogue),
-            catalogue.reserved.kept.get(batch_id),
-            catalogue.reserved.lease_for(batch_id, now),
+            batch.counts,
+            computed_at=now,
+            app=app_name,
+            order=shown(shapes.OrderShown, batch, batches_ahead=ahead.batches, unsent_ahead=ahead.unsent),
+            complete_at=due,
+            complete_in_s=None if due is None else due - now,
+            gate=feeding.gate.value,
+            in_every_worker=feeding.everywhere,
+            kept=kept_as_json(catalogue.reserved.kept.get(batch_id), now),
+            lease=lease_as_json(catalogue.reserved.lease_for(batch_id, now), now),
+            slots=slots.get(batch_id, 0),
+            slots_total=sum(slots.values()),
+            stale_cut_points=stale_as_json(catalogue),
+            sample=None if sample is None else sample_as_json(sample),
         )
 
     async def _sample(
@@ -145,30 +126,3 @@ class BatchExplainer:
         urgent, tail = await asyncio.gather(waiting.urgent(ids, MOST_READ), waiting.tail(ids, MOST_READ))
         array = array_of([*urgent, *tail], batch, classes, catalogue, self._clock)
         return await sample_of(self._store, array, catalogue, self._clock, most=hosts)
-
-
-def batch_as_json(explanation: BatchExplanation) -> shapes.BatchExplained:
-    """One object: the order, the promise, how far it is, and what holds it back."""
-    now, due = explanation.now, explanation.complete_at
-    order = shown(
-        shapes.OrderShown,
-        explanation.batch,
-        batches_ahead=explanation.ahead.batches,
-        unsent_ahead=explanation.ahead.unsent,
-    )
-    return shown(
-        shapes.BatchExplained,
-        explanation,
-        explanation.batch,
-        explanation.batch.counts,
-        computed_at=now,
-        app=explanation.app_name,
-        order=order,
-        complete_in_s=None if due is None else due - now,
-        gate=explanation.feeding.gate.value,
-        in_every_worker=explanation.feeding.everywhere,
-        kept=kept_as_json(explanation.kept, now),
-        lease=lease_as_json(explanation.lease, now),
-        stale_cut_points=explanation.stale_cut_points,
-        sample=None if explanation.sample is None else sample_as_json(explanation.sample),
-    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.job import JobExplainer, JobExplanation, waiting_as_json
+from administration.explain.job import JobExplainer, JobExplanation
 from administration.explain.ports import ExplainStore
 from administration.explain.sample import SAMPLE_HOSTS
 from administration.show import shown
@@ -153,7 +153,7 @@ def instance_explained_as_json(explanation: InstanceExplanation) -> shapes.Insta
         due=_due(explanation),
         today=None if explanation.today is None else _today(explanation.today, explanation.now),
         outcome=_outcome(explanation),
-        waiting=[waiting_as_json(one) for one in explanation.of_job.waiting if one.instance_id == row.instance_id],
+        waiting=[one for one in explanation.of_job.waiting if one["instance_id"] == row.instance_id],
     )
 
 

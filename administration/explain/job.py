@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from administration.catalogue import fresh_catalogue, stale_as_json
@@ -24,27 +24,14 @@ MOST_URGENT = 10_000  # of the batch that are looked through for an instance
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingInstance:
-    """One unsent instance. `in_array`: a lone worker that is filled now would hold it. `one_per` as in Spread.
-
-    `candidate` None: it was sent, or ended, a moment ago.
-    """
-
-    instance_id: InstanceId
-    candidate: Candidate | None
-    in_array: bool
-    sample: CallingHosts | None
-    one_per: str | None
-    stale_cut_points: Sequence[shapes.StaleShown] = ()  # left out, as JSON
-
-
-@dataclass(frozen=True, slots=True)
 class JobExplanation:
+    """`waiting`: its unsent instances, as the feeder reads them, and what hosts say."""
+
     now: Instant
     job: JobRow
     batch: Batch
     ahead: WorkAhead
-    waiting: tuple[WaitingInstance, ...]
+    waiting: list[shapes.WaitingShown]
 
 
 class JobExplainer:
@@ -66,18 +53,10 @@ class JobExplainer:
             self._held([row.instance_id for row in unsent], catalogue),
             asyncio.gather(*(self._asked(row, batch, catalogue, hosts) for row in unsent)),
         )
-        stale = stale_as_json(catalogue)
-        waiting = tuple(
-            WaitingInstance(
-                row.instance_id,
-                candidate,
-                candidate is not None and row.instance_id in held,
-                sample,
-                one_per,
-                stale,
-            )
+        waiting = [
+            _waiting(row.instance_id, candidate, sample, one_per, held, catalogue)
             for row, (candidate, sample, one_per) in zip(unsent, asked, strict=True)
-        )
+        ]
         return JobExplanation(
             self._clock.now(), job, batch, await self._store.insight.work_ahead(batch.batch_id), waiting
         )
@@ -120,21 +99,32 @@ def job_as_json(explanation: JobExplanation) -> shapes.JobExplained:
         computed_at=explanation.now,
         batches_ahead=explanation.ahead.batches,
         unsent_ahead=explanation.ahead.unsent,
-        waiting=[waiting_as_json(one) for one in explanation.waiting],
+        waiting=explanation.waiting,
     )
 
 
-def waiting_as_json(one: WaitingInstance) -> shapes.WaitingShown:
-    """One unsent instance: as the feeder reads it, who had its siblings, and what hosts say."""
-    candidate = one.candidate
+def _waiting(
+    instance_id: InstanceId,
+    candidate: Candidate | None,
+    sample: CallingHosts | None,
+    one_per: str | None,
+    held: Collection[InstanceId],
+    catalogue: Catalogue,
+) -> shapes.WaitingShown:
+    """One unsent instance; `candidate` None: it was sent, or ended, a moment ago. `one_per` as in Spread.
+
+    `held`: those that a lone worker that is filled now would hold.
+    """
     read = None if candidate is None else candidate.ready
     return shown(
         shapes.WaitingShown,
-        one,
+        instance_id=instance_id,
         retries=None if read is None else read.retries,
         sibling_returned=None if read is None else read.sibling_returned,
         hr_class=None if read is None else read.hr_class,
         sibling_hosts=[] if candidate is None else list(candidate.sibling_hosts),
-        stale_cut_points=one.stale_cut_points,
-        sample=None if one.sample is None else sample_as_json(one.sample),
+        one_per=one_per,
+        in_array=candidate is not None and instance_id in held,
+        stale_cut_points=stale_as_json(catalogue),
+        sample=None if sample is None else sample_as_json(sample),
     )

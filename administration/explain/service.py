@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from administration.explain.batch import BatchExplainer, batch_as_json
+from administration.explain.batch import BatchExplainer
 from administration.explain.host import HostExplainer, host_as_json
 from administration.explain.instance import InstanceExplainer, instance_explained_as_json
 from administration.explain.job import JobExplainer, job_as_json
@@ -31,7 +31,7 @@ class Explain:
 
     async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
         """What holds the batch back; so many hosts that called last are asked."""
-        return batch_as_json(await BatchExplainer(self._store, self._clock).explain(batch_id, hosts=hosts))
+        return await BatchExplainer(self._store, self._clock).explain(batch_id, hosts=hosts)
 
     async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> shapes.JobExplained:
         """Why the job's unsent instances wait; likewise."""

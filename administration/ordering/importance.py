@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from administration.ordering.ports import OrderingRules
-from administration.ports import People, SettingStore, Views
+from administration.ordering.ports import OrderingStore
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
 from domain.bounds import FURTHEST_S
 from domain.errors import InvalidInputError, NotFoundError
@@ -17,19 +15,6 @@ from domain.units import AccountId, BatchId, Instant
 from jobs.ordering.admission import check_rights, permissions_of
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from priority.charging import queues
-
-
-class ImportanceStore(Protocol):
-    """What is read and written of the database."""
-
-    @property
-    def ordering_rules(self) -> OrderingRules: ...
-    @property
-    def people(self) -> People: ...
-    @property
-    def settings(self) -> SettingStore: ...
-    @property
-    def views(self) -> Views: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +33,7 @@ class NewDeadline:
 
 
 async def set_importance(
-    store: ImportanceStore,
+    store: OrderingStore,
     batch_id: BatchId,
     *,
     user_priority: int | None = None,
@@ -98,7 +83,7 @@ def _check_ranges(user_priority: int | None, level: str | None) -> None:
 
 
 async def _allowed(
-    store: ImportanceStore, batch: Batch, account: str | None, level: ServiceLevel | None, user_priority: int | None
+    store: OrderingStore, batch: Batch, account: str | None, level: ServiceLevel | None, user_priority: int | None
 ) -> AccountId | None:
     """The account the batch moves to, None: it stays. Raises InvalidInputError for what its submitter may not.
 
@@ -117,7 +102,7 @@ async def _allowed(
 
 
 async def _account_of(
-    store: ImportanceStore, batch: Batch, submitter: Submitter, name: str, accounts: Sequence[Account]
+    store: OrderingStore, batch: Batch, submitter: Submitter, name: str, accounts: Sequence[Account]
 ) -> AccountId:
     """The account of this name, in which the submitter may submit. Raises InvalidInputError."""
     further = await store.people.memberships(submitter.submitter_id)

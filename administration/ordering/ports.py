@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from administration.ports import Applications, People, SettingStore, Views
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import LeafUsage, StoredGrant, WindowUsage
 from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.units import AccountId, BatchId, Instant, Seconds
+from jobs.ports import OrderedWork
 
 
 class OrderingRules(Protocol):
@@ -65,3 +67,20 @@ class OrderingRules(Protocol):
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
         """As they were stored; no entry for a batch without one."""
         ...
+
+
+class OrderingStore(Protocol):
+    """The database as those see it who look at the order of batches, or change it."""
+
+    @property
+    def ordering(self) -> OrderedWork: ...
+    @property
+    def ordering_rules(self) -> OrderingRules: ...
+    @property
+    def applications(self) -> Applications: ...
+    @property
+    def people(self) -> People: ...
+    @property
+    def settings(self) -> SettingStore: ...
+    @property
+    def views(self) -> Views: ...

@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, cast
+from typing import cast
 
 import msgspec
 
 from administration.catalogue import fresh_catalogue
 from administration.names import checked_text
-from administration.ordering.ports import OrderingRules
-from administration.ports import Applications, SettingStore, Views
+from administration.ordering.ports import OrderingStore
 from administration.show import shown
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -27,7 +26,6 @@ from domain.settings import Settings
 from domain.units import DAY_S, BatchId, Instant
 from jobs.ordering.admission import grant_of
 from jobs.ordering.ordering_pass import OrderingPass, look
-from jobs.ports import OrderedWork
 from muster_client import shapes
 from priority.charging import queues, usage_weights
 from priority.policies import POLICIES, policy_of
@@ -153,21 +151,6 @@ ACTIVE_HOST_S = 7 * DAY_S
 REASONS = 30  # of a preview
 
 
-class PriorityStore(Protocol):
-    """What is read and written of the database."""
-
-    @property
-    def ordering(self) -> OrderedWork: ...
-    @property
-    def ordering_rules(self) -> OrderingRules: ...
-    @property
-    def applications(self) -> Applications: ...
-    @property
-    def settings(self) -> SettingStore: ...
-    @property
-    def views(self) -> Views: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Shown:
     """Batches in their order with the reasons of the last ordering; `unordered` wait for their first.
@@ -208,7 +191,7 @@ class OrderPreview:
 class Priorities:
     """What the command line and the API do with the order of batches."""
 
-    def __init__(self, store: PriorityStore, clock: Clock) -> None:
+    def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
@@ -318,14 +301,5 @@ def preview_as_json(found: OrderPreview) -> shapes.OrderPreviewed:
         "changes": [{"key": key, "from": old, "to": new} for key, old, new in found.changes],
         "policy": {"from": found.policy, "to": found.would_be_policy},
         "batches": found.batches,
-        "places": [
-            {
-                "batch": move.batch_id,
-                "place": move.place,
-                "would_be": move.would_be,
-                "held": move.held,
-                "would_be_held": move.would_be_held,
-            }
-            for move in found.moves
-        ],
+        "places": [shown(shapes.PlaceMoved, move, batch=move.batch_id) for move in found.moves],
     }

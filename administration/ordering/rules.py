@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from administration.names import checked_name, checked_shares
-from administration.ordering.ports import OrderingRules
-from administration.ports import People
+from administration.ordering.ports import OrderingStore
 from domain.bounds import in_bounds
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
@@ -16,19 +14,10 @@ from domain.ordered_work import Permission, StoredGrant
 from domain.units import AccountId, Seconds
 
 
-class RuleStore(Protocol):
-    """What is read and written of the database."""
-
-    @property
-    def ordering_rules(self) -> OrderingRules: ...
-    @property
-    def people(self) -> People: ...
-
-
 class Rules:
     """What the command line and the API do with permissions, grants and limits; they hold from the next ordering on."""
 
-    def __init__(self, store: RuleStore, clock: Clock) -> None:
+    def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from administration.names import checked_shares
-from administration.ordering.rules import Rules, RuleStore
-from administration.ports import People, SettingStore
+from administration.ordering.ports import OrderingStore
+from administration.ordering.rules import Rules
 from administration.show import shown
 from domain.batches import Account
 from domain.clock import Clock
@@ -18,21 +17,9 @@ from domain.ordered_work import Member, OrderingView
 from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
 from domain.units import AccountId, Instant
-from jobs.ports import OrderedWork
 from muster_client import shapes
 from priority.charging import usage_weights
 from priority.fair_share import FairShares, Leaf, Share, fair_shares
-
-
-class SharingStore(Protocol):
-    """What is read and written of the database."""
-
-    @property
-    def ordering(self) -> OrderedWork: ...
-    @property
-    def people(self) -> People: ...
-    @property
-    def settings(self) -> SettingStore: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +48,7 @@ class ShareRow:
 class Sharing:
     """What the command line and the API do with shares."""
 
-    def __init__(self, store: SharingStore, clock: Clock) -> None:
+    def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
@@ -127,14 +114,10 @@ def _row(depth: int, account: str, submitter: str | None, share: Share) -> Share
     )
 
 
-class MemberStore(SharingStore, RuleStore, Protocol):
-    """What is read and written of the database."""
-
-
 class Members:
     """What the command line and the API do with accounts and submitters."""
 
-    def __init__(self, store: MemberStore, clock: Clock) -> None:
+    def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._store = store
         self._sharing = Sharing(store, clock)
         self._rules = Rules(store, clock)
@@ -177,12 +160,8 @@ class Members:
         changed = await people.submitter(name)
         names = {one.account_id: one.name for one in await people.accounts()}
         further = await people.memberships(changed.submitter_id)
-        return {
-            "submitter_id": changed.submitter_id,
-            "shares": changed.shares,
-            "further_accounts": {names[one]: part for one, part in further.items()},
-            "permissions": list(changed.permissions),
-        }
+        further_accounts = {names[one]: part for one, part in further.items()}
+        return shown(shapes.SubmitterStanding, changed, further_accounts=further_accounts)
 
 
 def _check(shares: float | None, permissions: Sequence[str] | None) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 
+from administration.show import shown
 from domain.errors import InvalidInputError
 from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
@@ -202,6 +204,8 @@ FORESEEN = (
     "ranking.min_samples",
 )
 
+NEVER_CHANGED = SimpleNamespace(changed_at=None, changed_by=None, why=None)
+
 Changes = Mapping[str, object]  # key -> new value, checked
 
 
@@ -251,19 +255,16 @@ def thresholds_as_json(settings: Settings, latest: Sequence[SettingChange]) -> l
     for change in latest:
         last.setdefault(change.key, change)
     return [
-        {
-            "key": key,
-            "value": values[key],
-            "default": defaults[key],
-            "source": "default" if values[key] == defaults[key] else "set",
-            "unit": EFFECTS[key].unit,
-            "meaning": meaning_of(key),
-            "higher": EFFECTS[key].higher,
-            "lower": EFFECTS[key].lower,
-            "previewed": key in FORESEEN,
-            "changed_at": last[key].changed_at if key in last else None,
-            "changed_by": last[key].changed_by if key in last else None,
-            "why": last[key].why if key in last else None,
-        }
+        shown(
+            shapes.ThresholdShown,
+            EFFECTS[key],
+            last.get(key, NEVER_CHANGED),
+            key=key,
+            value=values[key],
+            default=defaults[key],
+            source="default" if values[key] == defaults[key] else "set",
+            meaning=meaning_of(key),
+            previewed=key in FORESEEN,
+        )
         for key in THRESHOLDS
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any  # a JSON document's values
 
+from administration.show import shown
 from administration.thresholds.preview import Side, TypePreview, Wait
 from administration.thresholds.service import Preview
 from domain.formatting import in_words
@@ -23,45 +24,25 @@ def preview_as_json(preview: Preview) -> shapes.ThresholdsPreviewed:
         "changes": [{"key": key, "from": before, "to": after} for key, before, after in preview.changes],
         "hosts": [_type(one, preview.app_names[one.app_id]) for one in preview.types],
         "waiting": [
-            {
-                "app": preview.app_names[one.app_id],
-                "gate": one.gate.value,
-                "jobs": one.jobs,
-                "old": _wait(one.old),
-                "new": _wait(one.new),
-            }
+            shown(shapes.WaitPreviewed, one, app=preview.app_names[one.app_id], old=_wait(one.old), new=_wait(one.new))
             for one in preview.waits
         ],
     }
 
 
 def _type(one: TypePreview, app: str) -> shapes.TypePreviewed:
-    return {
-        "app": app,
-        "processor_type": one.processor_type,
-        "havs": one.rows,
-        "newcomers": one.newcomers,
-        "small_population": one.small_population,
-        "gates": [{"gate": gate.gate.value, "old": _side(gate.old), "new": _side(gate.new)} for gate in one.gates],
-    }
+    gates = [shown(shapes.GatePreviewed, gate, old=_side(gate.old), new=_side(gate.new)) for gate in one.gates]
+    return shown(shapes.TypePreviewed, one, app=app, havs=one.rows, gates=gates)
 
 
 def _side(side: Side) -> shapes.GateSide:
-    return {
-        "asked": side.asked,
-        "threshold": side.threshold,
-        "havs": side.passing.rows,
-        "newcomers": side.newcomers,
-        "calls_per_hour": round(side.passing.calls_per_hour, 3),
-    }
+    rate = round(side.passing.calls_per_hour, 3)
+    return shown(shapes.GateSide, side, havs=side.passing.rows, calls_per_hour=rate)
 
 
 def _wait(wait: Wait) -> shapes.WaitSide:
-    return {
-        "threshold": wait.threshold,
-        "calls_per_hour": round(wait.calls_per_hour, 3),
-        "send_s": None if wait.send_s is None else round(wait.send_s, 1),
-    }
+    send_s = None if wait.send_s is None else round(wait.send_s, 1)
+    return shown(shapes.WaitSide, wait, calls_per_hour=round(wait.calls_per_hour, 3), send_s=send_s)
 
 
 def thresholds_as_text(rows: Sequence[Mapping[str, object]]) -> str:
@@ -93,22 +74,22 @@ def _plain(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def preview_as_text(shown: Mapping[str, Any]) -> str:
+def preview_as_text(found: Mapping[str, Any]) -> str:
     """The same (`preview_as_json`) for people."""
-    return "\n".join(_lines(shown))
+    return "\n".join(_lines(found))
 
 
-def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
-    for one in shown["changes"]:
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    for one in found["changes"]:
         yield _change(one["key"], one["from"], one["to"])
-    yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
+    yield from stale_in_words(found["stale_cut_points"], found["computed_at"])
     yield ""
-    age_s = shown["computed_at"] - shown["hosts_read_at"]
+    age_s = found["computed_at"] - found["hosts_read_at"]
     read = f" (as they were {in_words(age_s)} ago)" if age_s >= 1.0 else ""
     yield f"Hosts that called lately{read}, and calls an hour from those that pass:"
-    if not shown["hosts"]:
+    if not found["hosts"]:
         yield "  no app has a version yet"
-    for one in shown["hosts"]:
+    for one in found["hosts"]:
         small = ", too few to be ranked: without a failure they have P 0.5" if one["small_population"] else ""
         yield (
             f"  {one['app']} {one['processor_type']}: {one['havs']} with a record, {one['newcomers']} without{small}"
@@ -117,9 +98,9 @@ def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
             yield f"    {gate['gate']:8} {_of_side(gate['old'])}  ->  {_of_side(gate['new'])}"
     yield ""
     yield "Gated jobs that wait now, and how long until they are sent at one job per call:"
-    if not shown["waiting"]:
+    if not found["waiting"]:
         yield "  none"
-    for wait in shown["waiting"]:
+    for wait in found["waiting"]:
         sides = f"{_of_wait(wait['old'])}  ->  {_of_wait(wait['new'])}"
         yield f"  {wait['app']} {wait['gate']:8} {wait['jobs']} jobs: {sides}"
 

@@ -23,10 +23,10 @@ from administration.batches import Batches
 from administration.project import Project
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
-from api.errors import problem_of
 from api.files import Files
 from api.reading import read_body, read_params
 from api.routes import Api
+from api.serving import problem_of
 from api.table import Ask, File, Route, reply
 from domain.access import Role
 from domain.errors import MusterError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from administration.show import account_as_json, app_as_json, batch_as_json, job_as_json, submitter_as_json
+from administration.batches import batch_as_json
+from administration.show import account_as_json, app_as_json, job_as_json, submitter_as_json
 from domain.batches import Account, BatchCounts, Submitter
 from domain.catalogue import Catalogue
 from domain.dispatch import Upload
@@ -21,7 +22,7 @@ from domain.units import (
     JobId,
     SubmitterId,
 )
-from domain.views import InstanceRow, JobRow
+from domain.views import InstanceRow, JobRow, Whose
 from tests.builders import LINUX, NOW, a_batch, a_plan_class, an_app, an_app_version, some_due_terms
 
 TERMS = some_due_terms()
@@ -50,7 +51,7 @@ JOB = JobRow(JobId(41), BatchId(3), JobClassId(1), JobState.VALID, "41", "", Ins
 def test_a_batch_has_the_counters_under_their_names() -> None:
     counts = BatchCounts(jobs_total=9, jobs_validated=1, jobs_failed=2, unsent=3, in_progress=4, retries=5)
 
-    shown = batch_as_json(a_batch(counts=counts), app="pi", submitter="ada", account="physics")
+    shown = batch_as_json(a_batch(counts=counts), Whose("pi", "ada", "physics"), None, None)
 
     keys = ("jobs_total", "jobs_validated", "jobs_failed", "unsent", "in_progress", "retries")
     assert [dict(shown)[key] for key in keys] == [9, 1, 2, 3, 4, 5]

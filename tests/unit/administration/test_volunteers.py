@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from administration.show_people import volunteer_as_json
-from administration.volunteers import Wishes, change_volunteer
+from administration.volunteers import VolunteerBody, change_volunteer
 from domain.errors import InvalidInputError, NotFoundError
 from muster_client.shapes import VolunteerShown
 from tests.builders import NOW, an_app
@@ -26,7 +26,7 @@ async def a_project() -> tuple[MemoryStore, str]:
 
 
 async def changed(store: MemoryStore, email: str, **wishes: Any) -> VolunteerShown:
-    return await change_volunteer(store.volunteers, store.applications, email, Wishes(**wishes), now=NOW)
+    return await change_volunteer(store.volunteers, store.applications, email, VolunteerBody(**wishes), now=NOW)
 
 
 async def test_what_is_changed_is_kept_and_the_rest_stays() -> None:

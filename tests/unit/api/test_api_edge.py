@@ -16,10 +16,9 @@ from administration.access.authentication import AccessDoor
 from administration.access.who import NotAllowedError, TooManyAttemptsError
 from api.accounts import NewAccountBody, NewVolunteerBody
 from api.apps import NewAppBody
-from api.errors import problem, problems
 from api.paging import Page
 from api.reading import decoded
-from api.serving import Strangers, Table
+from api.serving import Strangers, Table, problem, problems
 from api.settings import SettingBody
 from api.table import Ask, NoParams, Route
 from domain.access import Right

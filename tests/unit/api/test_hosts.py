@@ -7,13 +7,14 @@ from typing import cast
 from aiohttp.test_utils import make_mocked_request
 
 from administration.access.who import Person
-from administration.hosts import choice_of, counted_since, first_hosts
-from api.hosts import HostsApi, HostsStore, ListParams
+from administration.hosts import choice_of, counted_since
+from api.hosts import HostsApi, ListParams
 from api.table import Ask
 from domain.access import Right, Role
 from domain.host_lists import HostKind
 from domain.jobs import InstanceState
 from domain.units import DAY_S, later
+from store.postgres import PostgresStore
 from tests.builders import NOW
 from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock
@@ -34,13 +35,13 @@ async def two_failing_hosts() -> MemoryStore:
 
 async def test_the_api_and_the_command_say_since_when_failures_are_counted() -> None:
     store = await two_failing_hosts()
-    api = HostsApi(cast(HostsStore, store), HandClock())
+    api = HostsApi(cast(PostgresStore, store), HandClock())
     operator = Person("ada", Role.OPERATOR, frozenset(Right))
 
     said = await api.list_hosts(Ask(make_mocked_request("GET", "/hosts"), operator, ListParams(show="failing"), None))
     slow = await api.list_hosts(Ask(make_mocked_request("GET", "/hosts"), operator, ListParams(show="slow"), None))
     choice = choice_of(HostKind.FAILING, now=NOW)
-    found = await first_hosts(store.host_lists, choice, 1)
+    found = await store.host_lists.hosts(choice, after=None, limit=1)
 
     assert slow == {"hosts": [], "next_cursor": None}
     assert [one["failures"] and one["failures"]["since"] for one in said["hosts"]] == [WEEK_AGO, WEEK_AGO]

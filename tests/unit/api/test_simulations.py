@@ -11,8 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from administration.simulations.runs import SimulationRuns
-from api.errors import problems
-from api.serving import Table
+from api.serving import Table, problems
 from api.simulations import SimulationsApi
 from api.table import Ask, Route, operations_of
 from domain.units import later

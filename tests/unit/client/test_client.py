@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from api.errors import problem
+from api.serving import problem
 from api.table import reply
 from muster_client import ApiError, Client, MusterClientError, UnreachableError
 

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from administration.access.authentication import AccessDoor
 from administration.access.sign_in import Cost, SignIn, stretched
 from administration.access.who import admit, csrf_of, person_of, volunteer_of
-from api.errors import problems
+from api.serving import problems
 from domain.access import PersonRecord, Role
 from domain.settings import Settings
 from domain.units import Instant, Seconds
