@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
@@ -15,7 +14,6 @@ from domain.apps import ProcessorType
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import RequestView
-from domain.hosts import Host
 from domain.refusals import Refusal
 from domain.reservations import Lease
 from domain.units import AppId, HostId, Instant
@@ -27,24 +25,7 @@ from scheduler.ports import SlotGroup, SlotSource
 from scheduler.trace import DecisionTrace, TraceStep, bests_of, traced
 from scheduler.versions import Best
 
-
-@dataclass(frozen=True, slots=True)
-class HostExplanation:
-    """One host's dry run. `slots` holds how many slots each group of `found.groups` had before it.
-
-    `refused` is why the project gives nothing to anybody now; the dry run is shown all the same. `on_worker`: decided
-    on the job array of the worker that answers. `would_search`: that array has nothing for the host, so a request
-    would also search the database, which a dry run does not do there.
-    """
-
-    view: RequestView
-    asking: SchedulingContext
-    calls_per_hour: float
-    refused: Refusal | None
-    found: DecisionTrace
-    slots: tuple[int, ...]
-    on_worker: bool = False
-    would_search: bool = False
+MOST_GROUPS = 1000  # shown
 
 
 class HostExplainer:
@@ -58,8 +39,13 @@ class HostExplainer:
         self._clock = clock
         self._live = live
 
-    async def explain(self, host_id: HostId) -> HostExplanation:
-        """Raises NotFoundError."""
+    async def explain(self, host_id: HostId) -> shapes.HostExplained:
+        """The host, what it is supposed to want, its standing per app, what it would get, and every group.
+
+        `refused` is why the project gives nothing to anybody now; the dry run is shown all the same. `would_search`:
+        the worker's array has nothing for the host, so a request would also search the database, which a dry run does
+        not do there. Raises NotFoundError.
+        """
         caller = await self._store.insight.caller(host_id)
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
         view, array = await asyncio.gather(self._store.ledger.read(caller.key), self._array(catalogue))
@@ -75,16 +61,25 @@ class HostExplainer:
 
         await choice_of(asking, array, decide)
         found, slots = runs[-1]  # the second, if the database was searched for what the array lacked
-        return HostExplanation(
-            view,
-            asking,
-            caller.calls_per_hour(now),
-            refusal_of_all(view, catalogue),
-            found,
-            slots,
-            on_worker=self._live is not None,
-            would_search=self._live is not None and is_to_search(found.choice),
-        )
+        refused, live = refusal_of_all(view, catalogue), self._live is not None
+        return {
+            "computed_at": now,
+            "host": _host(view, caller.calls_per_hour(now), now),
+            "array": "worker" if live else "filled",
+            "would_search": live and is_to_search(found.choice),
+            "refused": None if refused is None else {"code": refused.code.value, "why": refused.detail},
+            "wants": [shown(shapes.WantShown, want, idle=want.req_instances) for want in asking.wants],
+            "lease": _lease(catalogue.reserved.leases.get(host_id), found.choice.lease, now),
+            "stale_cut_points": stale_as_json(catalogue),
+            "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in bests_of(asking)],
+            "would_get": [_chosen(one, now, catalogue) for one in found.choice.chosen],
+            "refused_at_large": [_at_large(one, catalogue) for one in found.choice.refused_at_large],
+            "groups": [
+                _group(place, group, slots[place], found, catalogue)
+                for place, group in enumerate(found.groups[:MOST_GROUPS])
+            ],
+            "groups_total": len(found.groups),
+        }
 
     async def _array(self, catalogue: Catalogue) -> SlotSource:
         if self._live is not None:
@@ -92,39 +87,13 @@ class HostExplainer:
         return (await private_feeder(self._store.waiting, catalogue, self._clock)).array
 
 
-MOST_GROUPS = 1000  # shown
-
-
-def host_as_json(explanation: HostExplanation) -> shapes.HostExplained:
-    """One object: the host, what it is supposed to want, its standing per app, what it would get, and every group."""
-    view, asking, found = explanation.view, explanation.asking, explanation.found
-    assert view.host is not None
-    catalogue, now = asking.catalogue, asking.now
-    refused = explanation.refused
-    return {
-        "computed_at": now,
-        "host": _host(view.host, view, explanation.calls_per_hour, now),
-        "array": "worker" if explanation.on_worker else "filled",
-        "would_search": explanation.would_search,
-        "refused": None if refused is None else {"code": refused.code.value, "why": refused.detail},
-        "wants": [shown(shapes.WantShown, want, idle=want.req_instances) for want in asking.wants],
-        "lease": _lease(catalogue.reserved.leases.get(view.host.host_id), found.choice.lease, now),
-        "stale_cut_points": stale_as_json(catalogue),
-        "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in bests_of(asking)],
-        "would_get": [_chosen(one, now, catalogue) for one in found.choice.chosen],
-        "refused_at_large": [_at_large(one, catalogue) for one in found.choice.refused_at_large],
-        "groups": [
-            _group(place, group, explanation, catalogue) for place, group in enumerate(found.groups[:MOST_GROUPS])
-        ],
-        "groups_total": len(found.groups),
-    }
-
-
 def _lease(known: Lease | None, made: Lease | None, now: Instant) -> shapes.LeaseShown | None:
     return lease_as_json(made, now, supposed=True) if known is None else lease_as_json(known, now)
 
 
-def _host(host: Host, view: RequestView, calls_per_hour: float, now: Instant) -> shapes.ExplainedHost:
+def _host(view: RequestView, calls_per_hour: float, now: Instant) -> shapes.ExplainedHost:
+    host = view.host
+    assert host is not None
     return shown(
         shapes.ExplainedHost,
         host,
@@ -172,8 +141,9 @@ def _at_large(one: Refused, catalogue: Catalogue) -> shapes.RefusedAtLarge:
     return shown(shapes.RefusedAtLarge, one, one.refusal, app=name, why=one.refusal.detail)
 
 
-def _group(place: int, group: SlotGroup, explanation: HostExplanation, catalogue: Catalogue) -> shapes.GroupShown:
-    looks = [look for look in explanation.found.steps if look.place == place]
+def _group(place: int, group: SlotGroup, slots: int, found: DecisionTrace, catalogue: Catalogue) -> shapes.GroupShown:
+    """`slots`: how many the group had before the dry run."""
+    looks = [look for look in found.steps if look.place == place]
     app = catalogue.apps.get(group.batch.app_id)
     return shown(
         shapes.GroupShown,
@@ -182,7 +152,7 @@ def _group(place: int, group: SlotGroup, explanation: HostExplanation, catalogue
         group.job_class,
         place=place + 1,
         app=None if app is None else app.name,
-        slots=explanation.slots[place],
+        slots=slots,
         given=sum(look.given for look in looks),
         looks=[look_as_json(look) for look in looks],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from administration.explain.batch import BatchExplainer
-from administration.explain.host import HostExplainer, host_as_json
+from administration.explain.host import HostExplainer
 from administration.explain.instance import InstanceExplainer, instance_explained_as_json
 from administration.explain.job import JobExplainer, job_as_json
 from administration.explain.ports import ExplainStore
@@ -27,7 +27,7 @@ class Explain:
 
     async def host(self, host_id: HostId) -> shapes.HostExplained:
         """What the host would be given if it called now, and why not more."""
-        return host_as_json(await HostExplainer(self._store, self._clock, self._live).explain(host_id))
+        return await HostExplainer(self._store, self._clock, self._live).explain(host_id)
 
     async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
         """What holds the batch back; so many hosts that called last are asked."""
