@@ -49,7 +49,7 @@ e2e: setup system
 
 # Everything else. The end-to-end tests beside it have due dates to keep, so this gives way to them.
 main: setup system
-	nice -n 5 $(BIN)/pytest -q -n 2 --dist loadfile -m "not e2e and not comparison and not faults"
+	nice -n 5 $(BIN)/pytest -q -n 2 --dist loadfile --durations 25 --durations-min 4 -m "not e2e and not comparison and not faults"
 
 # What differs from one PostgreSQL to another: statements, plans, migrations. CONTRACT=tests/database for the rest.
 CONTRACT ?= tests/conformance tests/database/test_migrations.py tests/database/test_query_plans.py
