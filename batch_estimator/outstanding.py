@@ -225,17 +225,17 @@ class InstanceClasses:
     of: Ints
 
 
-def merged(out: Outstanding, weight: Floats, bound_s: float, most: int = MOST_CLASSES) -> InstanceClasses:
+def merged(out: Outstanding, weight: Floats, bound_s: float) -> InstanceClasses:
     """InstanceClasses of like ln age, level, spread, loss share, time left and silence; wider ones until few enough."""
     n = len(weight)
-    if n <= most // 2:
+    if n <= MOST_CLASSES // 2:
         return InstanceClasses(out, weight, np.arange(n))
     scaled = _scaled(out, bound_s)
     width = 1.0
     while True:
         _, of = np.unique(_codes(scaled, width), return_inverse=True)
         count = int(of.max()) + 1
-        if count <= most:
+        if count <= MOST_CLASSES:
             break
         width *= COARSER
     total = np.bincount(of, weights=weight, minlength=count).astype(np.float64)

@@ -28,9 +28,8 @@ from domain.clock import Clock
 from domain.errors import MusterError
 from feeder.array import JobArray
 from store.postgres import PostgresStore
-from web.guard import MOST_FORM_BYTES, ErrorPages, headers, people
+from web.guard import MOST_FORM_BYTES, ErrorPages, asked_as_known, headers, people
 from web.handlers import Desk, get, post
-from web.queries import asked_as_known
 from web.rendering import SAID, Assets, RenderedPage, Renderer, sources
 from web.sign_in import Doorway, SignInForm, new_password, status_of
 

@@ -89,9 +89,7 @@ def bars(name: str, x: Sequence[object], y: Sequence[object], hue: str, **more: 
     return {"type": "bar", "name": name, "x": x, "y": y, "marker": {"color": hue}, **more}
 
 
-def upright(
-    x: object, hue: str, text: str, *, dash: str = "dot", level: float = 1.0, label_x: object = None
-) -> tuple[Trace, Trace]:
+def upright(x: object, hue: str, text: str, *, level: float = 1.0, label_x: object = None) -> tuple[Trace, Trace]:
     """A vertical line across the plot, and its label: a shape and an annotation.
 
     `level` is how far up the label stands, so that labels of neighbours do not meet; `label_x` is where it stands on a
@@ -104,7 +102,7 @@ def upright(
         "y0": 0,
         "y1": 1,
         "yref": "paper",
-        "line": {"color": hue, "width": 1.5, "dash": dash},
+        "line": {"color": hue, "width": 1.5, "dash": "dot"},
     }
     label: Trace = {
         "x": x if label_x is None else label_x,

@@ -24,17 +24,17 @@ SETTINGS: dict[str, object] = {
 }
 
 
-def planned_batches(scale: float = 1.0) -> list[dict[str, object]]:
-    """Batch specifications in the order of submission; `scale` stretches the counts.
+def planned_batches() -> list[dict[str, object]]:
+    """Batch specifications in the order of submission.
 
     >>> [batch["qos"] for batch in planned_batches()]
     ['throughput', 'long_deadline', 'afap', 'short_deadline']
     """
     return [
-        _batch("survey", "throughput", int(100 * scale), quorum=1),
-        _batch("census", "long_deadline", int(50 * scale), quorum=2),
-        _batch("rush", "afap", int(70 * scale), quorum=1),
-        {**_batch("tonight", "short_deadline", int(50 * scale), quorum=1), "deadline_s": 60},
+        _batch("survey", "throughput", 100, quorum=1),
+        _batch("census", "long_deadline", 50, quorum=2),
+        _batch("rush", "afap", 70, quorum=1),
+        {**_batch("tonight", "short_deadline", 50, quorum=1), "deadline_s": 60},
     ]
 
 

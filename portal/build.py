@@ -19,8 +19,7 @@ from portal.desk import LOOK, SiteDesk
 from portal.entry import SiteEntry
 from portal.ports import SiteStore
 from portal.preferences import PreferencePages
-from web.guard import HEADERS, MOST_FORM_BYTES, ErrorPages, headers
-from web.queries import asked_as_known
+from web.guard import HEADERS, MOST_FORM_BYTES, ErrorPages, asked_as_known, headers
 from web.rendering import Assets, Renderer, sources
 
 PLACE = "/volunteers"

@@ -88,7 +88,10 @@ def _reason(code: str, said: str) -> Reason:
     return Reason(said, "", "") if traits is None else Reason(traits.meaning, traits.remedy, said)
 
 
-def reasons_of_dry_run(shown: Document, *, most: int = 5) -> tuple[Reason, ...]:
+MOST_REASONS = 5  # of a dry run
+
+
+def reasons_of_dry_run(shown: Document) -> tuple[Reason, ...]:
     """Why a dry run gave no more, each reason once, the most frequent first.
 
     `shown` is what `administration.explain` says of a host.
@@ -98,7 +101,7 @@ def reasons_of_dry_run(shown: Document, *, most: int = 5) -> tuple[Reason, ...]:
     for code, said, times in _refusals(shown):
         counts[code] = counts.get(code, 0) + times
         firsts.setdefault(code, said)
-    codes = sorted(counts, key=lambda code: -counts[code])[:most]
+    codes = sorted(counts, key=lambda code: -counts[code])[:MOST_REASONS]
     return reasons_in_words(tuple((code, firsts[code]) for code in codes))
 
 

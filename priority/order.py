@@ -37,11 +37,11 @@ class BatchOrder:
         self._batches = {facts.batch_id: facts for facts in batches}
         self.places = self._ordered(batches)  # the first to go first
 
-    def breakdown(self, batch_id: BatchId, *, all_terms: bool = False) -> Breakdown:
+    def breakdown(self, batch_id: BatchId) -> Breakdown:
         """Why the batch stands where it stands, with the weights and figures of this order."""
         facts = self._batches[batch_id]
         scheme = self._policy.scheme_of(facts)
-        return explain(scheme, facts, self._moment, tier=tier_of(scheme, facts, self._moment), all_terms=all_terms)
+        return explain(scheme, facts, self._moment, tier=tier_of(scheme, facts, self._moment))
 
     def _ordered(self, batches: Sequence[BatchFacts]) -> list[Place]:
         moment, scheme_of = self._moment, self._policy.scheme_of

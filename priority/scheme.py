@@ -187,14 +187,12 @@ def _excess(before: Iterable[float], component: Component) -> float:
     return max(0.0, total_of(before) - component.cap) if component.cap else 0.0
 
 
-def explain(
-    scheme: Scheme, facts: BatchFacts, moment: PolicyContext, *, tier: int, all_terms: bool = False
-) -> Breakdown:
+def explain(scheme: Scheme, facts: BatchFacts, moment: PolicyContext, *, tier: int) -> Breakdown:
     """The breakdown of a batch's priority: every term with what it was made from.
 
-    Terms of weight 0 are left out unless asked for. Points sum to the total, in their order.
+    Terms of weight 0 are left out. Points sum to the total, in their order.
     """
-    contributions = tuple(_contributions(scheme, facts, moment, all_terms=all_terms))
+    contributions = tuple(_contributions(scheme, facts, moment))
     total = total_of(one.points for one in contributions)
     return Breakdown(
         facts.batch_id,
@@ -215,13 +213,11 @@ def _clamp(total: float, scheme: Scheme) -> Clamp | None:
     return Clamp(f"at least {scheme.least:g}", scheme.least)
 
 
-def _contributions(
-    scheme: Scheme, facts: BatchFacts, moment: PolicyContext, *, all_terms: bool
-) -> Iterator[Contribution]:
+def _contributions(scheme: Scheme, facts: BatchFacts, moment: PolicyContext) -> Iterator[Contribution]:
     for name, group in groupby((*scheme.own, *scheme.shared), key=lambda term: term.component):
         terms, component = list(group), scheme.component(name)
         for term in terms:
-            if term.weight * component.weight or all_terms:
+            if term.weight * component.weight:
                 yield _contribution(term, component.weight, facts, moment)
         excess = _excess((_points(term, 1.0, facts, moment) for term in terms if term.weight), component)
         if excess > 0.0:

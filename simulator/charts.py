@@ -6,13 +6,12 @@ Drawn by matplotlib, which is an extra (`charts`): without it nothing else of th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domain.batches import QoS
 from domain.errors import MusterError
-from domain.units import HOUR_S, Seconds
+from domain.units import HOUR_S
 from simulator.frontier import Swept, frontier
 from simulator.metrics import Figures
 from simulator.report import RuleComparison, kinds_of
@@ -133,43 +132,26 @@ def _ends(picture: Picture, comparison: RuleComparison) -> Picture:
     return picture
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Lines in the picture: AFAP makespans by what they are the limit of, and prices by the name of their figure."""
-
-    makespans_s: Mapping[str, Seconds] = field(default_factory=dict)
-    prices: Mapping[str, float] = field(default_factory=dict)
-
-
-NO_LIMITS = Limits()
-
-
-def write_frontier_charts(swept: Swept, folder: Path, limits: Limits = NO_LIMITS) -> list[Path]:
+def write_frontier_charts(swept: Swept, folder: Path) -> list[Path]:
     """A PNG file for each rule that goes by settings, in `folder`, which is made. Raises NoChartsError."""
     new_picture = pictures()
     folder.mkdir(parents=True, exist_ok=True)
     return [
         saved(
-            _drawn(new_picture(figsize=(12, 4), layout="constrained"), swept, rule, limits),
+            _drawn(new_picture(figsize=(12, 4), layout="constrained"), swept, rule),
             folder / f"{swept.scenario}-frontier{'' if rule == swept.rules[0] else f'-{rule}'}.png",
         )
         for rule in swept.rules
     ]
 
 
-def _drawn(picture: Picture, swept: Swept, rule: str, limits: Limits) -> Picture:
+def _drawn(picture: Picture, swept: Swept, rule: str) -> Picture:
     every = picture.subplots(1, len(PRICES), sharey=True)
     for axes, (title, name) in zip(every, PRICES, strict=True):
         _points(axes, swept, rule, name)
-        if name in limits.prices:
-            axes.axvline(limits.prices[name], color="black", linestyle="--", linewidth=1)
-        for style, (told, limit_s) in zip(("--", ":", "-."), limits.makespans_s.items(), strict=False):
-            axes.axhline(limit_s / HOUR_S, color="black", linestyle=style, linewidth=1, label=told)
         axes.set_xlabel(title, fontsize=9)
     every[0].set_ylabel("AFAP makespan, hours")
     every[0].set_ylim(bottom=0.0)
-    if limits.makespans_s:
-        every[0].legend(fontsize=8)
     picture.suptitle(f"{swept.scenario}, {rule}: combinations of settings, medians over {swept.seeds}")
     return picture
 

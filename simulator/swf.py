@@ -2,7 +2,7 @@
 
 A line is a job of 18 numbers or more, ';' begins a comment, below 0 is "not known". A job that used p processors for t
 seconds becomes a batch of p jobs of t seconds on a processor of 1 Gflop/s; jobs of one user that came within
-`together_s` of the first, alike in length, are one batch, as a user's script submits them.
+TOGETHER_S of the first, alike in length, are one batch, as a user's script submits them.
 
 After the definition of the format (version 2.2, Parallel Workloads Archive): status 0 is a job that failed, 1 one that
 was completed, 5 one that was cancelled, before it started or while it ran, -1 not known. 2 to 4 are the partial
@@ -30,6 +30,8 @@ from domain.units import HOUR_S, Seconds
 from simulator.submitters import BatchPlan
 
 COLUMNS = 18
+TOGETHER_S = HOUR_S
+AFAP_EVERY = 4
 FLOP_PER_S = 1e9  # of the processor on which a job takes its run time
 NAMES = ("job", "submit", "wait", "run time", "processors", "CPU time", "memory", "processors requested")
 PARTIAL = (2, 3, 4)
@@ -164,15 +166,13 @@ class Replay:
     """How a log becomes batches. Times are divided by `speed_up`; everything behind `horizon_s` is left out, and what
     is submitted after the first `most_jobs`.
 
-    Users take turns in kinds of batches: every `afap_every`-th user is in a hurry, the others can wait.
+    Users take turns in kinds of batches: every AFAP_EVERY-th user is in a hurry, the others can wait.
     """
 
     app: str
     horizon_s: Seconds
     delay_bound_s: Seconds
     speed_up: float = 1.0
-    together_s: float = HOUR_S
-    afap_every: int = 4
     most_jobs: int | None = None
 
 
@@ -225,7 +225,7 @@ def told(plans: Iterable[BatchPlan], left_out: Mapping[str, int]) -> str:
 
 
 def _joins(plan: BatchPlan, job: LoggedJob, at_s: float, replay: Replay) -> bool:
-    return at_s - plan.at_s <= replay.together_s / replay.speed_up and plan.jobs + job.processors <= MAX_JOBS
+    return at_s - plan.at_s <= TOGETHER_S / replay.speed_up and plan.jobs + job.processors <= MAX_JOBS
 
 
 def _joined(plan: BatchPlan, job: LoggedJob) -> BatchPlan:
@@ -236,7 +236,7 @@ def _joined(plan: BatchPlan, job: LoggedJob) -> BatchPlan:
 
 
 def _plan(job: LoggedJob, at_s: float, replay: Replay) -> BatchPlan:
-    in_a_hurry = job.user % replay.afap_every == 0
+    in_a_hurry = job.user % AFAP_EVERY == 0
     return BatchPlan(
         f"job{job.number}",
         replay.app,

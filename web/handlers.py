@@ -126,9 +126,9 @@ def reason_of(fields: Fields) -> str:
     return checked_text(why, "why")
 
 
-def id_of(request: web.Request, name: str = "id") -> int:
-    """A number in the address. Raises InvalidInputError."""
-    return whole_number(request.match_info[name], name, 1, LARGEST_ID)
+def id_of(request: web.Request) -> int:
+    """The `id` in the address. Raises InvalidInputError."""
+    return whole_number(request.match_info["id"], "id", 1, LARGEST_ID)
 
 
 def hosts_asked(query: Mapping[str, str]) -> int:
