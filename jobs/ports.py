@@ -19,7 +19,6 @@ from domain.reservations import BigBatch, Kept, LeaseEnd, LeaseStanding, Reserve
 from domain.settlement import (
     CopyUse,
     ExtraCopy,
-    InstanceFacts,
     InstanceStep,
     JobFacts,
     JobSettlement,
@@ -30,26 +29,6 @@ from domain.settlement import (
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
 from domain.units import AccountId, AppId, BatchId, Flop, Instant, JobClassId, JobId, Seconds, SubmitterId
 from jobs.requirements import InputSpec
-
-__all__ = [
-    "AccelerationNotes",
-    "Apps",
-    "BatchWriter",
-    "EndedWork",
-    "InputFiles",
-    "InstanceFacts",
-    "InstanceStep",
-    "JobFacts",
-    "JobSettlement",
-    "OutageReport",
-    "Outages",
-    "Overdue",
-    "OverdueWork",
-    "Submissions",
-    "Submitters",
-    "TailWork",
-    "UnsettledJobs",
-]
 
 # ------------------------------------------------------------------ submission
 

@@ -16,9 +16,9 @@ from domain.havs import HavEvent, HavEventKind
 from domain.history import START, MovedJobs
 from domain.jobs import InstanceState
 from domain.settings import LifecycleSettings, StorageSettings
-from domain.settlement import InstanceStep, Overdue
+from domain.settlement import InstanceStep, OutageReport, Overdue
 from domain.units import InstanceId, Instant, later
-from jobs.ports import EndedWork, OutageReport, Outages, OverdueWork
+from jobs.ports import EndedWork, Outages, OverdueWork
 from jobs.writing import Resting, write_or_rest
 from lifecycle.states import Event, advance, host_record
 from lifecycle.turnaround import censored_sample, least_outage_s, yardstick_s

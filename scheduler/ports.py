@@ -7,25 +7,12 @@ from typing import Protocol
 
 from domain.apps import ProcessorType
 from domain.batches import Batch
-from domain.catalogue import CatalogueSource
 from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Trickle, TrickleFate, WriteOutcome
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready
 from domain.quotas import QuotaGrant, QuotaRequest
 from domain.refusals import RefusalCode
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
-
-__all__ = [
-    "CatalogueSource",
-    "CodeSigning",
-    "JobSource",
-    "Ledger",
-    "Pauses",
-    "RequestObserver",
-    "SlotGroup",
-    "SlotSource",
-    "Uploads",
-]
 
 
 class Ledger(Protocol):

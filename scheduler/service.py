@@ -10,6 +10,7 @@ from logging import DEBUG
 import structlog
 
 from domain.apps import ANONYMOUS
+from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from domain.dispatch import Report, Reported, RequestView, RequestWrites, TakeOver, TrickleFate
 from domain.errors import TooManyHostsError
@@ -36,7 +37,7 @@ from scheduler.assignment import AssignmentCommitter, Committed, Decide
 from scheduler.elements import Elements, JobToSend, lost_job
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
 from scheduler.messages import is_unrunnable, work_s
-from scheduler.ports import CatalogueSource, CodeSigning, JobSource, Ledger, Pauses, RequestObserver, Uploads
+from scheduler.ports import CodeSigning, JobSource, Ledger, Pauses, RequestObserver, Uploads
 from scheduler.reports import reported_ids, take_reports, take_trickles
 from scheduler.selection import choose
 from wire.messages import SchedulerReply, SchedulerRequest

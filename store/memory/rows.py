@@ -10,8 +10,9 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Any, Protocol, TypeVar
 
 from domain.batches import Batch, BatchCounts, BatchState
 from domain.dispatch import Upload
@@ -23,6 +24,8 @@ from domain.submission import NewBatch
 from domain.units import AppId, AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds, VolunteerId
 from store.counting import Counted
 from store.rows import due_terms
+
+Value = TypeVar("Value")
 
 BLOCK = 256  # texts that are compressed together
 BETWEEN = "\0"  # in no text: databases have none either
@@ -123,6 +126,15 @@ class Columns(Protocol):
     changed: set[JobId]
 
 
+def taken(cls: Callable[..., Value], **sources: str) -> Callable[[Any], Value]:
+    """Return the function that makes a value of the dataclass `cls` of a row.
+
+    Each field is the row's attribute of its name, or the one that `sources` name for it.
+    """
+    read = attrgetter(*[sources.get(one.name, one.name) for one in fields(cls)])  # type: ignore[arg-type]
+    return lambda row: cls(*read(row))
+
+
 @dataclass(slots=True, eq=False)
 class StoredHost:
     """A host, its statistics, and what it has in progress."""
@@ -173,35 +185,11 @@ class StoredBatch:
         return self.state is BatchState.ACTIVE and self.counts.unsent > 0 and self.hold is None
 
     def as_batch(self) -> Batch:
-        new = self.new
-        return Batch(
-            self.batch_id,
-            new.submitter_id,
-            new.account_id,
-            new.app_id,
-            new.name,
-            new.qos,
-            self.state,
-            new.created_at,
-            new.order_tier,
-            new.order_key,
-            new.logical_end_at,
-            deadline_at=new.deadline_at,
-            completion_at=self.completion_at,
-            median_turnaround_s=self.median_turnaround_s,
-            last_first_dispatch_at=self.last_first_dispatch_at,
-            user_priority=new.user_priority,
-            ended_at=self.ended_at,
-            counts=self.counts,
-            completion_q50_at=self.completion_q50_at,
-            completion_q90_at=self.completion_q90_at,
-            queue=new.queue,
-            level=new.level,
-            hold=self.hold,
-            sent_most=self.sent_most,
-            unpaid=new.unpaid,
-            job_pe=new.job_pe,
-        )
+        return _as_batch(self)
+
+
+_OWN = {one.name for one in fields(StoredBatch)}
+_as_batch = taken(Batch, **{one.name: f"new.{one.name}" for one in fields(Batch) if one.name not in _OWN})
 
 
 @dataclass(slots=True, eq=False)
@@ -221,6 +209,10 @@ class StoredJob:
     failure: str = ""
     ended_at: Instant | None = None
     instances: tuple[StoredInstance, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        return self.state is not JobState.OPEN
 
     @property
     def wanted(self) -> int:
@@ -302,27 +294,16 @@ class StoredInstance:
         """The instance as its host has it; it must have been sent."""
         held, usual_s = self.held, self.job.median_turnaround_s
         if held is None or held.median_turnaround_s != usual_s:
-            held = self.held = self._as_held(usual_s)
+            assert self.sent_at is not None
+            held = self.held = _as_held(self)
         return held
 
-    def _as_held(self, median_turnaround_s: Seconds | None) -> InstanceInProgress:
-        job = self.job
-        assert self.host_id is not None and self.volunteer_id is not None and self.app_version_id is not None
-        assert self.sent_at is not None and self.due_at is not None and self.est_runtime_s is not None
-        return InstanceInProgress(
-            self.instance_id,
-            self.name,
-            job.job_id,
-            job.batch.batch_id,
-            job.job_class.job_class_id,
-            self.app_version_id,
-            self.host_id,
-            self.volunteer_id,
-            self.sent_at,
-            self.due_at,
-            self.est_runtime_s,
-            self.tight,
-            no_longer_needed=job.state is not JobState.OPEN,
-            median_turnaround_s=median_turnaround_s,
-            gated=self.gated,
-        )
+
+_as_held = taken(
+    InstanceInProgress,
+    job_id="job.job_id",
+    batch_id="job.batch.batch_id",
+    job_class_id="job.job_class.job_class_id",
+    no_longer_needed="job.is_over",
+    median_turnaround_s="job.median_turnaround_s",
+)

@@ -27,7 +27,7 @@ from domain.units import DAY_S, BatchId, Instant, JobId, Seconds, later
 from lifecycle.states import UNDECIDED
 from store.binary_copy import Table
 from store.memory.columns import BatchReturns, low_turnaround_of, without
-from store.memory.rows import StoredBatch, StoredInstance, StoredJob
+from store.memory.rows import StoredBatch, StoredInstance, StoredJob, taken
 from store.memory.work import OnTables, Work
 
 
@@ -117,24 +117,7 @@ def _job_facts(job: StoredJob, serial: int) -> JobFacts:
     )
 
 
-def _instance_facts(row: StoredInstance) -> InstanceFacts:
-    return InstanceFacts(
-        row.instance_id,
-        row.name,
-        row.state,
-        row.host_id,
-        row.app_version_id,
-        row.sent_at,
-        row.due_at,
-        row.reported_at,
-        row.est_runtime_s,
-        row.elapsed_s,
-        row.tight,
-        row.uploads,
-        row.turnaround_sample,
-        row.timeout_at,
-        row.job.median_turnaround_s,
-    )
+_instance_facts = taken(InstanceFacts, median_turnaround_s="job.median_turnaround_s")
 
 
 class MemoryTails(OnTables):
