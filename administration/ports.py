@@ -12,7 +12,7 @@ from domain.dispatch import Trickle, Upload
 from domain.history import FinishedMonth, OutputPage
 from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
 from domain.hosts import Host, HostAppVersion
-from domain.insight import Caller, HostSample, JobSize, Newcomers, SentTerms, Short, WaitingBatch, WorkAhead
+from domain.insight import Caller, HostSample, JobSize, Newcomers, Short, WaitingBatch, WorkAhead
 from domain.jobs import InstanceState, JobClass
 from domain.ordered_work import Permission
 from domain.units import (
@@ -213,6 +213,10 @@ class Views(Protocol):
         """With its instances."""
         ...
 
+    async def job_of_instance(self, instance_id: InstanceId) -> JobRow:
+        """The job of an instance of any age, with all its instances. NotFoundError."""
+        ...
+
     async def uploads_of(
         self, batch_id: BatchId, instances: Sequence[InstanceId]
     ) -> Mapping[InstanceId, tuple[Upload, ...]]:
@@ -291,7 +295,3 @@ class Insight(Protocol):
         ...
 
     async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]: ...
-
-    async def terms(self, instance_id: InstanceId) -> SentTerms:
-        """Of an instance of any age. NotFoundError."""
-        ...

@@ -182,8 +182,7 @@ class BatchesApi:
     @operation("GET", "/instances/{instance_id}", "One instance of a job.", errors=(404,))
     async def instance(self, ask: Ask[InstanceParams, None]) -> shapes.OneInstance:
         instance_id = InstanceId(ask.params.instance_id)
-        terms = await self._store.insight.terms(instance_id)
-        job = await self._store.views.job(terms.job_id)
+        job = await self._store.views.job_of_instance(instance_id)
         [found] = [one for one in job.instances if one.instance_id == instance_id]
         return shown(shapes.OneInstance, found, job)
 

@@ -139,8 +139,7 @@ class OutputsApi:
         asked = ask.params
         after = key_of(asked.cursor, "trickles", int) or 0
         instance_id = InstanceId(asked.instance_id)
-        terms = await self._store.insight.terms(instance_id)
-        job = await self._store.views.job(terms.job_id)
+        job = await self._store.views.job_of_instance(instance_id)
         await self._check(ask.person, job.batch_id, f"instance {instance_id}")
         found = await self._store.trickles.of_instance(instance_id, after=after, limit=asked.limit + 1)
         return page_of(

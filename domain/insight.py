@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from domain.batches import Batch
 from domain.dispatch import RequestKey
 from domain.hosts import Host, HostAppVersion
-from domain.units import HOUR_S, AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, JobId, Seconds, VolunteerId
+from domain.units import HOUR_S, Flop, HostId, Instant, Seconds
 
 MOST_SHORT_HOSTS = 10_000  # that could run an app: with so many it lacks none
 MOST_SHORT_JOBS = 100  # of a batch that are looked at, retries first
@@ -162,21 +162,3 @@ class WorkAhead:
 
     batches: int = 0
     unsent: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SentTerms:
-    """What is stored of an instance beside what people look at. Fields are None until it is sent.
-
-    `turnaround_sample` is what its host's statistics were given: lifecycle.turnaround. `copied_because` is why it was
-    made beyond what its job needs (lifecycle.tail), "" of all others.
-    """
-
-    instance_id: InstanceId
-    job_id: JobId
-    batch_id: BatchId
-    volunteer_id: VolunteerId | None = None
-    app_version_id: AppVersionId | None = None
-    timeout_at: Instant | None = None
-    turnaround_sample: float | None = None
-    copied_because: str = ""

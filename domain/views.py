@@ -70,6 +70,9 @@ class InstanceRow:
     due_terms: DueTerms | None  # None: not sent
     stderr: str
     uploads: tuple[Upload, ...] = ()
+    timeout_at: Instant | None = None
+    turnaround_sample: float | None = None  # what its host's statistics were given: lifecycle.turnaround
+    copied_because: str = ""  # why it was made beyond what its job needs (lifecycle.tail); empty for all others
 
     @property
     def because(self) -> str:

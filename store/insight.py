@@ -26,19 +26,18 @@ from domain.insight import (
     JobSize,
     Newcomers,
     RecentHost,
-    SentTerms,
     Short,
     WaitingBatch,
     WorkAhead,
 )
 from domain.progress import note_progress
-from domain.units import BatchId, HostId, InstanceId, Instant
+from domain.units import BatchId, HostId, Instant
 from store import rows
 from store.binary_copy import Fields, Table, TableReader
 from store.percentiles import bulk_connection
 from store.pool import Connection, OnDatabase, lost_means_unavailable
 from store.queries import load
-from store.rows import mapper, or_empty
+from store.rows import mapper
 
 MOST_S = 60.0  # of one look at whole tables
 ACTIVE_FIELDS = (("host_id", "i4"), ("equipment", "i8"), ("calls_per_hour", "f8"))  # sql/insight.sql (active_hosts)
@@ -112,13 +111,6 @@ class PostgresInsight(OnDatabase):
     async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]:
         return {row["batch_id"]: _job_size(row) for row in await self._database.fetch("sizes_of_batches", batch_ids)}
 
-    async def terms(self, instance_id: InstanceId) -> SentTerms:
-        """One moved to the history between the two looks is found by the second."""
-        row = await self._database.fetch_one("instance_terms", instance_id)
-        if row is None:
-            row = await self._database.fetch_known("finished_instance_terms", instance_id, kind="instance")
-        return _terms(row)
-
     @asynccontextmanager
     async def _looking(self) -> AsyncIterator[Connection]:
         async with (
@@ -177,5 +169,4 @@ _waiting = mapper(WaitingBatch, batch=rows.batch)
 _short = mapper(Short)
 _ahead = mapper(WorkAhead)
 _job_size = mapper(JobSize)
-_terms = mapper(SentTerms, copied_because=or_empty("copied_because"))
 _caller = mapper(Caller, key=mapper(RequestKey, left_out=["instance_ids", "of_computer", "network"]))

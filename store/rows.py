@@ -263,6 +263,7 @@ instance_row = mapper(
     due_terms=lambda row: due_terms(row["due_terms"]),
     stderr=or_empty("stderr"),
     uploads=_uploads,
+    copied_because=or_empty("copied_because"),
 )
 job_row = mapper(JobRow, failure=or_empty("failure"), left_out=["instances"])
 

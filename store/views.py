@@ -154,6 +154,10 @@ class PostgresViews(OnDatabase):
             instances = await self._database.fetch("finished_instances_of_job", job_id, row["batch_id"])
         return rows.job_row(row, tuple(rows.instance_row(instance) for instance in instances))
 
+    async def job_of_instance(self, instance_id: InstanceId) -> JobRow:
+        found = await self._database.fetch_known("job_of_instance", instance_id, kind="instance")
+        return await self.job(found["job_id"])
+
     async def uploads_of(
         self, batch_id: BatchId, instances: Sequence[InstanceId]
     ) -> Mapping[InstanceId, tuple[Upload, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.job import JobExplainer, JobExplanation
+from administration.explain.job import JobExplainer
 from administration.explain.ports import ExplainStore
 from administration.explain.sample import SAMPLE_HOSTS
 from administration.show import shown
@@ -14,11 +14,10 @@ from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.hosts import Host, HostAppVersion
-from domain.insight import SentTerms
 from domain.jobs import JobClass
 from domain.refusals import Refusal
 from domain.units import AppVersionId, InstanceId, Instant, Seconds
-from domain.views import InstanceRow
+from domain.views import InstanceRow, JobRow
 from lifecycle.turnaround import timeout_at
 from muster_client import shapes
 from scheduler.deadline import Due, Moment, due_inputs, rule_of
@@ -53,13 +52,13 @@ class InstanceExplanation:
     """`today` is None while the instance is unsent, and where its host or app version is gone."""
 
     now: Instant
+    job: JobRow
     row: InstanceRow
-    terms: SentTerms
     batch: Batch
     job_class: JobClass
     timeout_by_settings_at: Instant | None
     today: DueDateTerms | None
-    of_job: JobExplanation
+    waiting: list[shapes.WaitingShown]
 
 
 class InstanceExplainer:
@@ -71,22 +70,23 @@ class InstanceExplainer:
 
     async def explain(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> InstanceExplanation:
         """Raises NotFoundError."""
-        terms = await self._store.insight.terms(instance_id)
-        of_job = await JobExplainer(self._store, self._clock).explain(terms.job_id, only=instance_id, hosts=hosts)
-        row = next(one for one in of_job.job.instances if one.instance_id == instance_id)
-        classes = await self._store.views.classes_of_batch(terms.batch_id)
-        job_class = next(one for one in classes if one.job_class_id == of_job.job.job_class_id)
+        job = await self._store.views.job_of_instance(instance_id)
+        [row] = [one for one in job.instances if one.instance_id == instance_id]
+        batch = await self._store.views.batch(job.batch_id)
+        classes = await self._store.views.classes_of_batch(job.batch_id)
+        [job_class] = [one for one in classes if one.job_class_id == job.job_class_id]
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
+        waiting = await JobExplainer(self._store, self._clock).waiting([row], batch, catalogue, hosts=hosts)
         now = self._clock.now()
         today = None
         if row.host_id is not None:
             host, havs = await self._store.views.host(row.host_id)
             by_version = {hav.app_version_id: hav for hav in havs}
-            today = terms_today(row, of_job.batch, job_class, host, by_version, catalogue, now=now)
+            today = terms_today(row, batch, job_class, host, by_version, catalogue, now=now)
         given_up_at = None
         if row.sent_at is not None and row.due_at is not None:
             given_up_at = timeout_at(row.sent_at, row.due_at, catalogue.settings.lifecycle)
-        return InstanceExplanation(now, row, terms, of_job.batch, job_class, given_up_at, today, of_job)
+        return InstanceExplanation(now, job, row, batch, job_class, given_up_at, today, waiting)
 
 
 def terms_today(
@@ -149,17 +149,17 @@ def instance_explained_as_json(explanation: InstanceExplanation) -> shapes.Insta
         computed_at=explanation.now,
         batch_id=explanation.batch.batch_id,
         qos=explanation.batch.qos.value,
-        copied_because=explanation.terms.copied_because or None,
+        copied_because=row.copied_because or None,
         due=_due(explanation),
         today=None if explanation.today is None else _today(explanation.today, explanation.now),
         outcome=_outcome(explanation),
-        waiting=[one for one in explanation.of_job.waiting if one["instance_id"] == row.instance_id],
+        waiting=explanation.waiting,
     )
 
 
 def _due(explanation: InstanceExplanation) -> shapes.DueShown | None:
     """What the host was told and why; None while it is unsent."""
-    row, timeout_at = explanation.row, explanation.terms.timeout_at
+    row, timeout_at = explanation.row, explanation.row.timeout_at
     if row.sent_at is None or row.due_at is None:
         return None
     terms, allowed_s, bound_s = row.due_terms, row.due_at - row.sent_at, explanation.job_class.delay_bound_s
@@ -201,9 +201,8 @@ def _outcome(explanation: InstanceExplanation) -> shapes.OutcomeShown:
     return shown(
         shapes.OutcomeShown,
         row,
-        explanation.terms,
-        job_state=explanation.of_job.job.state.value,
-        is_canonical=explanation.of_job.job.canonical_instance_id == row.instance_id,
+        job_state=explanation.job.state.value,
+        is_canonical=explanation.job.canonical_instance_id == row.instance_id,
         turnaround_s=None if reported_at is None or sent_at is None else reported_at - sent_at,
         late_s=None if reported_at is None or due_at is None else reported_at - due_at,
     )

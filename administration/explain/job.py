@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, private_feeder
@@ -14,24 +13,12 @@ from administration.show import shown
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.insight import WorkAhead
 from domain.jobs import Candidate, FreshRange, InstanceState
-from domain.units import InstanceId, Instant, JobId, shard_of
-from domain.views import InstanceRow, JobRow
+from domain.units import InstanceId, JobId, shard_of
+from domain.views import InstanceRow
 from muster_client import shapes
 
 MOST_URGENT = 10_000  # of the batch that are looked through for an instance
-
-
-@dataclass(frozen=True, slots=True)
-class JobExplanation:
-    """`waiting`: its unsent instances, as the feeder reads them, and what hosts say."""
-
-    now: Instant
-    job: JobRow
-    batch: Batch
-    ahead: WorkAhead
-    waiting: list[shapes.WaitingShown]
 
 
 class JobExplainer:
@@ -41,25 +28,35 @@ class JobExplainer:
         self._store = store
         self._clock = clock
 
-    async def explain(
-        self, job_id: JobId, *, only: InstanceId | None = None, hosts: int = SAMPLE_HOSTS
-    ) -> JobExplanation:
-        """`only`: the one instance whose waiting is asked about. Raises NotFoundError."""
+    async def explain(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> shapes.JobExplained:
+        """The job, its instances, and why each unsent one waits. Raises NotFoundError."""
         job = await self._store.views.job(job_id)
         batch = await self._store.views.batch(job.batch_id)
-        unsent = [row for row in job.instances if row.state is InstanceState.UNSENT and only in (None, row.instance_id)]
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
+        waiting = await self.waiting(job.instances, batch, catalogue, hosts=hosts)
+        now, ahead = self._clock.now(), await self._store.insight.work_ahead(batch.batch_id)
+        return shown(
+            shapes.JobExplained,
+            job,
+            computed_at=now,
+            batches_ahead=ahead.batches,
+            unsent_ahead=ahead.unsent,
+            waiting=waiting,
+        )
+
+    async def waiting(
+        self, instances: Sequence[InstanceRow], batch: Batch, catalogue: Catalogue, *, hosts: int
+    ) -> list[shapes.WaitingShown]:
+        """Those of a batch's instances that are unsent, as the feeder reads them, and what hosts say."""
+        unsent = [row for row in instances if row.state is InstanceState.UNSENT]
         held, asked = await asyncio.gather(
             self._held([row.instance_id for row in unsent], catalogue),
             asyncio.gather(*(self._asked(row, batch, catalogue, hosts) for row in unsent)),
         )
-        waiting = [
+        return [
             _waiting(row.instance_id, candidate, sample, one_per, held, catalogue)
             for row, (candidate, sample, one_per) in zip(unsent, asked, strict=True)
         ]
-        return JobExplanation(
-            self._clock.now(), job, batch, await self._store.insight.work_ahead(batch.batch_id), waiting
-        )
 
     async def _held(self, unsent: Sequence[InstanceId], catalogue: Catalogue) -> frozenset[InstanceId]:
         """Those a lone worker that is filled now would hold."""
@@ -89,18 +86,6 @@ class JobExplainer:
         if not any(one.ready.instance_id == row.instance_id for one in found):
             found = [*await self._store.waiting.urgent([batch.batch_id], MOST_URGENT)]
         return next((one for one in found if one.ready.instance_id == row.instance_id), None)
-
-
-def job_as_json(explanation: JobExplanation) -> shapes.JobExplained:
-    """One object: the job, its instances, and why each unsent one waits."""
-    return shown(
-        shapes.JobExplained,
-        explanation.job,
-        computed_at=explanation.now,
-        batches_ahead=explanation.ahead.batches,
-        unsent_ahead=explanation.ahead.unsent,
-        waiting=explanation.waiting,
-    )
 
 
 def _waiting(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from administration.explain.batch import BatchExplainer
 from administration.explain.host import HostExplainer
 from administration.explain.instance import InstanceExplainer, instance_explained_as_json
-from administration.explain.job import JobExplainer, job_as_json
+from administration.explain.job import JobExplainer
 from administration.explain.ports import ExplainStore
 from administration.explain.sample import SAMPLE_HOSTS
 from domain.clock import Clock
@@ -35,7 +35,7 @@ class Explain:
 
     async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> shapes.JobExplained:
         """Why the job's unsent instances wait; likewise."""
-        return job_as_json(await JobExplainer(self._store, self._clock).explain(job_id, hosts=hosts))
+        return await JobExplainer(self._store, self._clock).explain(job_id, hosts=hosts)
 
     async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> shapes.InstanceExplained:
         """How the instance's due date came about, and what became of it; likewise why it waits, if it does."""

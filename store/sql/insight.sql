@@ -70,15 +70,6 @@ FROM (
 ORDER BY platforms, types;
 
 
--- name: finished_instance_terms
--- Purpose: what the history keeps of an instance beside what people look at.
--- Arguments: $1 instance_id.
--- Result: the instance; no row when it is unknown.
-SELECT instance_id, job_id, batch_id, volunteer_id, app_version_id, timeout_at, turnaround_sample, copied_because
-FROM finished_instance
-WHERE instance_id = $1;
-
-
 -- name: hav_standings
 -- Purpose: how hosts that called lately stand with some app versions, and how often they call. In any order.
 -- Arguments: $1 app_version_ids with commas between them, $2 since when a host has called, $3 the present instant.
@@ -95,15 +86,6 @@ SELECT
 FROM host_app_version AS hav
 JOIN host USING (host_id)
 WHERE hav.app_version_id = ANY(string_to_array($1::text, ',')::int[]) AND host.last_rpc_at >= $2::double precision
-
-
--- name: instance_terms
--- Purpose: what is stored of an instance beside what people look at.
--- Arguments: $1 instance_id.
--- Result: the instance; no row when it is in the history, or unknown.
-SELECT instance_id, job_id, batch_id, volunteer_id, app_version_id, timeout_at, turnaround_sample, copied_because
-FROM instance
-WHERE instance_id = $1;
 
 
 -- name: recent_callers

@@ -43,7 +43,7 @@ ORDER BY job_class_id;
 -- Result: instances by id, with their standard error and uploads (JSON).
 SELECT
     instance_id, job_id, state, retries, tight, host_id, app_version_id, sent_at, due_at, reported_at, est_runtime_s,
-    elapsed_s, exit_status, reason, due_terms, stderr, uploads
+    elapsed_s, exit_status, reason, due_terms, stderr, uploads, timeout_at, turnaround_sample, copied_because
 FROM finished_instance
 WHERE batch_ended_at = (SELECT ended_at FROM batch WHERE batch_id = $2) AND job_id = $1
 ORDER BY instance_id;
@@ -77,6 +77,7 @@ SELECT
     instance.instance_id, instance.job_id, instance.state, instance.retries, instance.tight, instance.host_id,
     instance.app_version_id, instance.sent_at, instance.due_at, instance.reported_at, instance.est_runtime_s,
     instance.elapsed_s, instance.exit_status, instance.reason, instance.due_terms, instance_stderr.stderr,
+    instance.timeout_at, instance.turnaround_sample, instance.copied_because,
     (
         SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
         FROM upload
@@ -98,6 +99,16 @@ SELECT
 FROM job
 LEFT JOIN job_template AS template ON template.template_id = job.template_id
 WHERE job.job_id = $1;
+
+
+-- name: job_of_instance
+-- Purpose: the job of an instance of any age.
+-- Arguments: $1 instance_id.
+-- Result: its job_id; no row when the instance is unknown. The history is read only for what is not in instance.
+SELECT job_id FROM instance WHERE instance_id = $1
+UNION ALL
+SELECT job_id FROM finished_instance WHERE instance_id = $1
+LIMIT 1;
 
 
 -- name: list_batches

@@ -13,7 +13,7 @@ from domain.errors import NotFoundError
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.hosts import Coprocessor
-from domain.insight import STANDING_FIELDS, Caller, HostSample, JobSize, Newcomers, SentTerms, WorkAhead
+from domain.insight import STANDING_FIELDS, Caller, HostSample, JobSize, Newcomers, WorkAhead
 from domain.jobs import InstanceState
 from domain.settlement import JobSettlement
 from domain.units import BatchId, Flop, FlopPerSecond, HostId, InstanceId, Instant, Seconds, later
@@ -215,32 +215,28 @@ async def test_work_ahead_counts_what_is_unsent_before_a_batch(store: Store) -> 
     assert await store.insight.work_ahead(BatchId(4711)) == WorkAhead()
 
 
-async def test_the_terms_of_an_instance_are_found_by_its_id(store: Store) -> None:
+async def test_job_of_an_instance_is_found_by_its_id(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=2)
     host = await a_registered_host(store)
     sent = await a_sent_instance(store, batch.batch_id, host)
     await report(store, host, a_report(sent, turnaround_sample=0.25))
 
-    assert await store.insight.terms(sent.instance_id) == SentTerms(
-        sent.instance_id,
-        sent.job_id,
-        batch.batch_id,
-        host.volunteer_id,
-        sent.app_version_id,
-        sent.timeout_at,
-        0.25,
-    )
+    job = await store.views.job_of_instance(sent.instance_id)
+    assert job == await store.views.job(sent.job_id)
+    [row] = job.instances
+    assert (row.instance_id, row.host_id, row.app_version_id) == (sent.instance_id, host.host_id, sent.app_version_id)
+    assert (row.timeout_at, row.turnaround_sample, row.copied_because) == (sent.timeout_at, 0.25, "")
     with pytest.raises(NotFoundError, match="no instance 4711"):
-        await store.insight.terms(InstanceId(4711))
+        await store.views.job_of_instance(InstanceId(4711))
 
 
-async def test_the_terms_of_an_instance_of_the_history_are_found_too(store: Store) -> None:
+async def test_job_of_an_instance_of_the_history_is_found_too(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=1)
     await store.submissions.abort_batch(batch.batch_id, now=NOW)
     moved = await store.history.move_ended(before=later(NOW, 1e9), after=START, limit=9)
     assert moved.jobs == 1
 
-    assert (await store.insight.terms(InstanceId(1))).batch_id == batch.batch_id
+    assert (await store.views.job_of_instance(InstanceId(1))).batch_id == batch.batch_id
 
 
 async def test_a_sample_of_hosts_has_all_that_is_known_of_them(store: Store) -> None:

@@ -34,7 +34,6 @@ from domain.insight import (
     HostSample,
     JobSize,
     RecentHost,
-    SentTerms,
     Short,
     WorkAhead,
 )
@@ -103,21 +102,6 @@ class MemoryInsight(store.memory.insight.MemoryInsight):
     async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]:
         wanted = (self._work.batches.get(batch_id) for batch_id in sorted(set(batch_ids)))
         return {batch.batch_id: _job_size(batch) for batch in wanted if batch is not None}
-
-    async def terms(self, instance_id: InstanceId) -> SentTerms:
-        row = self._work.instance_of_any_age(instance_id)
-        if row is None:
-            raise NotFoundError("instance", instance_id)
-        return SentTerms(
-            row.instance_id,
-            row.job.job_id,
-            row.job.batch.batch_id,
-            row.volunteer_id,
-            row.app_version_id,
-            row.timeout_at,
-            row.turnaround_sample,
-            row.copied_because,
-        )
 
     def _active(self, active_since: Instant) -> Iterator[StoredHost]:
         return (stored for stored in self._work.hosts.values() if stored.host.last_rpc_at >= active_since)

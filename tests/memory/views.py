@@ -53,6 +53,12 @@ class MemoryViews(store.memory.insight.MemoryViews):
             raise NotFoundError("job", job_id)
         return _job_row(job, tuple(_instance_row(row) for row in job.instances))
 
+    async def job_of_instance(self, instance_id: InstanceId) -> JobRow:
+        row = self._work.instance_of_any_age(instance_id)
+        if row is None:
+            raise NotFoundError("instance", instance_id)
+        return await self.job(row.job.job_id)
+
     async def uploads_of(
         self, batch_id: BatchId, instances: Sequence[InstanceId]
     ) -> Mapping[InstanceId, tuple[Upload, ...]]:
@@ -276,6 +282,9 @@ def _instance_row(row: StoredInstance) -> InstanceRow:
         row.due_terms,
         row.stderr,
         row.uploads,
+        row.timeout_at,
+        row.turnaround_sample,
+        row.copied_because,
     )
 
 
