@@ -20,7 +20,6 @@ from domain.quotas import SharedQuota
 from domain.refusals import Whys
 from domain.reservations import Lease
 from domain.units import (
-    AppId,
     AppVersionId,
     BatchId,
     Flop,
@@ -135,7 +134,6 @@ class Assignment:
     job_id: JobId
     batch_id: BatchId
     job_class_id: JobClassId
-    app_id: AppId
     app_version_id: AppVersionId
     host_id: HostId
     volunteer_id: VolunteerId

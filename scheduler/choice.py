@@ -148,7 +148,6 @@ def chosen_of(
         job_id=slot.job_id,
         batch_id=batch.batch_id,
         job_class_id=job_class.job_class_id,
-        app_id=batch.app_id,
         app_version_id=version.app_version_id,
         host_id=host.host_id,
         volunteer_id=context.volunteer.volunteer_id,

@@ -205,7 +205,6 @@ def an_assignment(candidate: Candidate, host: RegisteredHost, version: AppVersio
         "job_id": ready.job_id,
         "batch_id": ready.batch_id,
         "job_class_id": ready.job_class_id,
-        "app_id": version.app_id,
         "app_version_id": version.app_version_id,
         "host_id": host.host_id,
         "volunteer_id": host.volunteer_id,

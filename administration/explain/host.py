@@ -128,7 +128,7 @@ def _chosen(one: Chosen, now: Instant, catalogue: Catalogue) -> shapes.WouldGet:
     return shown(
         shapes.WouldGet,
         given,
-        app=catalogue.apps[given.app_id].name,
+        app=catalogue.apps[one.batch.app_id].name,
         due_in_s=given.due_at - now,
         because=given.due_terms.because,
         terms=shown(shapes.GivenTerms, given.due_terms),

@@ -72,7 +72,7 @@ def test_a_job_is_taken_from_the_array_with_everything_to_write() -> None:
     (chosen,) = choice.chosen
     one = chosen.assignment
     assert (one.instance_id, one.job_id, one.batch_id, one.job_class_id) == (3000, 3000, 3, 3)
-    assert (one.app_id, one.app_version_id, one.host_id, one.volunteer_id) == (1, 1, 1, 1)
+    assert (chosen.batch.app_id, one.app_version_id, one.host_id, one.volunteer_id) == (1, 1, 1, 1)
     assert (one.sent_at, one.due_at, one.est_runtime_s, one.tight) == (NOW, NOW + 7 * DAY_S, JOB_S, False)
     assert one.timeout_at == one.due_at + 0.1 * 7 * DAY_S
     assert one.due_terms.in_full == (

@@ -12,7 +12,6 @@ from domain.jobs import JobClass
 from domain.refusals import RefusalCode
 from domain.units import (
     DAY_S,
-    AppId,
     AppVersionId,
     BatchId,
     Flop,
@@ -240,7 +239,6 @@ def sent(batch: Followed, number: int, at: float) -> Assignment:
         job_id=JobId(number),
         batch_id=batch.batch_id,
         job_class_id=JobClassId(batch.batch_id),
-        app_id=AppId(1),
         app_version_id=AppVersionId(1),
         host_id=HostId(1),
         volunteer_id=VolunteerId(1),
