@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from administration.explain.batch import BatchExplainer
 from administration.explain.host import HostExplainer
-from administration.explain.instance import InstanceExplainer, instance_explained_as_json
+from administration.explain.instance import InstanceExplainer
 from administration.explain.job import JobExplainer
 from administration.explain.ports import ExplainStore
 from administration.explain.sample import SAMPLE_HOSTS
@@ -39,5 +39,4 @@ class Explain:
 
     async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> shapes.InstanceExplained:
         """How the instance's due date came about, and what became of it; likewise why it waits, if it does."""
-        explained = await InstanceExplainer(self._store, self._clock).explain(instance_id, hosts=hosts)
-        return instance_explained_as_json(explained)
+        return await InstanceExplainer(self._store, self._clock).explain(instance_id, hosts=hosts)
