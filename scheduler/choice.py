@@ -169,7 +169,7 @@ def _due_terms(evaluation: Evaluation, rule: DeadlineRule) -> DueTerms:
     p = moment.percentile.p
     return DueTerms(
         rule,
-        due.decided_by,
+        due.row,
         due.numbers,
         due.retry,
         Seconds(round(moment.start_s)),

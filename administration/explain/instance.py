@@ -99,7 +99,7 @@ class InstanceExplainer:
 def _idle_answer(due: Due | Refusal, now: Instant) -> shapes.IdleAnswer:
     if isinstance(due, Refusal):
         return shown(shapes.IdleAnswer, refused=due.code.value, why=due.detail)
-    return shown(shapes.IdleAnswer, due, due_in_s=due.due_at - now)
+    return shown(shapes.IdleAnswer, due, row=due.row.number, due_in_s=due.due_at - now)
 
 
 AT_BOUND_S = 1.0  # a due date this close to sending + D is the delay bound

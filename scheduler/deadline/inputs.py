@@ -82,7 +82,7 @@ def due_inputs(
 class Due:
     """What the host is told, and the terms it follows from.
 
-    `decided_by` has the sentence that `numbers` are put into. `threshold` is 0 where `gate` is none. `retry`: the
+    `row` has the sentence that `numbers` are put into. `threshold` is 0 where `gate` is none. `retry`: the
     host also had to reach the percentile of a retry.
     """
 
@@ -90,19 +90,14 @@ class Due:
     tight: bool
     gate: Gate
     threshold: float
-    decided_by: DueRow
+    row: DueRow
     numbers: tuple[float, ...]
     retry: bool = False
 
     @property
-    def row(self) -> int:
-        """The row of the table; 0: a rule without one."""
-        return self.decided_by.number
-
-    @property
     def because(self) -> str:
         """The reason in one sentence, with its terms; times from now."""
-        return self.decided_by.because(self.numbers, retry=self.retry)
+        return self.row.because(self.numbers, retry=self.retry)
 
 
 TOO_SLOW = "host needs {0:length} ({1} {2:length}, {3} {4:length}), job allows {5:length}"

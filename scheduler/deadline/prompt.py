@@ -33,7 +33,7 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
     >>> job = DueInputs(QoS.AFAP, None, bound_s=Seconds(604800.0), runtime_s=Seconds(18e3),
     ...                 safe_runtime_s=Seconds(36e3), retry_s=Seconds(43200.0), retry=False)
     >>> found = due(moment, job, DeadlineSettings())
-    >>> found.row, found.due_at, found.tight, found.gate.value
+    >>> found.row.number, found.due_at, found.tight, found.gate.value
     (3, 39600.0, False, 'none')
     """
     if job.qos is not AFAP:
@@ -67,7 +67,7 @@ def _retry(found: Due, percentile: Percentile, settings: DeadlineSettings) -> Du
     if isinstance(passed, Refusal):
         return passed
     if not percentile.passes(settings.p_retry):
-        return below_gate(percentile, Gate.RETRY, settings.p_retry, f"a retry, row {found.row}")
+        return below_gate(percentile, Gate.RETRY, settings.p_retry, f"a retry, row {found.row.number}")
     stricter = found.gate is NO_GATE or settings.p_retry > found.threshold
     gate, threshold = Gate.RETRY if stricter else found.gate, max(settings.p_retry, found.threshold)
-    return Due(found.due_at, found.tight, gate, threshold, found.decided_by, found.numbers, retry=True)
+    return Due(found.due_at, found.tight, gate, threshold, found.row, found.numbers, retry=True)

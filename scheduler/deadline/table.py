@@ -43,7 +43,7 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
     ...                 runtime_s=Seconds(7200.0), safe_runtime_s=Seconds(18000.0), retry_s=Seconds(86400.0),
     ...                 retry=False)
     >>> found = due(moment, job, DeadlineSettings())
-    >>> found.row, found.due_at, found.tight
+    >>> found.row.number, found.due_at, found.tight
     (3, 172800.0, False)
     """
     bound_s, runtime_s = job.bound_s, job.runtime_s
@@ -83,5 +83,5 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
 def behind_gate(due: Due, percentile: Percentile) -> Due | Refusal:
     """The due date for a host that reaches the gate of its row, else the refusal."""
     if due.gate is not NO_GATE and not percentile.passes(due.threshold):
-        return below_gate(percentile, due.gate, due.threshold, f"row {due.row}")
+        return below_gate(percentile, due.gate, due.threshold, f"row {due.row.number}")
     return due

@@ -287,7 +287,7 @@ def test_without_prompt_batches_and_late_binding_the_rule_is_the_table_of_the_de
         retry=retry,
         gates=by_table,
     )
-    assert (None if isinstance(found, Refusal) else (found.row, found.due_at)) == expected
+    assert (None if isinstance(found, Refusal) else (found.row.number, found.due_at)) == expected
 
 
 def pseudo_code(

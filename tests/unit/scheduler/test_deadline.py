@@ -80,7 +80,7 @@ def refusal(*arguments: Any, **named: Any) -> Refusal:
 
 def test_row_1_throughput_is_due_at_the_delay_bound() -> None:
     found = due(QoS.THROUGHPUT, p=None, queue_s=DAY_S)
-    assert (found.row, found.due_at, found.tight, found.gate) == (1, NOW + D, False, Gate.NONE)
+    assert (found.row.number, found.due_at, found.tight, found.gate) == (1, NOW + D, False, Gate.NONE)
     assert found.because == ("row 1: throughput, all work done 1 d 2 h from now, due at the delay bound of 7 d")
 
 
@@ -93,7 +93,7 @@ def test_row_1_refuses_a_queue_that_ends_after_the_delay_bound() -> None:
 
 def test_row_2_a_batch_as_fast_as_possible_without_an_estimate_is_due_when_the_host_is_done() -> None:
     found = due(QoS.AFAP, p=0.5, start_s=HOUR_S)
-    assert (found.row, found.due_at, found.tight) == (2, NOW + 6 * HOUR_S, True)
+    assert (found.row.number, found.due_at, found.tight) == (2, NOW + 6 * HOUR_S, True)
     assert (found.gate, found.threshold) == (Gate.AFAP, 0.5)
 
 
@@ -105,21 +105,21 @@ def test_row_2_is_closed_below_p_afap() -> None:
 
 def test_row_2_holds_for_a_good_host_with_and_without_an_estimate() -> None:
     found = due(QoS.AFAP, p=0.5, complete_in_s=3 * DAY_S, queue_s=20 * HOUR_S)
-    assert (found.row, found.due_at, found.tight, found.gate) == (2, NOW + 5 * HOUR_S, True, Gate.AFAP)
+    assert (found.row.number, found.due_at, found.tight, found.gate) == (2, NOW + 5 * HOUR_S, True, Gate.AFAP)
     assert found.because == "row 2: a good host, P 0.500 >= 0.5, done for sure 5 h from now; due in 5 h"
 
 
 def test_a_retry_of_a_batch_as_fast_as_possible_waits_for_no_better_host_once_completion_has_passed() -> None:
     for retry in (False, True):
         found = due(QoS.AFAP, p=0.55, complete_in_s=-HOUR_S, retry=retry)
-        assert (found.row, found.due_at, found.tight, found.threshold) == (2, NOW + 5 * HOUR_S, True, 0.5)
+        assert (found.row.number, found.due_at, found.tight, found.threshold) == (2, NOW + 5 * HOUR_S, True, 0.5)
     assert refusal(QoS.AFAP, p=0.55, complete_in_s=-HOUR_S, afap=AfapPolicy.TABLE).code is RefusalCode.BELOW_GATE
 
 
 def test_other_hosts_get_jobs_in_their_turn_if_they_are_done_within_two_retries() -> None:
     for complete_in_s in (None, 6 * DAY_S):
         found = due(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S, complete_in_s=complete_in_s)
-        assert (found.row, found.due_at, found.tight, found.gate) == (3, NOW + 48 * HOUR_S, False, Gate.NONE)
+        assert (found.row.number, found.due_at, found.tight, found.gate) == (3, NOW + 48 * HOUR_S, False, Gate.NONE)
         assert found.because == "row 3: done in its turn 2 d from now, within 2 times the 1 d of a retry; due in 2 d"
         later = refusal(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S + 1.0, complete_in_s=complete_in_s)
         assert later.code is RefusalCode.BELOW_GATE
@@ -155,7 +155,7 @@ def test_no_factor_gives_less_time_than_is_needed_nor_more_than_there_is(
     assert isinstance(found, Due) == isinstance(plain, Due)
     if isinstance(found, Due) and isinstance(plain, Due):
         needed_s, given_s = plain.due_at - NOW, found.due_at - NOW
-        assert (found.row, found.tight) == (plain.row, plain.tight)
+        assert (found.row.number, found.tight) == (plain.row.number, plain.tight)
         rounded_s = 1e-6 * (
             1.0 + factor
         )  # an instant is exact to 0.24 microseconds, and a length of time to two of them
@@ -174,7 +174,7 @@ def test_a_forecast_moves_no_host_in_its_turn(complete_in_s: float, queue_s: flo
 
     assert isinstance(known, Due) == isinstance(unknown, Due)
     if isinstance(known, Due) and isinstance(unknown, Due):
-        assert (known.row, known.due_at) == (unknown.row, unknown.due_at)
+        assert (known.row.number, known.due_at) == (unknown.row.number, unknown.due_at)
 
 
 def test_a_host_in_its_turn_keeps_the_delay_bound() -> None:
@@ -191,10 +191,10 @@ def test_a_forecast_that_is_weeks_off_gives_nobody_weeks() -> None:
 def test_the_table_holds_for_batches_as_fast_as_possible_where_an_operator_says_so() -> None:
     table = {"afap": AfapPolicy.TABLE, "p": 0.95}
     assert refusal(QoS.AFAP, **{**table, "p": 0.2}).detail.startswith("row 2: percentile 0.200")
-    assert due(QoS.AFAP, **table).row == 2
+    assert due(QoS.AFAP, **table).row.number == 2
     assert due(QoS.AFAP, complete_in_s=3 * DAY_S, **table).due_at == NOW + 2 * DAY_S
-    assert due(QoS.AFAP, complete_in_s=DAY_S, **table).row == 4
-    assert due(QoS.AFAP, complete_in_s=4 * HOUR_S, **table).row == 5
+    assert due(QoS.AFAP, complete_in_s=DAY_S, **table).row.number == 4
+    assert due(QoS.AFAP, complete_in_s=4 * HOUR_S, **table).row.number == 5
 
 
 @pytest.mark.parametrize("qos", [QoS.THROUGHPUT, QoS.LONG_DEADLINE, QoS.SHORT_DEADLINE])
@@ -208,39 +208,39 @@ def test_a_retry_is_for_hosts_that_compute_it_soon(qos: QoS) -> None:
 
 
 def test_a_retry_that_is_hurried_does_not_wait_for_the_queue() -> None:
-    assert due(complete_in_s=4 * HOUR_S, p=0.9, retry=True, queue_s=20 * HOUR_S).row == 5
+    assert due(complete_in_s=4 * HOUR_S, p=0.9, retry=True, queue_s=20 * HOUR_S).row.number == 5
 
 
 def test_row_3_leaves_time_for_a_retry() -> None:
     found = due(complete_in_s=3 * DAY_S, p=None)
-    assert (found.row, found.due_at, found.tight, found.gate) == (3, NOW + 2 * DAY_S, False, Gate.NONE)
+    assert (found.row.number, found.due_at, found.tight, found.gate) == (3, NOW + 2 * DAY_S, False, Gate.NONE)
 
 
 def test_row_3_is_due_at_the_delay_bound_at_the_latest() -> None:
     found = due(QoS.LONG_DEADLINE, complete_in_s=60 * DAY_S)
-    assert (found.row, found.due_at) == (3, NOW + D)
+    assert (found.row.number, found.due_at) == (3, NOW + D)
 
 
 def test_row_3_ends_where_the_host_is_done_just_in_time_for_a_retry() -> None:
     found = due(complete_in_s=T_RETRY + 5 * HOUR_S, p=None)
-    assert (found.row, found.due_at) == (3, NOW + 5 * HOUR_S)
+    assert (found.row.number, found.due_at) == (3, NOW + 5 * HOUR_S)
 
 
 def test_row_3_refuses_a_queue_that_ends_after_the_due_date() -> None:
-    assert due(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S).row == 3
+    assert due(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S).row.number == 3
     found = refusal(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S + 1.0)
     assert found.code is RefusalCode.TOO_SLOW
     assert found.detail == ("the host's queue of work is too long: 1 d 22 h, and 2 h for the job, due in 2 d")
 
 
 def test_row_4_refuses_a_queue_that_ends_after_the_due_date() -> None:
-    assert due(complete_in_s=6 * HOUR_S, queue_s=4 * HOUR_S).row == 4
+    assert due(complete_in_s=6 * HOUR_S, queue_s=4 * HOUR_S).row.number == 4
     assert refusal(complete_in_s=6 * HOUR_S, queue_s=4 * HOUR_S + 1.0).code is RefusalCode.TOO_SLOW
 
 
 def test_tight_rows_look_at_endangered_work_only() -> None:
-    assert due(QoS.AFAP, queue_s=30 * DAY_S).row == 2
-    assert due(complete_in_s=4 * HOUR_S, queue_s=30 * DAY_S).row == 5
+    assert due(QoS.AFAP, queue_s=30 * DAY_S).row.number == 2
+    assert due(complete_in_s=4 * HOUR_S, queue_s=30 * DAY_S).row.number == 5
 
 
 def test_a_retry_too_is_refused_behind_a_queue_that_ends_after_its_due_date() -> None:
@@ -249,23 +249,23 @@ def test_a_retry_too_is_refused_behind_a_queue_that_ends_after_its_due_date() ->
 
 def test_row_4_is_due_at_completion_and_asks_for_p_late() -> None:
     found = due(complete_in_s=T_RETRY + 5 * HOUR_S - 1.0, p=0.5)
-    assert (found.row, found.due_at, found.tight) == (4, NOW + T_RETRY + 5 * HOUR_S - 1.0, False)
+    assert (found.row.number, found.due_at, found.tight) == (4, NOW + T_RETRY + 5 * HOUR_S - 1.0, False)
     assert (found.gate, found.threshold) == (Gate.LATE, 0.5)
     assert refusal(complete_in_s=T_RETRY, p=0.49).code is RefusalCode.BELOW_GATE
 
 
 def test_row_4_is_due_at_the_delay_bound_at_the_latest() -> None:
     found = due(complete_in_s=DAY_S, bound_s=20 * HOUR_S, p=0.5)
-    assert (found.row, found.due_at) == (4, NOW + 20 * HOUR_S)
+    assert (found.row.number, found.due_at) == (4, NOW + 20 * HOUR_S)
 
 
 def test_row_4_begins_where_completion_is_as_late_as_the_host() -> None:
-    assert due(complete_in_s=5 * HOUR_S, p=0.5).row == 4
+    assert due(complete_in_s=5 * HOUR_S, p=0.5).row.number == 4
 
 
 def test_row_5_a_host_that_is_done_after_completion_is_due_when_it_is_done() -> None:
     found = due(complete_in_s=4 * HOUR_S, p=0.9, start_s=600.0)
-    assert (found.row, found.due_at, found.tight) == (5, NOW + 5 * HOUR_S + 600.0, True)
+    assert (found.row.number, found.due_at, found.tight) == (5, NOW + 5 * HOUR_S + 600.0, True)
     assert (found.gate, found.threshold) == (Gate.TIGHT, 0.9)
     assert (
         found.because
@@ -280,7 +280,7 @@ def test_row_5_is_closed_below_p_tight() -> None:
 
 def test_row_5_holds_when_completion_has_passed() -> None:
     found = due(complete_in_s=-DAY_S, p=0.9)
-    assert (found.row, found.due_at) == (5, NOW + 5 * HOUR_S)
+    assert (found.row.number, found.due_at) == (5, NOW + 5 * HOUR_S)
 
 
 @pytest.mark.parametrize("qos", list(QoS))
