@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 
 import structlog
@@ -15,9 +15,9 @@ from domain.quick import quick_dataclass
 from domain.refusals import RefusalCode
 from domain.units import InstanceId
 from scheduler.admission import kinds_of
-from scheduler.choice import Choice, Chosen, Refused
+from scheduler.choice import Choice, Refused
 from scheduler.context import SchedulingContext
-from scheduler.elements import JobToSend, chosen_job
+from scheduler.elements import JobToSend
 from scheduler.messages import Reasons, counts_as_empty, kept_of
 from scheduler.ports import JobSource, Ledger, SlotSource
 from scheduler.quota import Draw, draw_of, quota_refusal
@@ -189,7 +189,15 @@ async def choice_of(context: SchedulingContext, array: SlotSource, decide: Decid
 
 def _given(choice: Choice, told: Reasons, outcome: WriteOutcome, *, lost_before: int = 0) -> Committed:
     """What came of a choice; `told`: why none was chosen, if none was."""
-    jobs = tuple([chosen_job(one, outcome.sent[i]) for i, one in _sent(choice, outcome)])
+    jobs = tuple(
+        [
+            JobToSend(
+                one.assignment, one.version, one.job_class, one.flop_per_s, outcome.sent[one.assignment.instance_id]
+            )
+            for one in choice.chosen
+            if outcome.fates.get(one.assignment.instance_id) is AssignmentFate.SENT
+        ]
+    )
     lost = lost_before + len(choice.chosen) - len(jobs)
     refusals = choice.counts() if choice.chosen else {code: count for code, (count, _) in told.items()}
     reasons = {} if jobs else dict(choice.reasons() if choice.chosen else told)
@@ -197,10 +205,3 @@ def _given(choice: Choice, told: Reasons, outcome: WriteOutcome, *, lost_before:
         refusals[RefusalCode.LOST_RACE] = lost
         reasons[RefusalCode.LOST_RACE] = (lost, "other computers were given the jobs that fitted first")
     return Committed(jobs, reasons, refusals, lost)
-
-
-def _sent(choice: Choice, outcome: WriteOutcome) -> Iterator[tuple[InstanceId, Chosen]]:
-    for one in choice.chosen:
-        instance_id = one.assignment.instance_id
-        if outcome.fates.get(instance_id) is AssignmentFate.SENT:
-            yield instance_id, one

@@ -16,7 +16,6 @@ from domain.hosts import Host
 from domain.jobs import Input, InstanceInProgress, JobClass, Output, instance_name, job_name, output_file_name
 from domain.quick import quick_dataclass
 from domain.units import AppVersionId, FlopPerSecond, Instant
-from scheduler.choice import Chosen
 from scheduler.ports import Uploads
 from wire.messages import (
     AppElement,
@@ -52,11 +51,6 @@ class ReplyWork:
     app_versions: tuple[AppVersionElement, ...] = ()
     workunits: tuple[WorkunitElement, ...] = ()
     results: tuple[ResultElement, ...] = ()
-
-
-def chosen_job(chosen: Chosen, sent: SentJob) -> JobToSend:
-    """A job that was just committed."""
-    return JobToSend(chosen.assignment, chosen.version, chosen.job_class, chosen.flop_per_s, sent)
 
 
 def lost_job(
