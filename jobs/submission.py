@@ -184,7 +184,7 @@ async def write(
         batch_id = await writer.add_batch(new)
         if key is not None:
             await writer.remember(key, batch_id, now=now)
-        breakdown = replace(found.order.breakdown, batch_id=batch_id)
+        breakdown = replace(found.breakdown, batch_id=batch_id)
         await writer.explain(batch_id, record_of(breakdown, queue=found.queue_because, hold=None), now=now)
         await JobStream(writer, batch_id, batch.inputs).write(batch.spec, batch.size.jobs)
     return batch_id
@@ -296,8 +296,8 @@ def _new_batch(
         spec.qos,
         size.jobs,
         created_at=now,
-        order_tier=found.order.tier,
-        order_key=found.order.key,
+        order_tier=found.breakdown.tier,
+        order_key=found.breakdown.key,
         logical_start_at=times.logical_start_at,
         logical_end_at=times.logical_end_at,
         charged_s=times.charged_s,

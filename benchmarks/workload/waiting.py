@@ -21,7 +21,7 @@ from priority.limits import holds
 from priority.logical_time import charge_batch, correct_charge
 from priority.measures import ACCURACY_JOBS
 from priority.order import BatchOrder
-from priority.policies import order_key, policy_of
+from priority.policies import policy_of
 from priority.scheme import PolicyContext
 from priority.standings import Submitting, standings, window_of
 from simulator.swf import FLOP_PER_S
@@ -96,8 +96,8 @@ class Waiting:
         self._batches[one.batch_id] = _Batch(one, facts, times.charged_s, one.jobs)
         self._unsent[one.batch_id] = one.jobs
         self.unsent_jobs += one.jobs
-        key = order_key(self._policy, facts, replace(self._moment, now=one.at))
-        heapq.heappush(self._queue, (key.tier, key.key, one.batch_id))
+        found = self._policy.breakdown(facts, replace(self._moment, now=one.at))
+        heapq.heappush(self._queue, (found.tier, found.key, one.batch_id))
 
     def send(self, now: Instant, *, idle: int) -> Submitted | None:
         """One job for a processor that asks, one of `idle`; None when nothing may be sent."""

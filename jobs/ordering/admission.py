@@ -9,13 +9,13 @@ from domain.batches import Account, Submitter
 from domain.errors import InvalidInputError
 from domain.limits import Counts, Quantity, RequestedAmounts, Scope
 from domain.ordered_work import LeafId, Member, Permission, StoredGrant, SubmissionOrder
-from domain.ordering import BatchFacts, ServiceLevel
+from domain.ordering import BatchFacts, Breakdown, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, Instant
 from jobs.ordering.sizing import JobFootprint
 from priority.charging import Grant, Queue, queue_of, queues
 from priority.limits import holds
-from priority.policies import OrderKey, order_key, policy_of
+from priority.policies import policy_of
 from priority.scheme import PolicyContext, request_pe
 
 
@@ -83,7 +83,7 @@ def grant_of(stored: StoredGrant) -> Grant:
 class SubmissionPlace:
     """A new batch's place, the queue it is really in, and why."""
 
-    order: OrderKey
+    breakdown: Breakdown
     queue: Queue
     queue_because: str
 
@@ -152,7 +152,7 @@ def place(
     _check_limits(facts, size, known, names)
     facts = replace(facts, queue=queue.name, request=size.request, job_runtime_s=size.runtime_s, unpaid=queue.is_unpaid)
     moment = _moment(facts, known, by_name, pool_flop_per_s, now)
-    return SubmissionPlace(order_key(policy_of(settings), facts, moment), queue, because)
+    return SubmissionPlace(policy_of(settings).breakdown(facts, moment), queue, because)
 
 
 def _check_limits(facts: BatchFacts, size: JobFootprint, known: SubmissionOrder, names: Mapping[Scope, str]) -> None:
