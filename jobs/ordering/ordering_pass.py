@@ -184,25 +184,25 @@ class _Ordering:
     # ------------------------------------------------------------ order
 
     def _facts(self, row: BatchRow) -> BatchFacts:
-        batch = row.one.batch
+        batch, limits = row.one.batch, self._view.limits
         return BatchFacts(
             batch.batch_id,
             batch.submitter_id,
             batch.account_id,
             batch.created_at,
-            batch.logical_end_at,
-            batch.app_id,
-            row.queue.name,
-            batch.level,
-            batch.user_priority,
-            row.notes.clock,
-            batch.deadline_at if row.leaf in self._may_date else None,
-            row.size.request,
-            row.size.runtime_s,
-            row.one.batch_flop,
-            batch.counts.unsent,
-            row.notes.bypassed,
-            soft_sentences(self._claims[row.batch_id], self._view.limits, self._totals) if self._view.limits else (),
+            logical_end_at=batch.logical_end_at,
+            app_id=batch.app_id,
+            queue=row.queue.name,
+            level=batch.level,
+            user_priority=batch.user_priority,
+            clock=row.notes.clock,
+            deadline_at=batch.deadline_at if row.leaf in self._may_date else None,
+            request=row.size.request,
+            job_runtime_s=row.size.runtime_s,
+            batch_flop=row.one.batch_flop,
+            unsent=batch.counts.unsent,
+            bypassed=row.notes.bypassed,
+            soft_limits=soft_sentences(self._claims[row.batch_id], limits, self._totals) if limits else (),
             unpaid=row.queue.is_unpaid,
         )
 
@@ -211,14 +211,14 @@ class _Ordering:
         return PolicyContext(
             self._now,
             standing.leaves,
-            reference.host,
-            request_pe(reference.most, reference.host),
-            reference.pool_flop_per_s,
-            {queue.name: queue.tier for queue in self._queues.values()},
-            {queue.name: queue.priority for queue in self._queues.values()},
-            standing.levels,
-            standing.held_by_account,
-            self._view.serial + 1,
+            reference=reference.host,
+            largest_pe=request_pe(reference.most, reference.host),
+            pool_flop_per_s=reference.pool_flop_per_s,
+            queue_tiers={queue.name: queue.tier for queue in self._queues.values()},
+            queue_numbers={queue.name: queue.priority for queue in self._queues.values()},
+            level_deltas=standing.levels,
+            held_by_account=standing.held_by_account,
+            usage_snapshot_id=self._view.serial + 1,
         )
 
     # ------------------------------------------------------------ hold
@@ -260,14 +260,14 @@ class _Ordering:
             self._view.serial,
             self._now,
             self._reference,
-            {row.batch_id: notes[row.batch_id] for row in self._rows if notes[row.batch_id] != row.one.notes},
-            [batch_id for batch_id, correction in due.items() if correction is None],
-            [correction for correction in due.values() if correction is not None],
-            books.changed_usage(),
-            books.changed_windows(),
-            books.windows_from,
-            self._charged_grants(),
-            standing.leaves,
+            notes={row.batch_id: notes[row.batch_id] for row in self._rows if notes[row.batch_id] != row.one.notes},
+            forgotten=[batch_id for batch_id, correction in due.items() if correction is None],
+            corrections=[correction for correction in due.values() if correction is not None],
+            usage=books.changed_usage(),
+            windows=books.changed_windows(),
+            windows_from=books.windows_from,
+            grants=self._charged_grants(),
+            standings=standing.leaves,
         )
 
     def _charged_grants(self) -> Sequence[StoredGrant]:
