@@ -16,7 +16,7 @@ INDEX = "{i}"  # stands for a job's number in its batch, from 0
 
 @dataclass(frozen=True, slots=True)
 class NewBatch:
-    """The batch row to be written. `charged_s` is what the submitter's logical time advances."""
+    """The batch row to be written. `charged_s` advances its submitter's logical time to `submitter_logical_at`."""
 
     submitter_id: SubmitterId
     account_id: AccountId
@@ -29,6 +29,7 @@ class NewBatch:
     order_key: float
     logical_start_at: Instant
     logical_end_at: Instant
+    submitter_logical_at: Instant
     charged_s: Seconds
     batch_flop: Flop
     deadline_at: Instant | None = None

@@ -104,8 +104,7 @@ class PostgresBatchWriter:
     async def add_batch(self, batch: NewBatch) -> BatchId:
         batch_id = await self._connection.fetchval(load("insert_batch"), *_batch_values(batch))
         await self._connection.execute(load("add_batch_order"), batch_id, batch.created_at)
-        logical_at = later(batch.logical_start_at, batch.charged_s)
-        await self._connection.execute(load("advance_submitter"), batch.submitter_id, logical_at)
+        await self._connection.execute(load("advance_submitter"), batch.submitter_id, batch.submitter_logical_at)
         return BatchId(batch_id)
 
     async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:

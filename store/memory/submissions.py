@@ -78,7 +78,7 @@ class MemoryBatchWriter:
             raise NotFoundError("app", batch.app_id)
         batch_id = self._submissions.next_batch_id()
         self._drafts[batch_id] = _Draft(batch)
-        self._logical_at[batch.submitter_id] = Instant(batch.logical_start_at + batch.charged_s)
+        self._logical_at[batch.submitter_id] = batch.submitter_logical_at
         return batch_id
 
     async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
