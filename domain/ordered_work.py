@@ -9,7 +9,7 @@ from enum import StrEnum
 from domain.batches import Account, Batch
 from domain.limits import Limit, Scope
 from domain.ordering import QueueClock, Request, ServiceLevel
-from domain.units import AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds, SubmitterId
+from domain.units import DAY_S, AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds, SubmitterId
 from domain.usage import DecayedUsage
 
 LeafId = tuple[SubmitterId, AccountId]  # a submitter in one of its accounts
@@ -111,9 +111,12 @@ class StoredGrant:
     reserved_su: float = 0.0
 
 
+ACTIVE_HOST_S = 7 * DAY_S  # a host that called within this counts for the reference and for the pool's speed
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A host as hosts are: the median of each resource over those that called within 7 days. Looked for at `at`.
+    """A host as hosts are: the median of each resource over active hosts. Looked for at `at`.
 
     `most` is what the largest has of each, `pool_flop_per_s` the speed of all together; 0 hosts: one core at 1e9.
     """

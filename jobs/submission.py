@@ -178,7 +178,7 @@ async def write(
     async with submissions.submission() as writer:
         now = clock.now()
         limits = await writer.standing(batch.submitter.submitter_id, now=now)
-        leaf = (limits.submitter_id, batch.account.account_id)
+        leaf = (batch.submitter.submitter_id, batch.account.account_id)
         known = await writer.order(*leaf, app_id=batch.app.app_id, queue=batch.spec.queue)
         new, found = _new_batch(batch, limits=limits, known=known, ordering=ordering, now=now)
         batch_id = await writer.add_batch(new)
@@ -266,7 +266,7 @@ def _new_batch(
     deadline_at = None if spec.deadline_s is None else later(now, spec.deadline_s)
     facts = BatchFacts(
         UNNUMBERED,
-        limits.submitter_id,
+        batch.submitter.submitter_id,
         batch.account.account_id,
         now,
         logical_end_at=times.logical_end_at,
@@ -289,7 +289,7 @@ def _new_batch(
         pool_flop_per_s=limits.pool_flop_per_s,
     )
     new = NewBatch(
-        limits.submitter_id,
+        batch.submitter.submitter_id,
         batch.account.account_id,
         app.app_id,
         spec.name,

@@ -20,10 +20,10 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit
-from domain.ordered_work import OrderingView, Reference, StoredGrant
+from domain.ordered_work import ACTIVE_HOST_S, OrderingView, Reference, StoredGrant
 from domain.ordering import Breakdown, Clamp, Contribution, PlaceInOrder
 from domain.settings import Settings
-from domain.units import DAY_S, BatchId, Instant
+from domain.units import BatchId, Instant
 from jobs.ordering.admission import grant_of
 from jobs.ordering.ordering_pass import OrderingPass, look
 from muster_client import shapes
@@ -147,7 +147,6 @@ def _in_order(record: Mapping[str, object], place: PlaceInOrder | None) -> shape
     return cast(shapes.PriorityShown, {"place": None if place is None else place.place, **record})
 
 
-ACTIVE_HOST_S = 7 * DAY_S
 REASONS = 30  # of a preview
 
 

@@ -15,6 +15,7 @@ from itertools import islice
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.ordered_work import (
+    ACTIVE_HOST_S,
     LeafId,
     OrderedBatch,
     OrderingCharges,
@@ -27,7 +28,7 @@ from domain.ordered_work import (
 )
 from domain.ordering import BatchFacts, Breakdown, QueueClock, Request
 from domain.ordering_settings import OrderingSettings
-from domain.units import DAY_S, HOUR_S, AppId, BatchId, Flop, Instant, Seconds
+from domain.units import HOUR_S, AppId, BatchId, Flop, Instant, Seconds
 from jobs.ordering.admission import Grants, permitted
 from jobs.ordering.headroom import (
     UNBOUNDED,
@@ -291,7 +292,6 @@ def _place(tier: int, key: float, row: BatchRow, found: Mapping[BatchId, Room]) 
     return StoredPlace(row.batch_id, tier, key, room.hold, sent_most, row.queue.is_unpaid, row.size.pe)
 
 
-ACTIVE_HOST_S = 7 * DAY_S  # hosts that called within this are what hosts are like
 REFERENCE_S = HOUR_S  # between two looks at all of them
 MOST_SAMPLED = 100  # batches whose results are looked at, per ordering
 EXPLAINED_AT_ONCE = 200  # breakdowns made between two looks at the other duties
