@@ -131,7 +131,7 @@ class _Ordering:
     def look(self) -> OrderingPass:
         books = Books(self._view, self._settings, self._now)
         for row in self._rows:
-            books.take(row.one.batch.level, row.charges, self._sampled.get(row.batch_id, ()))
+            books.take(row.leaf, row.one.batch.level, row.charges, self._sampled.get(row.batch_id, ()))
         submitting, levels = books.submitting(self._held_pe()), books.level_windows()
         standing = standings(self._view.accounts, submitting, self._settings, now=self._now, level_windows=levels)
         active = {row.batch_id: row for row in self._rows if row.is_active}
