@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 from domain.errors import InvalidInputError
-from domain.units import AccountId, Instant, Seconds
+from domain.ordered_work import Grant
 from domain.usage import Amounts
 
 # ---- queues and grants. One service unit is one core for one hour at the rate 1. Queues are strict tiers with rates. A
@@ -36,43 +36,6 @@ BONUS = Queue("bonus", 2, 0.0, 0.0)
 QUEUES: Mapping[str, Queue] = {one.name: one for one in (EXPRESS, NORMAL, BONUS)}
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """Service units of an account for one period; nothing is carried over into the next.
-
-    `reserved_su` is what its work under way will cost by estimate.
-    """
-
-    account_id: AccountId
-    granted_su: float
-    period_start_at: Instant
-    period_s: Seconds
-    used_su: float = 0.0
-    reserved_su: float = 0.0
-
-    @property
-    def left_su(self) -> float:
-        return self.granted_su - self.used_su - self.reserved_su
-
-    def at(self, now: Instant) -> Grant:
-        """The grant in the period `now` lies in: a new one has used nothing; what is under way stays reserved.
-
-        >>> Grant(AccountId(1), 10.0, Instant(0.0), Seconds(100.0), 8.0).at(Instant(250.0)).period_start_at
-        200.0
-        """
-        passed = (now - self.period_start_at) // self.period_s if self.period_s > 0.0 else 0.0
-        if passed < 1.0:
-            return self
-        return replace(self, period_start_at=Instant(self.period_start_at + passed * self.period_s), used_su=0.0)
-
-    def charged(self, *, used_su: float, reserved_su: float) -> Grant:
-        return replace(
-            self,
-            used_su=max(0.0, self.used_su + used_su),
-            reserved_su=max(0.0, self.reserved_su + reserved_su),
-        )
-
-
 def service_units(
     *, rate: float, cores: float, wall_h: float, memory: float = 0.0, memory_per_core: float | None = None
 ) -> float:
@@ -90,7 +53,7 @@ def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUE
 
     Raises InvalidInputError for a queue there is not.
 
-    >>> spent = Grant(AccountId(1), 10.0, Instant(0.0), Seconds(100.0), used_su=10.0)
+    >>> spent = Grant(1, 10.0, 0.0, 100.0, used_su=10.0)
     >>> queue_of("normal", spent)[1]
     'bonus: the grant of 10 SU is spent (used 10, reserved 0)'
     """

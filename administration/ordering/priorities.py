@@ -20,11 +20,10 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit
-from domain.ordered_work import ACTIVE_HOST_S, OrderingView, Reference, StoredGrant
+from domain.ordered_work import ACTIVE_HOST_S, Grant, OrderingView, Reference
 from domain.ordering import Breakdown, Clamp, Contribution, PlaceInOrder
 from domain.settings import Settings
 from domain.units import BatchId, Instant
-from jobs.ordering.admission import grant_of
 from jobs.ordering.ordering_pass import OrderingPass, look
 from muster_client import shapes
 from priority.charging import queues, usage_weights
@@ -279,13 +278,13 @@ def _reasons(found: OrderingPass) -> list[Breakdown]:
     return [found.order.breakdown(place.batch_id) for place in found.order.places[:REASONS]]
 
 
-def grant_as_json(account: str, stored: StoredGrant, now: Instant) -> shapes.GrantShown:
+def grant_as_json(account: str, grant: Grant, now: Instant) -> shapes.GrantShown:
     """A grant in the period of `now`, in service units.
 
-    >>> grant_as_json("lab", StoredGrant(1, 10.0, Instant(0.0), 100.0, used_su=4.0), Instant(50.0))["left_su"]
+    >>> grant_as_json("lab", Grant(1, 10.0, Instant(0.0), 100.0, used_su=4.0), Instant(50.0))["left_su"]
     6.0
     """
-    return shown(shapes.GrantShown, grant_of(stored).at(now), account=account)
+    return shown(shapes.GrantShown, grant.at(now), account=account)
 
 
 def limit_as_json(limit: Limit) -> shapes.LimitShown:

@@ -10,7 +10,7 @@ from domain.bounds import in_bounds
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit, Quantity, Scope
-from domain.ordered_work import Permission, StoredGrant
+from domain.ordered_work import Grant, Permission
 from domain.units import AccountId, Seconds
 
 
@@ -44,7 +44,7 @@ class Rules:
             raise InvalidInputError("account", f"another account than {submitter}'s own", account)
         await self._store.people.put_membership(submitter, account=account, shares=checked_shares(shares))
 
-    async def grants(self) -> dict[str, StoredGrant]:
+    async def grants(self) -> dict[str, Grant]:
         """The grants as of the last ordering, by the account's name."""
         names = {one.account_id: one.name for one in await self._store.people.accounts()}
         return {names[one.account_id]: one for one in await self._store.ordering_rules.grants()}

@@ -16,6 +16,7 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.ordered_work import (
     ACTIVE_HOST_S,
+    Grant,
     LeafId,
     OrderedBatch,
     OrderingCharges,
@@ -23,7 +24,6 @@ from domain.ordered_work import (
     OrderNotes,
     Permission,
     Reference,
-    StoredGrant,
     StoredPlace,
 )
 from domain.ordering import BatchFacts, Breakdown, QueueClock, Request
@@ -271,7 +271,7 @@ class _Ordering:
             standings=standing.leaves,
         )
 
-    def _charged_grants(self) -> Sequence[StoredGrant]:
+    def _charged_grants(self) -> Sequence[Grant]:
         for row in self._rows:
             account_id, in_progress = row.one.batch.account_id, max(0, row.one.batch.counts.in_progress)
             reserved_su = in_progress * row.size.units(row.notes.rate)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from domain.ordered_work import Grant
 from domain.units import AccountId, Instant, Seconds
 from domain.usage import Amounts, Charge, DecayedUsage
-from priority.charging import BONUS, EXPRESS, NORMAL, Grant, queue_of
+from priority.charging import BONUS, EXPRESS, NORMAL, queue_of
 
 START = Instant(0.0)
 WEEK = Seconds(604_800.0)
@@ -47,7 +50,7 @@ def test_usage_next_to_nothing_is_read_as_nothing() -> None:
 
 def test_a_spent_grant_goes_on_in_the_queue_that_costs_nothing() -> None:
     left = Grant(AccountId(1), 10.0, START, Seconds(100.0), used_su=9.0)
-    spent = left.charged(used_su=0.0, reserved_su=1.0)
+    spent = replace(left, reserved_su=1.0)
 
     assert queue_of("express", left)[0] is EXPRESS
     assert queue_of("express", spent)[0] is queue_of("normal", spent)[0] is BONUS
