@@ -35,13 +35,12 @@ from jobs.ordering.headroom import (
     Caps,
     QuotaClaim,
     Room,
-    WaitingUsage,
     idle_holds,
     in_progress,
     rooms,
     soft_sentences,
 )
-from jobs.ordering.rows import BatchRow, differs, names_by_scope, names_of, passed_over, row_of, to_explain
+from jobs.ordering.rows import BatchRow, differs, names_by_scope, names_of, passed_over, to_explain
 from jobs.ordering.sizing import JobFootprint, gpu_of, job_size
 from jobs.ordering.usage import Books, charges_of, clocked, fraction_of, wants_sample
 from jobs.ports import OrderedWork
@@ -168,7 +167,7 @@ class _Ordering:
         fraction = fraction_of(sampled or (), notes.used_fraction)
         sent = one.batch.counts.sent - notes.sent
         after, charges = charges_of(one, notes, size, rate=queue.rate, fraction=fraction, now=self._now)
-        return row_of(one, size, queue=queue, queue_because=because, notes=after, charges=charges, sent=sent)
+        return BatchRow(one, size, queue, because, notes=after, charges=charges, sent=sent)
 
     def _claim(self, row: BatchRow) -> QuotaClaim:
         batch = row.one.batch
@@ -230,8 +229,7 @@ class _Ordering:
         claims = []
         for row in waiting:
             others_wait = len(leaves) > 1
-            batch = WaitingUsage(row.leaf, row.one.batch.level, row.size.amounts.flop)
-            others = caps.barred(batch, others_wait=others_wait)
+            others = caps.barred(row.leaf, row.one.batch.level, row.size.amounts.flop, others_wait=others_wait)
             claim = self._claims[row.batch_id]
             claims.append(replace(claim, others=others) if others else claim)
         return {row.batch_id: UNBOUNDED for row in in_order} | rooms(claims, self._view.limits, self._totals)
