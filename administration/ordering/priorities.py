@@ -21,7 +21,7 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit
 from domain.ordered_work import ACTIVE_HOST_S, Grant, OrderingView, Reference
-from domain.ordering import Breakdown, Clamp, Contribution, PlaceInOrder
+from domain.ordering import Breakdown, PlaceInOrder
 from domain.settings import Settings
 from domain.units import BatchId, Instant
 from jobs.ordering.ordering_pass import OrderingPass, look
@@ -106,40 +106,16 @@ def weights_in_force(settings: Settings) -> list[shapes.WeightShown]:
     ]
 
 
-class _Record(msgspec.Struct):
-    batch: int
-    policy: str
-    computed_at: float
-    tier: int
-    total: float
-    components: tuple[Contribution, ...] = ()
-    clamp: Clamp | None = None
-    limits: tuple[str, ...] = ()
-    usage_snapshot_id: int | None = None
-    queue: str = ""
-    hold: str | None = None
-
-
 def breakdown_of(record: Mapping[str, object]) -> Breakdown:
-    """What a stored record says, with the queue the batch is really in and what holds it among the limits.
+    """What a stored record says, with what holds the batch among its limits.
 
     >>> record = {"batch": 7, "policy": "fifo", "computed_at": 1.0, "tier": 0, "total": -5.0, "hold": "held"}
     >>> breakdown_of(record).limits
     ('held',)
     """
-    found = msgspec.convert(record, _Record)
-    said = (*found.limits, *([found.hold] if found.hold and found.hold not in found.limits else []))
-    return Breakdown(
-        BatchId(found.batch),
-        found.policy,
-        Instant(found.computed_at),
-        found.tier,
-        found.total,
-        found.components,
-        said,
-        found.clamp,
-        found.usage_snapshot_id,
-    )
+    found = msgspec.convert({**record, "batch_id": record["batch"]}, Breakdown)
+    hold = record.get("hold")
+    return replace(found, limits=(*found.limits, str(hold))) if hold and hold not in found.limits else found
 
 
 def _in_order(record: Mapping[str, object], place: PlaceInOrder | None) -> shapes.PriorityShown:
