@@ -70,7 +70,7 @@ class SharingApi:
 
     @operation("GET", "/fairshare", "The tree of accounts and submitters with shares and decayed usage.")
     async def fairshare(self, ask: Ask[NoParams, None]) -> shapes.SharesShown:
-        return {"tree": [row.as_json() for row in await self._sharing.show()]}
+        return {"tree": await self._sharing.show()}
 
     @operation("PUT", "/fairshare", "The shares of an account or a submitter.", right=Right.OPERATE, errors=(404,))
     async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> shapes.SharesSet:

@@ -9,9 +9,9 @@ from typing import Literal, get_args
 import click
 import msgspec
 
-from administration.ordering.sharing import ShareRow
 from cli.context import Run, aligned, command, only_here, to_json
 from domain.errors import InvalidInputError
+from muster_client import shapes
 from priority.displays import figure
 from priority.emulate import SYSTEMS, EmulatedTable, emulate
 
@@ -78,7 +78,7 @@ async def show(run: Run) -> None:
     their share of the shares over their share of the usage; fairshare_rank is the place in the tree's order.
     """
     rows = await run.ask(lambda client: client.fairshare())
-    run.show(rows, tree_as_text([ShareRow(**one) for one in rows]))
+    run.show(rows, tree_as_text(rows))
 
 
 @fairshare.command("set")
@@ -97,20 +97,20 @@ async def set_shares(run: Run, kind: Kind, name: str, shares: float, account: st
     run.show({kind: name, "account": account, "shares": shares}, f"{kind} {name}: shares {shares:g}{where}")
 
 
-def tree_as_text(rows: Sequence[ShareRow]) -> str:
+def tree_as_text(rows: Sequence[shapes.ShareShown]) -> str:
     """The tree as a table, names indented by their depth."""
     heading = ["account or submitter", "shares", "share", "usage", "used", "effective", "ratio", "level weight", "rank"]
     cells = [
         [
-            "  " * one.depth + (one.submitter or f"{one.account}/"),
-            figure(one.shares),
-            f"{one.share_fraction:.4f}",
-            figure(one.usage),
-            f"{one.usage_fraction:.4f}",
-            f"{one.effective_fraction:.4f}",
-            f"{one.fairshare_ratio:.4f}",
-            "inf" if one.level_weight is None else figure(one.level_weight),
-            "" if one.fairshare_rank is None else f"{one.fairshare_rank:.4f}",
+            "  " * one["depth"] + (one["submitter"] or f"{one['account']}/"),
+            figure(one["shares"]),
+            f"{one['share_fraction']:.4f}",
+            figure(one["usage"]),
+            f"{one['usage_fraction']:.4f}",
+            f"{one['effective_fraction']:.4f}",
+            f"{one['fairshare_ratio']:.4f}",
+            "inf" if one["level_weight"] is None else figure(one["level_weight"]),
+            "" if one["fairshare_rank"] is None else f"{one['fairshare_rank']:.4f}",
         ]
         for one in rows
     ]

@@ -25,7 +25,7 @@ from administration.ordering.priorities import (
     weights_in_force,
 )
 from administration.ordering.rules import Rules
-from administration.ordering.sharing import ShareRow, Sharing
+from administration.ordering.sharing import Sharing
 from console.charts import Chart, Trace, bars, colour
 from console.places import because, instant_of, rule_of, term, total, total_name, weightiest
 from console.settings_pages import without_notes
@@ -35,6 +35,7 @@ from domain.ordering import Breakdown
 from domain.ordering_settings import OrderingSettings
 from domain.settings import meaning_of
 from domain.units import BatchId
+from muster_client import shapes
 from priority.policies import POLICIES
 from web.handlers import LARGEST_ID, Desk, Fields, Pages, fields_of, get, post, reason_of, typed, whole_number
 from web.moments import number, plural, relative, span_unit, stamp
@@ -258,27 +259,32 @@ def _points(one: Breakdown, term: str) -> float:
     return sum(part.points for part in one.components if part.name == term)
 
 
-def shares_chart(rows: Sequence[ShareRow]) -> Chart | None:
+def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
     """What each submitter is owed and used, as parts of the whole; None while nobody used anything."""
-    leaves = [row for row in rows if row.submitter is not None]
-    if not any(row.usage_fraction for row in leaves):
+    leaves = [row for row in rows if row["submitter"] is not None]
+    if not any(row["usage_fraction"] for row in leaves):
         return None
-    shown = sorted(leaves, key=lambda row: (-max(row.share_fraction, row.usage_fraction), row.submitter or ""))[:20]
-    labels = [f"{row.submitter} ({row.account})" if row.submitter != row.account else row.account for row in shown]
+    shown = sorted(
+        leaves, key=lambda row: (-max(row["share_fraction"], row["usage_fraction"]), row["submitter"] or "")
+    )[:20]
+    labels = [
+        row["account"] if row["submitter"] == row["account"] else f"{row['submitter']} ({row['account']})"
+        for row in shown
+    ]
     return Chart(
         "shares",
         "Shares against usage",
         f"Parts of the whole, of the {len(shown)} largest of {len(leaves)}; usage decays.",
         ("submitter", "owed", "used"),
         [
-            (label, f"{100 * row.share_fraction:.1f} %", f"{100 * row.usage_fraction:.1f} %")
+            (label, f"{100 * row['share_fraction']:.1f} %", f"{100 * row['usage_fraction']:.1f} %")
             for label, row in zip(labels, shown, strict=True)
         ],
         _lying(
             labels,
             {
-                "owed": [round(100 * row.share_fraction, 3) for row in shown],
-                "used": [round(100 * row.usage_fraction, 3) for row in shown],
+                "owed": [round(100 * row["share_fraction"], 3) for row in shown],
+                "used": [round(100 * row["usage_fraction"], 3) for row in shown],
             },
         ),
         {**LYING, "barmode": "group", "xaxis": {"ticksuffix": " %", "rangemode": "tozero"}},

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from domain.batches import Account, Batch
 from domain.limits import Limit, Scope
 from domain.ordering import QueueClock, Request, ServiceLevel
-from domain.units import AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds, SubmitterId
+from domain.units import DAY_S, AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds, SubmitterId
 from domain.usage import DecayedUsage
 
 LeafId = tuple[SubmitterId, AccountId]  # a submitter in one of its accounts
@@ -100,8 +100,11 @@ class WindowUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredGrant:
-    """An account's service units per period, and how many of this period's are used and reserved."""
+class Grant:
+    """Service units of an account for one period; nothing is carried over into the next.
+
+    `reserved_su` is what its work under way will cost by estimate.
+    """
 
     account_id: AccountId
     granted_su: float
@@ -110,10 +113,32 @@ class StoredGrant:
     used_su: float = 0.0
     reserved_su: float = 0.0
 
+    @property
+    def left_su(self) -> float:
+        return self.granted_su - self.used_su - self.reserved_su
+
+    def at(self, now: Instant) -> Grant:
+        """The grant in the period `now` lies in: a new one has used nothing; what is under way stays reserved.
+
+        >>> Grant(AccountId(1), 10.0, Instant(0.0), Seconds(100.0), 8.0).at(Instant(250.0)).period_start_at
+        200.0
+        """
+        passed = (now - self.period_start_at) // self.period_s if self.period_s > 0.0 else 0.0
+        if passed < 1.0:
+            return self
+        return replace(self, period_start_at=Instant(self.period_start_at + passed * self.period_s), used_su=0.0)
+
+    def charged(self, used_su: float) -> Grant:
+        """The grant with so much more used, or less where that is negative."""
+        return replace(self, used_su=max(0.0, self.used_su + used_su))
+
+
+ACTIVE_HOST_S = 7 * DAY_S  # a host that called within this counts for the reference and for the pool's speed
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A host as hosts are: the median of each resource over those that called within 7 days. Looked for at `at`.
+    """A host as hosts are: the median of each resource over active hosts. Looked for at `at`.
 
     `most` is what the largest has of each, `pool_flop_per_s` the speed of all together; 0 hosts: one core at 1e9.
     """
@@ -152,7 +177,7 @@ class OrderingView:
     members: Sequence[Member] = ()
     usage: Sequence[LeafUsage] = ()
     windows: Sequence[WindowUsage] = ()
-    grants: Sequence[StoredGrant] = ()
+    grants: Sequence[Grant] = ()
     limits: Sequence[Limit] = ()
     reference: Reference | None = None
 
@@ -201,7 +226,7 @@ class OrderingCharges:
     usage: Sequence[LeafUsage] = ()
     windows: Sequence[WindowUsage] = ()
     windows_from: Instant = Instant(0.0)  # those that ended before are forgotten
-    grants: Sequence[StoredGrant] = ()
+    grants: Sequence[Grant] = ()
     standings: Mapping[LeafId, LeafStanding] = field(default_factory=dict)
 
 
@@ -214,6 +239,6 @@ class SubmissionOrder:
 
     standing: LeafStanding | None = None
     reference: Reference | None = None
-    grant: StoredGrant | None = None
+    grant: Grant | None = None
     limits: Sequence[Limit] = ()
     active: Mapping[Scope, int] = field(default_factory=dict)

@@ -133,6 +133,11 @@ class Breakdown:
     usage_snapshot_id: int | None = None
 
     @property
+    def key(self) -> float:
+        """The batch's order key: within a tier the smallest goes first."""
+        return key_of(self.total)
+
+    @property
     def result(self) -> float:
         return self.total if self.clamp is None else self.clamp.result
 
@@ -159,6 +164,14 @@ class PlaceInOrder:
 
     place: int
     of: int
+
+
+def key_of(total: float) -> float:
+    """The order key of a priority: its negative (never -0.0), since the smallest key goes first.
+
+    A policy that orders by an instant gives it the weight -1, which makes the key that instant.
+    """
+    return 0.0 - total
 
 
 def total_of(points: Iterable[float]) -> float:

@@ -8,15 +8,27 @@ from dataclasses import dataclass
 from domain.batches import BatchState, QoS
 from domain.jobs import Input
 from domain.ordering import ServiceLevel
-from domain.units import AccountId, AppId, BatchId, Flop, Instant, JobClassId, Seconds, SubmitterId
+from domain.units import DAY_S, AccountId, AppId, BatchId, Flop, Instant, JobClassId, Seconds, SubmitterId
 
 MAX_JOBS = 1_000_000  # of one batch
 INDEX = "{i}"  # stands for a job's number in its batch, from 0
+ACTIVE_SUBMITTER_S = 30 * DAY_S  # a submitter who submitted within this has a part in the shares
+LEAST_SHARES = 1e-9  # of a submitter without shares: its logical time still moves
+
+
+def fraction_of_shares(shares: float, others: float) -> float:
+    """A submitter's fraction of all shares; `others` are those of the other active submitters.
+
+    >>> fraction_of_shares(1.0, 3.0), fraction_of_shares(0.0, 0.0)
+    (0.25, 1.0)
+    """
+    shares = max(shares, LEAST_SHARES)
+    return shares / (shares + others)
 
 
 @dataclass(frozen=True, slots=True)
 class NewBatch:
-    """The batch row to be written. `charged_s` is what the submitter's logical time advances."""
+    """The batch row to be written. `charged_s` advances its submitter's logical time to `submitter_logical_at`."""
 
     submitter_id: SubmitterId
     account_id: AccountId
@@ -29,6 +41,7 @@ class NewBatch:
     order_key: float
     logical_start_at: Instant
     logical_end_at: Instant
+    submitter_logical_at: Instant
     charged_s: Seconds
     batch_flop: Flop
     deadline_at: Instant | None = None
@@ -101,8 +114,6 @@ class SubmittedBefore:
 class SubmitterLimits:
     """What the order of a new batch depends on, read under the submitter's row lock."""
 
-    submitter_id: SubmitterId
-    account_id: AccountId
     logical_at: Instant
     share_fraction: float  # of the shares of submitters active in the last 30 days, this one included
     pool_flop_per_s: float  # 0 when no host is known yet

@@ -7,9 +7,8 @@ charged, corrected and refunded comes out the same in any order.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
+from domain.units import Instant, Seconds
 
 LEAST_USAGE = 1e-9  # less is read as nothing
 
@@ -90,44 +89,13 @@ def left_fraction(age_s: float, half_life_s: float) -> float:
     return float(2.0 ** -(age_s / half_life_s))
 
 
-class ChargeKind(StrEnum):
-    DISPATCH = "dispatch"  # sent to a host: charged by estimate
-    REPORT = "report"  # came back: corrected to what was used
-    LOST = "lost"  # error, abort or time-out: refunded unless it was the submitter's fault
-
-
-@dataclass(frozen=True, slots=True)
-class ChargeEvent:
-    """Something happened to one instance that costs its submitter, or no longer does.
-
-    `estimate` is what was charged when it was sent at `sent_at`; `used` what it took, where that is known.
-    """
-
-    kind: ChargeKind
-    submitter_id: SubmitterId
-    account_id: AccountId
-    batch_id: BatchId
-    sent_at: Instant
-    estimate: Amounts
-    estimate_su: float = 0.0  # service units
-    used: Amounts | None = None
-    used_su: float | None = None
-    pe: float = 0.0  # processor equivalents the instance holds
-    submitters_fault: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What an event changes for its submitter and account. Usage counts since `since`."""
+    """What a batch's submitter is charged in its account, negative for a refund. Usage counts since `since`.
 
-    submitter_id: SubmitterId
-    account_id: AccountId
-    batch_id: BatchId
+    `used_su` are service units: work is charged to its account's grant when it is back.
+    """
+
     since: Instant
     usage: Amounts
-    in_flight: int  # instances
-    in_flight_pe: float
-    in_flight_flop: float
-    used_su: float
-    reserved_su: float
-    because: str
+    used_su: float = 0.0

@@ -177,14 +177,14 @@ async def write(
     """
     async with submissions.submission() as writer:
         now = clock.now()
-        standing = await writer.standing(batch.submitter.submitter_id, now=now)
-        leaf = (standing.submitter_id, batch.account.account_id)
+        limits = await writer.standing(batch.submitter.submitter_id, now=now)
+        leaf = (batch.submitter.submitter_id, batch.account.account_id)
         known = await writer.order(*leaf, app_id=batch.app.app_id, queue=batch.spec.queue)
-        new, found = _new_batch(batch, standing=standing, known=known, ordering=ordering, now=now)
+        new, found = _new_batch(batch, limits=limits, known=known, ordering=ordering, now=now)
         batch_id = await writer.add_batch(new)
         if key is not None:
             await writer.remember(key, batch_id, now=now)
-        breakdown = replace(found.order.breakdown, batch_id=batch_id)
+        breakdown = replace(found.breakdown, batch_id=batch_id)
         await writer.explain(batch_id, record_of(breakdown, queue=found.queue_because, hold=None), now=now)
         await JobStream(writer, batch_id, batch.inputs).write(batch.spec, batch.size.jobs)
     return batch_id
@@ -249,24 +249,24 @@ async def _inputs(wanted: tuple[InputSpec, ...], files: InputFiles) -> Mapping[I
 def _new_batch(
     batch: CheckedBatch,
     *,
-    standing: SubmitterLimits,
+    limits: SubmitterLimits,
     known: SubmissionOrder,
     ordering: OrderingSettings,
     now: Instant,
 ) -> tuple[NewBatch, SubmissionPlace]:
     spec, size, app = batch.spec, batch.size, batch.app
     times = charge_batch(
-        logical_at=standing.logical_at,
+        logical_at=limits.logical_at,
         now=now,
         batch_flop=size.flop,
-        pool_flop_per_s=standing.pool_flop_per_s,
-        share_fraction=standing.share_fraction,
+        pool_flop_per_s=limits.pool_flop_per_s,
+        share_fraction=limits.share_fraction,
         rule=ordering.let_rule,
     )
     deadline_at = None if spec.deadline_s is None else later(now, spec.deadline_s)
     facts = BatchFacts(
         UNNUMBERED,
-        standing.submitter_id,
+        batch.submitter.submitter_id,
         batch.account.account_id,
         now,
         logical_end_at=times.logical_end_at,
@@ -286,20 +286,21 @@ def _new_batch(
         known=known,
         names=_names(batch),
         settings=ordering,
-        pool_flop_per_s=standing.pool_flop_per_s,
+        pool_flop_per_s=limits.pool_flop_per_s,
     )
     new = NewBatch(
-        standing.submitter_id,
+        batch.submitter.submitter_id,
         batch.account.account_id,
         app.app_id,
         spec.name,
         spec.qos,
         size.jobs,
         created_at=now,
-        order_tier=found.order.tier,
-        order_key=found.order.key,
+        order_tier=found.breakdown.tier,
+        order_key=found.breakdown.key,
         logical_start_at=times.logical_start_at,
         logical_end_at=times.logical_end_at,
+        submitter_logical_at=times.submitter_logical_at,
         charged_s=times.charged_s,
         batch_flop=size.flop,
         deadline_at=deadline_at,

@@ -1,73 +1,13 @@
-"""What work costs: usage charged and refunded, queues with their rates, service units and grants. Pure.
-
-Work is charged by estimate when it is sent, corrected to what it took when it comes back, and refunded when a
-volunteer failed: a refund is at most what was charged. All of it counts from the instant the work was sent.
-"""
+"""What work costs: queues with their rates, service units and grants. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import assert_never
+from dataclasses import dataclass, fields
 
 from domain.errors import InvalidInputError
-from domain.units import AccountId, Instant, Seconds
-from domain.usage import Amounts, Charge, ChargeEvent, ChargeKind
-
-
-def charge(event: ChargeEvent) -> Charge:
-    """The changes an event makes to its submitter's usage, work under way and service units.
-
-    Dispatch: + estimate. Report: what was used - estimate (nothing where it is not known). Lost: - estimate,
-    unless it was the submitter's fault, which is charged like a report.
-
-    >>> event = ChargeEvent(ChargeKind.REPORT, 1, 1, 7, 100.0, Amounts(flop=5e12), used=Amounts(flop=4e12), pe=2.0)
-    >>> made = charge(event)
-    >>> made.usage.flop, made.in_flight, made.in_flight_pe, made.since
-    (-1000000000000.0, -1, -2.0, 100.0)
-    """
-    match event.kind:
-        case ChargeKind.DISPATCH:
-            because = "sent: charged by estimate"
-            return _charge(event, event.estimate, in_flight=+1, because=because, reserved_su=event.estimate_su)
-        case ChargeKind.REPORT:
-            return _corrected(event, "reported")
-        case ChargeKind.LOST if event.submitters_fault:
-            return _corrected(event, "failed by the submitter's fault")
-        case ChargeKind.LOST:
-            because = "lost through no fault of the submitter: refunded"
-            refund = event.estimate.times(-1.0)
-            return _charge(event, refund, in_flight=-1, because=because, reserved_su=-event.estimate_su)
-        case _:
-            assert_never(event.kind)
-
-
-def _corrected(event: ChargeEvent, what: str) -> Charge:
-    """Estimates give way to what was used, where that is known."""
-    usage = Amounts() if event.used is None else event.used.minus(event.estimate)
-    units = event.estimate_su if event.used_su is None else event.used_su
-    known = "charged what it took" if event.used is not None else "the estimate stands"
-    because = f"{what}: {known}"
-    return _charge(event, usage, in_flight=-1, because=because, used_su=units, reserved_su=-event.estimate_su)
-
-
-def _charge(
-    event: ChargeEvent, usage: Amounts, *, in_flight: int, because: str, used_su: float = 0.0, reserved_su: float = 0.0
-) -> Charge:
-    return Charge(
-        event.submitter_id,
-        event.account_id,
-        event.batch_id,
-        event.sent_at,
-        usage,
-        in_flight,
-        in_flight * event.pe,
-        in_flight * event.estimate.flop,
-        used_su,
-        reserved_su,
-        because,
-    )
-
+from domain.ordered_work import Grant
+from domain.usage import Amounts
 
 # ---- queues and grants. One service unit is one core for one hour at the rate 1. Queues are strict tiers with rates. A
 # submitter whose account has spent its grant continues in the last queue, which costs nothing.
@@ -96,43 +36,6 @@ BONUS = Queue("bonus", 2, 0.0, 0.0)
 QUEUES: Mapping[str, Queue] = {one.name: one for one in (EXPRESS, NORMAL, BONUS)}
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """Service units of an account for one period; nothing is carried over into the next.
-
-    `reserved_su` is what its work under way will cost by estimate.
-    """
-
-    account_id: AccountId
-    granted_su: float
-    period_start_at: Instant
-    period_s: Seconds
-    used_su: float = 0.0
-    reserved_su: float = 0.0
-
-    @property
-    def left_su(self) -> float:
-        return self.granted_su - self.used_su - self.reserved_su
-
-    def at(self, now: Instant) -> Grant:
-        """The grant in the period `now` lies in: a new one has used nothing; what is under way stays reserved.
-
-        >>> Grant(AccountId(1), 10.0, Instant(0.0), Seconds(100.0), 8.0).at(Instant(250.0)).period_start_at
-        200.0
-        """
-        passed = (now - self.period_start_at) // self.period_s if self.period_s > 0.0 else 0.0
-        if passed < 1.0:
-            return self
-        return replace(self, period_start_at=Instant(self.period_start_at + passed * self.period_s), used_su=0.0)
-
-    def charged(self, *, used_su: float, reserved_su: float) -> Grant:
-        return replace(
-            self,
-            used_su=max(0.0, self.used_su + used_su),
-            reserved_su=max(0.0, self.reserved_su + reserved_su),
-        )
-
-
 def service_units(
     *, rate: float, cores: float, wall_h: float, memory: float = 0.0, memory_per_core: float | None = None
 ) -> float:
@@ -150,7 +53,7 @@ def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUE
 
     Raises InvalidInputError for a queue there is not.
 
-    >>> spent = Grant(AccountId(1), 10.0, Instant(0.0), Seconds(100.0), used_su=10.0)
+    >>> spent = Grant(1, 10.0, 0.0, 100.0, used_su=10.0)
     >>> queue_of("normal", spent)[1]
     'bonus: the grant of 10 SU is spent (used 10, reserved 0)'
     """

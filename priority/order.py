@@ -11,10 +11,10 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from domain.ordered_work import LeafId
-from domain.ordering import BatchFacts, Breakdown, total_of
+from domain.ordering import BatchFacts, Breakdown, key_of, total_of
 from domain.units import BatchId, Instant
 from priority.policies import Policy, tier_of
-from priority.scheme import PolicyContext, evaluator, explain
+from priority.scheme import PolicyContext, evaluator
 
 LEAST_STEP = 1e-300  # between keys that must differ
 
@@ -39,9 +39,7 @@ class BatchOrder:
 
     def breakdown(self, batch_id: BatchId) -> Breakdown:
         """Why the batch stands where it stands, with the weights and figures of this order."""
-        facts = self._batches[batch_id]
-        scheme = self._policy.scheme_of(facts)
-        return explain(scheme, facts, self._moment, tier=tier_of(scheme, facts, self._moment))
+        return self._policy.breakdown(self._batches[batch_id], self._moment)
 
     def _ordered(self, batches: Sequence[BatchFacts]) -> list[Place]:
         moment, scheme_of = self._moment, self._policy.scheme_of
@@ -50,7 +48,7 @@ class BatchOrder:
         ranks = [0.0 - (moment.standing_of(facts).fairshare_rank or 0.0) for facts in batches]
         effective = [_effective_at(facts, moment.now) for facts in batches]
         ids = [facts.batch_id for facts in batches]
-        keys = [0.0 - total for total in totals]
+        keys = [key_of(total) for total in totals]
         rows = list(range(len(batches)))
         for column in (ids, effective, ranks, keys, tiers):  # stable sorts, the last one first
             rows.sort(key=column.__getitem__)

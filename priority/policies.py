@@ -260,15 +260,15 @@ class Policy:
     def scheme_of(self, facts: BatchFacts) -> Scheme:
         return self.schemes[facts.level]
 
+    def breakdown(self, facts: BatchFacts, moment: PolicyContext) -> Breakdown:
+        """A batch's tier and key, and why.
 
-@dataclass(frozen=True, slots=True)
-class OrderKey:
-    """A batch's place in the queue: (tier, key), smaller first, and why."""
-
-    tier: int
-    key: float
-    because: str
-    breakdown: Breakdown
+        >>> facts = BatchFacts(1, 1, 1, 100.0, logical_end_at=700.0)
+        >>> policy_of(OrderingSettings()).breakdown(facts, PolicyContext(100.0)).key
+        700.0
+        """
+        scheme = self.scheme_of(facts)
+        return explain(scheme, facts, moment, tier=tier_of(scheme, facts, moment))
 
 
 def logical_time(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
@@ -320,31 +320,6 @@ def tier_of(scheme: Scheme, facts: BatchFacts, moment: PolicyContext) -> int:
     """
     tier = moment.queue_tiers.get(facts.queue, 0) if scheme.with_tiers else 0
     return 2 * tier + (1 if facts.soft_limits else 0) + (UNPAID_TIER if facts.unpaid else 0)
-
-
-def order_key(policy: Policy, facts: BatchFacts, moment: PolicyContext) -> OrderKey:
-    """One batch's order key and its breakdown: key = -total, so that a higher priority goes first.
-
-    >>> facts = BatchFacts(1, 1, 1, 100.0, logical_end_at=700.0)
-    >>> order_key(policy_of(OrderingSettings()), facts, PolicyContext(100.0)).key
-    700.0
-    """
-    scheme = policy.scheme_of(facts)
-    breakdown = explain(scheme, facts, moment, tier=tier_of(scheme, facts, moment))
-    return OrderKey(breakdown.tier, 0.0 - breakdown.total, _because(breakdown), breakdown)
-
-
-def _because(breakdown: Breakdown) -> str:
-    """The terms in a line, the largest first.
-
-    >>> facts = BatchFacts(1, 1, 1, 100.0)
-    >>> order_key(policy_of(OrderingSettings(policy="fifo")), facts, PolicyContext(100.0)).because
-    'submitted at 100'
-    """
-    terms = sorted(breakdown.components, key=lambda one: -abs(one.points))
-    if len(terms) == 1 and terms[0].weight == -1.0 and terms[0].value is not None:
-        return f"{terms[0].name} {terms[0].value:.0f}"
-    return ", ".join(f"{one.name} {one.points:+.6g}" for one in terms if one.points) or "no term has points"
 
 
 def _one_term(

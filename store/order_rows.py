@@ -6,6 +6,7 @@ import msgspec
 
 from domain.limits import Limit, Quantity
 from domain.ordered_work import (
+    Grant,
     LeafId,
     LeafStanding,
     LeafUsage,
@@ -13,7 +14,6 @@ from domain.ordered_work import (
     OrderedBatch,
     OrderNotes,
     Reference,
-    StoredGrant,
     WindowUsage,
 )
 from domain.ordering import PlaceInOrder, QueueClock, Request
@@ -48,7 +48,7 @@ def _leaf(row: Row) -> LeafId:
 member = mapper(Member)
 leaf_usage = mapper(LeafUsage, leaf=_leaf, usage=mapper(DecayedUsage, amounts=mapper(Amounts)))
 window_usage = mapper(WindowUsage, leaf=_leaf)
-grant = mapper(StoredGrant)
+grant = mapper(Grant)
 place = mapper(PlaceInOrder, of="active")
 limit = mapper(Limit, quantity=lambda row: Quantity[row["quantity"].upper()], name=lambda row: row["name"] or None)
 

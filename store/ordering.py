@@ -7,6 +7,7 @@ from typing import Final
 
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import (
+    Grant,
     LeafId,
     LeafStanding,
     LeafUsage,
@@ -15,7 +16,6 @@ from domain.ordered_work import (
     OrderingCharges,
     OrderingView,
     Reference,
-    StoredGrant,
     StoredPlace,
     WindowUsage,
 )
@@ -152,7 +152,7 @@ async def _write_standings(connection: Connection, standings: Mapping[LeafId, Le
 class PostgresOrderingRules(OnDatabase):
     """Satisfies administration's OrderingRules."""
 
-    async def grants(self) -> Sequence[StoredGrant]:
+    async def grants(self) -> Sequence[Grant]:
         return [order_rows.grant(row) for row in await self._database.fetch("list_grants")]
 
     async def put_grant(

@@ -12,10 +12,18 @@ from domain.batches import Batch, BatchCounts
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.jobs import InstanceState, JobClass
 from domain.limits import Quantity, Scope
-from domain.ordered_work import SubmissionOrder
-from domain.submission import JobTemplate, NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
+from domain.ordered_work import ACTIVE_HOST_S, SubmissionOrder
+from domain.submission import (
+    ACTIVE_SUBMITTER_S,
+    JobTemplate,
+    NewBatch,
+    NewJob,
+    SubmissionKey,
+    SubmittedBefore,
+    SubmitterLimits,
+    fraction_of_shares,
+)
 from domain.units import (
-    DAY_S,
     AccountId,
     AppId,
     BatchId,
@@ -39,9 +47,6 @@ from store.rows import mapper, values_of
 KEYS_AT_ONCE: Final = 1000  # of those that are long past
 CHUNK: Final = 10_000  # jobs or instances per round trip
 FINISH_ABORTS_S: Final = Seconds(60.0)  # between two looks for aborts that were broken off
-ACTIVE_SUBMITTER_S = 30 * DAY_S  # who has submitted within this has a part in the shares
-ACTIVE_HOST_S = 7 * DAY_S
-LEAST_SHARES = 1e-9  # of a submitter with none: its logical time still moves
 CLASS_COLUMNS: Final = (
     "job_class_id batch_id fpops_est_flop fpops_bound_flop memory_bytes disk_bytes delay_bound_s ncpus quorum"
     " max_errors max_instances hr_type validator tolerance inputs outputs"
@@ -72,14 +77,7 @@ class PostgresBatchWriter:
             raise NotFoundError("submitter", submitter_id)
         others = await self._connection.fetchval(load("active_shares"), submitter_id, later(now, -ACTIVE_SUBMITTER_S))
         speed = await self._connection.fetchval(load("pool_speed"), later(now, -ACTIVE_HOST_S))
-        shares = max(row["shares"], LEAST_SHARES)
-        return SubmitterLimits(
-            submitter_id,
-            row["account_id"],
-            row["logical_at"],
-            share_fraction=shares / (shares + others),
-            pool_flop_per_s=speed,
-        )
+        return SubmitterLimits(row["logical_at"], fraction_of_shares(row["shares"], others), pool_flop_per_s=speed)
 
     async def order(
         self, submitter_id: SubmitterId, account_id: AccountId, *, app_id: AppId, queue: str
@@ -104,8 +102,7 @@ class PostgresBatchWriter:
     async def add_batch(self, batch: NewBatch) -> BatchId:
         batch_id = await self._connection.fetchval(load("insert_batch"), *_batch_values(batch))
         await self._connection.execute(load("add_batch_order"), batch_id, batch.created_at)
-        logical_at = later(batch.logical_start_at, batch.charged_s)
-        await self._connection.execute(load("advance_submitter"), batch.submitter_id, logical_at)
+        await self._connection.execute(load("advance_submitter"), batch.submitter_id, batch.submitter_logical_at)
         return BatchId(batch_id)
 
     async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:

@@ -151,7 +151,9 @@ def a_new_batch(**changes: Any) -> NewBatch:
         "charged_s": Seconds(50.0),
         "batch_flop": Flop(3.6e13),
     }
-    return NewBatch(**(values | changes))
+    values |= changes
+    values.setdefault("submitter_logical_at", later(values["logical_start_at"], values["charged_s"]))
+    return NewBatch(**values)
 
 
 async def a_submitted_batch(

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from administration.ports import Applications, People, SettingStore, Views
 from domain.limits import Limit, Quantity, Scope
-from domain.ordered_work import LeafUsage, StoredGrant, WindowUsage
+from domain.ordered_work import Grant, LeafUsage, WindowUsage
 from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.units import AccountId, BatchId, Instant, Seconds
 from jobs.ports import OrderedWork
@@ -16,7 +16,7 @@ from jobs.ports import OrderedWork
 class OrderingRules(Protocol):
     """Grants and limits, usage, and why batches stand where they stand."""
 
-    async def grants(self) -> Sequence[StoredGrant]: ...
+    async def grants(self) -> Sequence[Grant]: ...
 
     async def put_grant(
         self, account_id: AccountId, *, granted_su: float, starts_at: Instant, period_s: Seconds

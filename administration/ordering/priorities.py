@@ -20,11 +20,10 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit
-from domain.ordered_work import OrderingView, Reference, StoredGrant
-from domain.ordering import Breakdown, Clamp, Contribution, PlaceInOrder
+from domain.ordered_work import ACTIVE_HOST_S, Grant, OrderingView, Reference
+from domain.ordering import Breakdown, PlaceInOrder
 from domain.settings import Settings
-from domain.units import DAY_S, BatchId, Instant
-from jobs.ordering.admission import grant_of
+from domain.units import BatchId, Instant
 from jobs.ordering.ordering_pass import OrderingPass, look
 from muster_client import shapes
 from priority.charging import queues, usage_weights
@@ -107,47 +106,22 @@ def weights_in_force(settings: Settings) -> list[shapes.WeightShown]:
     ]
 
 
-class _Record(msgspec.Struct):
-    batch: int
-    policy: str
-    computed_at: float
-    tier: int
-    total: float
-    components: tuple[Contribution, ...] = ()
-    clamp: Clamp | None = None
-    limits: tuple[str, ...] = ()
-    usage_snapshot_id: int | None = None
-    queue: str = ""
-    hold: str | None = None
-
-
 def breakdown_of(record: Mapping[str, object]) -> Breakdown:
-    """What a stored record says, with the queue the batch is really in and what holds it among the limits.
+    """What a stored record says, with what holds the batch among its limits.
 
     >>> record = {"batch": 7, "policy": "fifo", "computed_at": 1.0, "tier": 0, "total": -5.0, "hold": "held"}
     >>> breakdown_of(record).limits
     ('held',)
     """
-    found = msgspec.convert(record, _Record)
-    said = (*found.limits, *([found.hold] if found.hold and found.hold not in found.limits else []))
-    return Breakdown(
-        BatchId(found.batch),
-        found.policy,
-        Instant(found.computed_at),
-        found.tier,
-        found.total,
-        found.components,
-        said,
-        found.clamp,
-        found.usage_snapshot_id,
-    )
+    found = msgspec.convert({**record, "batch_id": record["batch"]}, Breakdown)
+    hold = record.get("hold")
+    return replace(found, limits=(*found.limits, str(hold))) if hold and hold not in found.limits else found
 
 
 def _in_order(record: Mapping[str, object], place: PlaceInOrder | None) -> shapes.PriorityShown:
     return cast(shapes.PriorityShown, {"place": None if place is None else place.place, **record})
 
 
-ACTIVE_HOST_S = 7 * DAY_S
 REASONS = 30  # of a preview
 
 
@@ -280,13 +254,13 @@ def _reasons(found: OrderingPass) -> list[Breakdown]:
     return [found.order.breakdown(place.batch_id) for place in found.order.places[:REASONS]]
 
 
-def grant_as_json(account: str, stored: StoredGrant, now: Instant) -> shapes.GrantShown:
+def grant_as_json(account: str, grant: Grant, now: Instant) -> shapes.GrantShown:
     """A grant in the period of `now`, in service units.
 
-    >>> grant_as_json("lab", StoredGrant(1, 10.0, Instant(0.0), 100.0, used_su=4.0), Instant(50.0))["left_su"]
+    >>> grant_as_json("lab", Grant(1, 10.0, Instant(0.0), 100.0, used_su=4.0), Instant(50.0))["left_su"]
     6.0
     """
-    return shown(shapes.GrantShown, grant_of(stored).at(now), account=account)
+    return shown(shapes.GrantShown, grant.at(now), account=account)
 
 
 def limit_as_json(limit: Limit) -> shapes.LimitShown:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from administration.names import checked_name, checked_shares
+from administration.names import checked_name
 from administration.ordering.ports import OrderingStore
 from domain.bounds import in_bounds
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit, Quantity, Scope
-from domain.ordered_work import Permission, StoredGrant
+from domain.ordered_work import Grant, Permission
 from domain.units import AccountId, Seconds
 
 
@@ -36,15 +36,7 @@ class Rules:
         elif submitter is not None:
             await self._store.people.permit_submitter(submitter, checked)
 
-    async def join(self, submitter: str, *, account: str, shares: float) -> None:
-        """Let a submitter submit in a further account, with shares there. Raises InvalidInputError, NotFoundError."""
-        who = await self._store.people.submitter(submitter)
-        own = {one.account_id: one.name for one in await self._store.people.accounts()}.get(who.account_id)
-        if account == own:
-            raise InvalidInputError("account", f"another account than {submitter}'s own", account)
-        await self._store.people.put_membership(submitter, account=account, shares=checked_shares(shares))
-
-    async def grants(self) -> dict[str, StoredGrant]:
+    async def grants(self) -> dict[str, Grant]:
         """The grants as of the last ordering, by the account's name."""
         names = {one.account_id: one.name for one in await self._store.people.accounts()}
         return {names[one.account_id]: one for one in await self._store.ordering_rules.grants()}

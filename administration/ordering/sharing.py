@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from administration.names import checked_shares
 from administration.ordering.ports import OrderingStore
@@ -22,29 +21,6 @@ from priority.charging import usage_weights
 from priority.fair_share import FairShares, Leaf, Share, fair_shares
 
 
-@dataclass(frozen=True, slots=True)
-class ShareRow:
-    """A vertex of the tree: an account, or a submitter in one. `depth` 0 = the top.
-
-    Fractions are of the whole; `level_weight` is what siblings are compared by, None: nothing used yet.
-    """
-
-    depth: int
-    account: str
-    submitter: str | None
-    shares: float
-    share_fraction: float
-    usage: float
-    usage_fraction: float
-    effective_fraction: float
-    fairshare_ratio: float
-    level_weight: float | None
-    fairshare_rank: float | None
-
-    def as_json(self) -> shapes.ShareShown:
-        return shown(shapes.ShareShown, self)
-
-
 class Sharing:
     """What the command line and the API do with shares."""
 
@@ -52,7 +28,7 @@ class Sharing:
         self._store = store
         self._clock = clock
 
-    async def show(self) -> list[ShareRow]:
+    async def show(self) -> list[shapes.ShareShown]:
         """The tree, accounts before what is below them, with usage decayed until now."""
         settings, _ = Settings.from_stored(await self._store.settings.settings())
         return share_rows(await self._store.ordering.view(), settings.ordering, self._clock.now())
@@ -71,7 +47,7 @@ class Sharing:
             await people.put_membership(name, account=account, shares=checked_shares(shares))
 
 
-def share_rows(view: OrderingView, settings: OrderingSettings, now: Instant) -> list[ShareRow]:
+def share_rows(view: OrderingView, settings: OrderingSettings, now: Instant) -> list[shapes.ShareShown]:
     """The tree in rows. Accounts without submitters below them take no part and are left out."""
     weights = usage_weights(settings.usage_weights)
     used = {one.leaf: one.usage.read(now, settings.half_life_s).weighed(weights) for one in view.usage}
@@ -86,7 +62,7 @@ class _Rows:
         self._members = members
         self._found = found
 
-    def below(self, parent: AccountId | None, depth: int) -> Iterator[ShareRow]:
+    def below(self, parent: AccountId | None, depth: int) -> Iterator[shapes.ShareShown]:
         for account in self._accounts:
             share = self._found.accounts.get(account.account_id)
             if account.parent_id != parent or share is None:
@@ -98,19 +74,17 @@ class _Rows:
             yield from self.below(account.account_id, depth + 1)
 
 
-def _row(depth: int, account: str, submitter: str | None, share: Share) -> ShareRow:
-    return ShareRow(
-        depth,
-        account,
-        submitter,
-        share.shares,
-        share.share_fraction,
-        share.usage,
-        share.usage_fraction,
-        share.effective_fraction,
-        share.ratio,
-        share.level_weight if math.isfinite(share.level_weight) else None,
-        share.rank,
+def _row(depth: int, account: str, submitter: str | None, share: Share) -> shapes.ShareShown:
+    """A vertex of the tree; JSON has no infinity for the level weight of what has used nothing yet."""
+    return shown(
+        shapes.ShareShown,
+        share,
+        depth=depth,
+        account=account,
+        submitter=submitter,
+        fairshare_ratio=share.ratio,
+        level_weight=share.level_weight if math.isfinite(share.level_weight) else None,
+        fairshare_rank=share.rank,
     )
 
 

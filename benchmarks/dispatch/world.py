@@ -180,6 +180,7 @@ class World:
             order_key=let_at,
             logical_start_at=now,
             logical_end_at=let_at,
+            submitter_logical_at=now,
             charged_s=Seconds(0.0),
             batch_flop=Flop(count * JOB_FLOP),
             deadline_at=Instant(now + 3 * DAY_S) if qos is QoS.SHORT_DEADLINE else None,

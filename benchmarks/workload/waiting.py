@@ -13,15 +13,15 @@ from domain.ordered_work import LeafId
 from domain.ordering import BatchFacts, QueueClock
 from domain.settings import Settings
 from domain.units import BatchId, Flop, FlopPerSecond, Instant, Seconds
-from domain.usage import Amounts, ChargeEvent, ChargeKind, DecayedUsage
-from priority.charging import charge, usage_weights
+from domain.usage import Amounts, DecayedUsage
+from priority.charging import usage_weights
 from priority.equal_access import Claim, shuffled
 from priority.fair_share import Leaf
 from priority.limits import holds
 from priority.logical_time import charge_batch, correct_charge
 from priority.measures import ACCURACY_JOBS
 from priority.order import BatchOrder
-from priority.policies import order_key, policy_of
+from priority.policies import policy_of
 from priority.scheme import PolicyContext
 from priority.standings import Submitting, standings, window_of
 from simulator.swf import FLOP_PER_S
@@ -96,8 +96,8 @@ class Waiting:
         self._batches[one.batch_id] = _Batch(one, facts, times.charged_s, one.jobs)
         self._unsent[one.batch_id] = one.jobs
         self.unsent_jobs += one.jobs
-        key = order_key(self._policy, facts, replace(self._moment, now=one.at))
-        heapq.heappush(self._queue, (key.tier, key.key, one.batch_id))
+        found = self._policy.breakdown(facts, replace(self._moment, now=one.at))
+        heapq.heappush(self._queue, (found.tier, found.key, one.batch_id))
 
     def send(self, now: Instant, *, idle: int) -> Submitted | None:
         """One job for a processor that asks, one of `idle`; None when nothing may be sent."""
@@ -110,7 +110,7 @@ class Waiting:
         self.unsent_jobs -= 1
         if self._unsent[batch_id] == 0:
             del self._unsent[batch_id]
-        self._charge(ChargeKind.DISPATCH, one, now)
+        self._charge(one, now, _estimate(one), held_pe=ONE_JOB_PE)
         return one
 
     def _in_order(self, now: Instant) -> Submitted | None:
@@ -128,7 +128,7 @@ class Waiting:
     def finished(self, one: Submitted, *, sent_at: Instant) -> None:
         """A job came back after its run time; the batch's last one corrects its submitter's logical time."""
         used = Amounts(flop=one.run_s * FLOP_PER_S, cpu_s=one.run_s)
-        self._charge(ChargeKind.REPORT, one, sent_at, used)
+        self._charge(one, sent_at, used.minus(_estimate(one)), held_pe=-ONE_JOB_PE)
         book, batch = self._books[one.leaf], self._batches[one.batch_id]
         book.jobs.appendleft((one.estimate_s, one.run_s))
         batch.unfinished -= 1
@@ -248,12 +248,13 @@ class Waiting:
 
     # ------------------------------------------------------------------ charges
 
-    def _charge(self, kind: ChargeKind, one: Submitted, sent_at: Instant, used: Amounts | None = None) -> None:
-        estimate = Amounts(flop=one.job_flop, cpu_s=one.estimate_s)
-        event = ChargeEvent(kind, *one.leaf, one.batch_id, sent_at, estimate, used=used, pe=ONE_JOB_PE)
-        made = charge(event)
+    def _charge(self, one: Submitted, sent_at: Instant, usage: Amounts, *, held_pe: float) -> None:
         book = self._books[one.leaf]
-        book.usage = book.usage.charged(made.usage, since=made.since, half_life_s=self._settings.half_life_s)
-        book.held_pe += made.in_flight_pe
-        window = window_of(made.since, self._settings.window_s)
-        book.windows[window] = book.windows.get(window, 0.0) + made.usage.flop
+        book.usage = book.usage.charged(usage, since=sent_at, half_life_s=self._settings.half_life_s)
+        book.held_pe += held_pe
+        window = window_of(sent_at, self._settings.window_s)
+        book.windows[window] = book.windows.get(window, 0.0) + usage.flop
+
+
+def _estimate(one: Submitted) -> Amounts:
+    return Amounts(flop=one.job_flop, cpu_s=one.estimate_s)

@@ -8,23 +8,23 @@ from dataclasses import dataclass, replace
 from domain.batches import Account, Submitter
 from domain.errors import InvalidInputError
 from domain.limits import Counts, Quantity, RequestedAmounts, Scope
-from domain.ordered_work import LeafId, Member, Permission, StoredGrant, SubmissionOrder
-from domain.ordering import BatchFacts, ServiceLevel
+from domain.ordered_work import Grant, LeafId, Member, Permission, SubmissionOrder
+from domain.ordering import BatchFacts, Breakdown, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, Instant
 from jobs.ordering.sizing import JobFootprint
-from priority.charging import Grant, Queue, queue_of, queues
+from priority.charging import Queue, queue_of, queues
 from priority.limits import holds
-from priority.policies import OrderKey, order_key, policy_of
+from priority.policies import policy_of
 from priority.scheme import PolicyContext, request_pe
 
 
 class Grants:
     """The grants of accounts in the periods they are in; an account without one spends that of the next above it."""
 
-    def __init__(self, accounts: Iterable[Account], stored: Iterable[StoredGrant], now: Instant) -> None:
+    def __init__(self, accounts: Iterable[Account], stored: Sequence[Grant], now: Instant) -> None:
         self._parents = {account.account_id: account.parent_id for account in accounts}
-        self._grants = {one.account_id: grant_of(one).at(now) for one in stored}
+        self._grants = {one.account_id: one.at(now) for one in stored}
         self._stored = {one.account_id: one for one in stored}
         self._reserved = dict.fromkeys(self._grants, 0.0)
 
@@ -48,42 +48,24 @@ class Grants:
         """Charge a batch's account."""
         payer = self.payer(account_id)
         if payer is not None:
-            self._grants[payer] = self._grants[payer].charged(used_su=used_su, reserved_su=0.0)
+            self._grants[payer] = self._grants[payer].charged(used_su)
             self._reserved[payer] += reserved_su
 
-    def charged(self) -> Sequence[StoredGrant]:
+    def charged(self) -> Sequence[Grant]:
         """The grants that are not as they are stored."""
         found = []
         for account_id, grant in sorted(self._grants.items()):
-            old = self._stored[account_id]
-            new = replace(
-                old,
-                period_start_at=grant.period_start_at,
-                used_su=grant.used_su,
-                reserved_su=self._reserved[account_id],
-            )
-            if new != old:
+            new = replace(grant, reserved_su=self._reserved[account_id])
+            if new != self._stored[account_id]:
                 found.append(new)
         return found
-
-
-def grant_of(stored: StoredGrant) -> Grant:
-    """A grant as it is stored."""
-    return Grant(
-        stored.account_id,
-        stored.granted_su,
-        stored.period_start_at,
-        stored.period_s,
-        stored.used_su,
-        stored.reserved_su,
-    )
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionPlace:
     """A new batch's place, the queue it is really in, and why."""
 
-    order: OrderKey
+    breakdown: Breakdown
     queue: Queue
     queue_because: str
 
@@ -147,12 +129,12 @@ def place(
     `facts.queue` is the queue it asks for. Raises InvalidInputError naming the queue, or every limit it is over.
     """
     by_name, now = queues(settings.queues), facts.submitted_at
-    grant = None if known.grant is None else grant_of(known.grant).at(now)
+    grant = None if known.grant is None else known.grant.at(now)
     queue, because = queue_of(facts.queue, grant, by_name)
     _check_limits(facts, size, known, names)
     facts = replace(facts, queue=queue.name, request=size.request, job_runtime_s=size.runtime_s, unpaid=queue.is_unpaid)
     moment = _moment(facts, known, by_name, pool_flop_per_s, now)
-    return SubmissionPlace(order_key(policy_of(settings), facts, moment), queue, because)
+    return SubmissionPlace(policy_of(settings).breakdown(facts, moment), queue, because)
 
 
 def _check_limits(facts: BatchFacts, size: JobFootprint, known: SubmissionOrder, names: Mapping[Scope, str]) -> None:

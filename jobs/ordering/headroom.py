@@ -148,15 +148,6 @@ def idle_holds(claims: Iterable[QuotaClaim], *, slots: int, fraction: float, lea
 Windows = Mapping[int, float]
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingUsage:
-    """A batch with unsent jobs: whose, of what level, and what one of its jobs uses."""
-
-    leaf: LeafId
-    level: ServiceLevel
-    job_flop: float
-
-
 class Caps:
     """The caps among the targets, and what is used of them. Without any nothing is looked at."""
 
@@ -192,18 +183,16 @@ class Caps:
         for level, windows in levels.items():
             self._used["level", level] = weighed(windows)
 
-    def barred(self, batch: WaitingUsage, *, others_wait: bool) -> tuple[str, ...]:
-        """The caps that one more job of the batch would exceed, as sentences."""
+    def barred(self, leaf: LeafId, level: ServiceLevel, job_flop: float, *, others_wait: bool) -> tuple[str, ...]:
+        """The caps that one more job of a batch would exceed, as sentences."""
         if not self._targets:
             return ()
-        keys = {**self._names.get(batch.leaf, {}), "level": str(batch.level)}
+        keys = {**self._names.get(leaf, {}), "level": str(level)}
         found = []
         for section, name in keys.items():
             target: Target | None = target_for(self._targets, section, name)
             used = self._used.get((section, name), 0.0)
-            said = over_cap(
-                target, used=used, delivered=self._delivered, request=batch.job_flop, others_wait=others_wait
-            )
+            said = over_cap(target, used=used, delivered=self._delivered, request=job_flop, others_wait=others_wait)
             if said is not None:
                 found.append(f"{section} {name}: {said}")
         return tuple(found)

@@ -15,6 +15,8 @@ from itertools import islice
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.ordered_work import (
+    ACTIVE_HOST_S,
+    Grant,
     LeafId,
     OrderedBatch,
     OrderingCharges,
@@ -22,25 +24,23 @@ from domain.ordered_work import (
     OrderNotes,
     Permission,
     Reference,
-    StoredGrant,
     StoredPlace,
 )
 from domain.ordering import BatchFacts, Breakdown, QueueClock, Request
 from domain.ordering_settings import OrderingSettings
-from domain.units import DAY_S, HOUR_S, AppId, BatchId, Flop, Instant, Seconds
+from domain.units import HOUR_S, AppId, BatchId, Flop, Instant, Seconds
 from jobs.ordering.admission import Grants, permitted
 from jobs.ordering.headroom import (
     UNBOUNDED,
     Caps,
     QuotaClaim,
     Room,
-    WaitingUsage,
     idle_holds,
     in_progress,
     rooms,
     soft_sentences,
 )
-from jobs.ordering.rows import BatchRow, differs, names_by_scope, names_of, passed_over, row_of, to_explain
+from jobs.ordering.rows import BatchRow, differs, names_by_scope, names_of, passed_over, to_explain
 from jobs.ordering.sizing import JobFootprint, gpu_of, job_size
 from jobs.ordering.usage import Books, charges_of, clocked, fraction_of, wants_sample
 from jobs.ports import OrderedWork
@@ -130,7 +130,7 @@ class _Ordering:
     def look(self) -> OrderingPass:
         books = Books(self._view, self._settings, self._now)
         for row in self._rows:
-            books.take(row.one.batch.level, row.charges, self._sampled.get(row.batch_id, ()))
+            books.take(row.leaf, row.one.batch.level, row.charges, self._sampled.get(row.batch_id, ()))
         submitting, levels = books.submitting(self._held_pe()), books.level_windows()
         standing = standings(self._view.accounts, submitting, self._settings, now=self._now, level_windows=levels)
         active = {row.batch_id: row for row in self._rows if row.is_active}
@@ -167,7 +167,7 @@ class _Ordering:
         fraction = fraction_of(sampled or (), notes.used_fraction)
         sent = one.batch.counts.sent - notes.sent
         after, charges = charges_of(one, notes, size, rate=queue.rate, fraction=fraction, now=self._now)
-        return row_of(one, size, queue=queue, queue_because=because, notes=after, charges=charges, sent=sent)
+        return BatchRow(one, size, queue, because, notes=after, charges=charges, sent=sent)
 
     def _claim(self, row: BatchRow) -> QuotaClaim:
         batch = row.one.batch
@@ -184,25 +184,25 @@ class _Ordering:
     # ------------------------------------------------------------ order
 
     def _facts(self, row: BatchRow) -> BatchFacts:
-        batch = row.one.batch
+        batch, limits = row.one.batch, self._view.limits
         return BatchFacts(
             batch.batch_id,
             batch.submitter_id,
             batch.account_id,
             batch.created_at,
-            batch.logical_end_at,
-            batch.app_id,
-            row.queue.name,
-            batch.level,
-            batch.user_priority,
-            row.notes.clock,
-            batch.deadline_at if row.leaf in self._may_date else None,
-            row.size.request,
-            row.size.runtime_s,
-            row.one.batch_flop,
-            batch.counts.unsent,
-            row.notes.bypassed,
-            soft_sentences(self._claims[row.batch_id], self._view.limits, self._totals) if self._view.limits else (),
+            logical_end_at=batch.logical_end_at,
+            app_id=batch.app_id,
+            queue=row.queue.name,
+            level=batch.level,
+            user_priority=batch.user_priority,
+            clock=row.notes.clock,
+            deadline_at=batch.deadline_at if row.leaf in self._may_date else None,
+            request=row.size.request,
+            job_runtime_s=row.size.runtime_s,
+            batch_flop=row.one.batch_flop,
+            unsent=batch.counts.unsent,
+            bypassed=row.notes.bypassed,
+            soft_limits=soft_sentences(self._claims[row.batch_id], limits, self._totals) if limits else (),
             unpaid=row.queue.is_unpaid,
         )
 
@@ -211,14 +211,14 @@ class _Ordering:
         return PolicyContext(
             self._now,
             standing.leaves,
-            reference.host,
-            request_pe(reference.most, reference.host),
-            reference.pool_flop_per_s,
-            {queue.name: queue.tier for queue in self._queues.values()},
-            {queue.name: queue.priority for queue in self._queues.values()},
-            standing.levels,
-            standing.held_by_account,
-            self._view.serial + 1,
+            reference=reference.host,
+            largest_pe=request_pe(reference.most, reference.host),
+            pool_flop_per_s=reference.pool_flop_per_s,
+            queue_tiers={queue.name: queue.tier for queue in self._queues.values()},
+            queue_numbers={queue.name: queue.priority for queue in self._queues.values()},
+            level_deltas=standing.levels,
+            held_by_account=standing.held_by_account,
+            usage_snapshot_id=self._view.serial + 1,
         )
 
     # ------------------------------------------------------------ hold
@@ -229,8 +229,7 @@ class _Ordering:
         claims = []
         for row in waiting:
             others_wait = len(leaves) > 1
-            batch = WaitingUsage(row.leaf, row.one.batch.level, row.size.amounts.flop)
-            others = caps.barred(batch, others_wait=others_wait)
+            others = caps.barred(row.leaf, row.one.batch.level, row.size.amounts.flop, others_wait=others_wait)
             claim = self._claims[row.batch_id]
             claims.append(replace(claim, others=others) if others else claim)
         return {row.batch_id: UNBOUNDED for row in in_order} | rooms(claims, self._view.limits, self._totals)
@@ -260,17 +259,17 @@ class _Ordering:
             self._view.serial,
             self._now,
             self._reference,
-            {row.batch_id: notes[row.batch_id] for row in self._rows if notes[row.batch_id] != row.one.notes},
-            [batch_id for batch_id, correction in due.items() if correction is None],
-            [correction for correction in due.values() if correction is not None],
-            books.changed_usage(),
-            books.changed_windows(),
-            books.windows_from,
-            self._charged_grants(),
-            standing.leaves,
+            notes={row.batch_id: notes[row.batch_id] for row in self._rows if notes[row.batch_id] != row.one.notes},
+            forgotten=[batch_id for batch_id, correction in due.items() if correction is None],
+            corrections=[correction for correction in due.values() if correction is not None],
+            usage=books.changed_usage(),
+            windows=books.changed_windows(),
+            windows_from=books.windows_from,
+            grants=self._charged_grants(),
+            standings=standing.leaves,
         )
 
-    def _charged_grants(self) -> Sequence[StoredGrant]:
+    def _charged_grants(self) -> Sequence[Grant]:
         for row in self._rows:
             account_id, in_progress = row.one.batch.account_id, max(0, row.one.batch.counts.in_progress)
             reserved_su = in_progress * row.size.units(row.notes.rate)
@@ -291,7 +290,6 @@ def _place(tier: int, key: float, row: BatchRow, found: Mapping[BatchId, Room]) 
     return StoredPlace(row.batch_id, tier, key, room.hold, sent_most, row.queue.is_unpaid, row.size.pe)
 
 
-ACTIVE_HOST_S = 7 * DAY_S  # hosts that called within this are what hosts are like
 REFERENCE_S = HOUR_S  # between two looks at all of them
 MOST_SAMPLED = 100  # batches whose results are looked at, per ordering
 EXPLAINED_AT_ONCE = 200  # breakdowns made between two looks at the other duties

@@ -54,27 +54,22 @@ class BatchRow:
     notes: OrderNotes
     charges: Sequence[Charge]
     sent: int
-    batch_id: BatchId
-    leaf: LeafId
-    is_active: bool
-    waits: bool
 
+    @property
+    def batch_id(self) -> BatchId:
+        return self.one.batch.batch_id
 
-def row_of(
-    one: OrderedBatch,
-    size: JobFootprint,
-    *,
-    queue: Queue,
-    queue_because: str,
-    notes: OrderNotes,
-    charges: Sequence[Charge],
-    sent: int,
-) -> BatchRow:
-    """The row of a batch at its begin."""
-    batch = one.batch
-    leaf, is_active = (batch.submitter_id, batch.account_id), batch.state is BatchState.ACTIVE
-    waits = is_active and batch.counts.unsent > 0
-    return BatchRow(one, size, queue, queue_because, notes, charges, sent, batch.batch_id, leaf, is_active, waits)
+    @property
+    def leaf(self) -> LeafId:
+        return self.one.batch.submitter_id, self.one.batch.account_id
+
+    @property
+    def is_active(self) -> bool:
+        return self.one.batch.state is BatchState.ACTIVE
+
+    @property
+    def waits(self) -> bool:
+        return self.is_active and self.one.batch.counts.unsent > 0
 
 
 def differs(place: StoredPlace, one: OrderedBatch) -> bool:

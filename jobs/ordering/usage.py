@@ -1,7 +1,8 @@
 """The usage ledger of an ordering pass: what happened to each batch since the last one, and what it costs. Pure.
 
 Jobs of a batch are alike, and its counters say how many instances were sent, are back, and were lost: a charge is their
-difference times the estimate of one. No request pays for it.
+difference times the estimate of one. Work is charged by estimate when it is sent, corrected when it is back, and
+refunded when a volunteer failed; all of it counts from the instant the work was sent. No request pays for it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from domain.ordered_work import LeafId, LeafUsage, OrderedBatch, OrderingView, O
 from domain.ordering import QueueClock, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import Instant, Seconds
-from domain.usage import Charge, ChargeEvent, ChargeKind
+from domain.usage import Charge
 from jobs.ordering.sizing import JobFootprint
-from priority.charging import charge, usage_weights
+from priority.charging import usage_weights
 from priority.fair_share import Leaf
 from priority.logical_time import InstanceTally, counted
 from priority.measures import ACCURACY_JOBS
@@ -38,7 +39,7 @@ def charges_of(
         return notes, []  # as most batches: nothing happened
     lost = notes.charged + sent - found.charged
     rate = _mean_rate(notes, sent=max(0, sent), rate=rate)
-    charges = list(_charges(one, notes, size, found, sent=sent, lost=lost, rate=rate, fraction=fraction, now=now))
+    charges = list(_charges(notes, size, found, sent=sent, lost=lost, rate=rate, fraction=fraction, now=now))
     since = now
     if notes.charged:
         before = max(0, notes.charged - max(0, lost))
@@ -70,7 +71,6 @@ def _mean_rate(notes: OrderNotes, *, sent: int, rate: float) -> float:
 
 
 def _charges(
-    one: OrderedBatch,
     notes: OrderNotes,
     size: JobFootprint,
     found: InstanceTally,
@@ -81,32 +81,16 @@ def _charges(
     fraction: float,
     now: Instant,
 ) -> Iterator[Charge]:
-    units = size.units(rate)
     before = notes.charged_at if notes.charged else now
-
-    def event(kind: ChargeKind, instances: float, since: Instant) -> ChargeEvent:
-        batch = one.batch
-        return ChargeEvent(
-            kind,
-            batch.submitter_id,
-            batch.account_id,
-            batch.batch_id,
-            since,
-            size.amounts.times(instances),
-            estimate_su=units * instances,
-            pe=size.pe,
-        )
-
     if sent:
-        yield charge(event(ChargeKind.DISPATCH, sent, now))
+        yield Charge(now, size.amounts.times(sent))
     if lost:
-        yield charge(event(ChargeKind.LOST, lost, before))
+        yield Charge(before, size.amounts.times(-lost))
     estimated = (found.used - notes.used) + notes.used * notes.used_fraction
     used = found.used * fraction
     if estimated != used or found.used != notes.used:
-        taken = event(ChargeKind.REPORT, estimated, before)
-        su = units * (used - notes.used * notes.used_fraction)
-        yield charge(replace(taken, used=size.amounts.times(used), used_su=su))
+        usage = size.amounts.times(used).minus(size.amounts.times(estimated))
+        yield Charge(before, usage, used_su=size.units(rate) * (used - notes.used * notes.used_fraction))
 
 
 def fraction_of(sampled: Sequence[float], old: float) -> float:
@@ -167,10 +151,9 @@ class Books:
         longest_s = max([self._settings.window_s, *(one.length_s for one in self._stored)])
         return Instant(self._now - (MOST_WINDOWS + 1) * longest_s)
 
-    def take(self, level: ServiceLevel, charges: Iterable[Charge], sampled: Sequence[float]) -> None:
-        """Enter the charges of one batch of this level, and what its jobs took of their estimates."""
+    def take(self, leaf: LeafId, level: ServiceLevel, charges: Iterable[Charge], sampled: Sequence[float]) -> None:
+        """Enter the charges of one batch, and what its jobs took of their estimates."""
         for one in charges:
-            leaf = (one.submitter_id, one.account_id)
             old = self._usage.get(leaf, LeafUsage(leaf))
             usage = old.usage.charged(one.usage, since=one.since, half_life_s=self._settings.half_life_s)
             accuracies = (*sampled, *old.accuracies)[:ACCURACY_JOBS] if sampled else old.accuracies

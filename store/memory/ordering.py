@@ -15,6 +15,7 @@ from domain.batches import BatchState
 from domain.jobs import InstanceState
 from domain.limits import Limit
 from domain.ordered_work import (
+    Grant,
     LeafId,
     LeafStanding,
     LeafUsage,
@@ -25,7 +26,6 @@ from domain.ordered_work import (
     OrderingView,
     OrderNotes,
     Reference,
-    StoredGrant,
     StoredPlace,
     WindowUsage,
 )
@@ -52,7 +52,7 @@ class OrderBook:
         self.usage: dict[LeafId, LeafUsage] = {}
         self.standings: dict[LeafId, LeafStanding] = {}
         self.windows: dict[WindowKey, WindowUsage] = {}
-        self.grants: dict[AccountId, StoredGrant] = {}
+        self.grants: dict[AccountId, Grant] = {}
         self.limits: dict[LimitKey, Limit] = {}
 
 

@@ -12,19 +12,23 @@ from domain.batches import Batch, BatchCounts, BatchState, Submitter
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.limits import Quantity, Scope
-from domain.ordered_work import OrderNotes, SubmissionOrder
+from domain.ordered_work import ACTIVE_HOST_S, OrderNotes, SubmissionOrder
 from domain.ordering import QueueClock
-from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
-from domain.units import DAY_S, AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId
+from domain.submission import (
+    ACTIVE_SUBMITTER_S,
+    NewBatch,
+    NewJob,
+    SubmissionKey,
+    SubmittedBefore,
+    SubmitterLimits,
+    fraction_of_shares,
+)
+from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId
 from priority.logical_time import abort_refund
 from store.memory.ordering import OrderBook, correct_logical_times, ordered_batch
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredJob
 from store.memory.work import Work
-
-ACTIVE_SUBMITTER_S = 30 * DAY_S  # who has submitted within this has a part in the shares
-ACTIVE_HOST_S = 7 * DAY_S
-LEAST_SHARES = 1e-9  # of a submitter with none: its logical time still moves
 
 
 @dataclass(slots=True)
@@ -59,8 +63,6 @@ class MemoryBatchWriter:
             self._locks[submitter_id] = lock
         submitter = self._registry.submitters[submitter_id]
         return SubmitterLimits(
-            submitter_id,
-            submitter.account_id,
             self._logical_at.get(submitter_id, submitter.logical_at),
             share_fraction=self._submissions.share_fraction(submitter, now),
             pool_flop_per_s=self._submissions.pool_flop_per_s(now),
@@ -78,7 +80,7 @@ class MemoryBatchWriter:
             raise NotFoundError("app", batch.app_id)
         batch_id = self._submissions.next_batch_id()
         self._drafts[batch_id] = _Draft(batch)
-        self._logical_at[batch.submitter_id] = Instant(batch.logical_start_at + batch.charged_s)
+        self._logical_at[batch.submitter_id] = batch.submitter_logical_at
         return batch_id
 
     async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
@@ -216,8 +218,7 @@ class MemorySubmissions:
             for submitter_id, last_at in self.registry.last_submission_at.items()
             if submitter_id != submitter.submitter_id and last_at >= now - ACTIVE_SUBMITTER_S
         )
-        shares = max(submitter.shares, LEAST_SHARES)
-        return shares / (shares + others)
+        return fraction_of_shares(submitter.shares, others)
 
     def pool_flop_per_s(self, now: Instant) -> float:
         """The speed of the CPUs of all hosts that called within 7 days, while they may compute."""

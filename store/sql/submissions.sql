@@ -191,8 +191,8 @@ RETURNING batch_id;
 -- name: lock_submitter
 -- Purpose: a submitter's standing; the row is locked until the transaction ends.
 -- Arguments: $1 submitter_id.
--- Result: submitter_id, account_id, shares, logical_at; no row when there is none.
-SELECT submitter_id, account_id, shares, logical_at FROM submitter WHERE submitter_id = $1 FOR NO KEY UPDATE;
+-- Result: shares, logical_at; no row when there is none.
+SELECT shares, logical_at FROM submitter WHERE submitter_id = $1 FOR NO KEY UPDATE;
 
 
 -- name: note_abort

@@ -10,6 +10,7 @@ from domain.batches import BatchState
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import (
+    Grant,
     LeafStanding,
     LeafUsage,
     LogicalCorrection,
@@ -18,7 +19,6 @@ from domain.ordered_work import (
     OrderNotes,
     Permission,
     Reference,
-    StoredGrant,
     StoredPlace,
     WindowUsage,
 )
@@ -101,7 +101,7 @@ async def test_a_submission_sees_how_its_submitter_stood_and_what_limits_it(stor
     await a_submitted_batch(store)
     standing = LeafStanding(0.25, 1.0, user_delta=-3.0, accuracy=0.9, held_pe=3.0)
     await store.ordering.charge(charges(standings={MINE: standing}))
-    grant = StoredGrant(AccountId(1), 10.0, NOW, Seconds(100.0))
+    grant = Grant(AccountId(1), 10.0, NOW, Seconds(100.0))
     await store.ordering_rules.put_grant(AccountId(1), granted_su=10.0, starts_at=NOW, period_s=Seconds(100.0))
     limit = Limit(Scope.SUBMITTER, Quantity.BATCHES, hard=2.0)
     await store.ordering_rules.put_limit(limit)
@@ -128,8 +128,8 @@ async def test_a_submission_sees_the_grant_of_the_next_account_above_that_has_on
         below = await writer.order(ada, ids["team"], app_id=AppId(1), queue="normal")
         above = await writer.order(ada, ids["lab"], app_id=AppId(1), queue="normal")
 
-    assert below.grant == StoredGrant(ids["group"], 7.0, NOW, Seconds(100.0))
-    assert above.grant == StoredGrant(ids["lab"], 5.0, NOW, Seconds(100.0))
+    assert below.grant == Grant(ids["group"], 7.0, NOW, Seconds(100.0))
+    assert above.grant == Grant(ids["lab"], 5.0, NOW, Seconds(100.0))
 
 
 async def test_members_come_with_what_they_may_do(store: Store) -> None:
@@ -262,7 +262,7 @@ async def test_permissions_are_given_and_taken(store: Store) -> None:
 async def test_a_grant_keeps_what_was_used_when_it_is_changed(store: Store) -> None:
     rules = store.ordering_rules
     await rules.put_grant(AccountId(1), granted_su=10.0, starts_at=NOW, period_s=Seconds(100.0))
-    used = StoredGrant(AccountId(1), 10.0, later(NOW, 100.0), Seconds(100.0), used_su=4.0, reserved_su=1.0)
+    used = Grant(AccountId(1), 10.0, later(NOW, 100.0), Seconds(100.0), used_su=4.0, reserved_su=1.0)
     await store.ordering.charge(charges(grants=[used]))
     assert list(await rules.grants()) == [used]
 

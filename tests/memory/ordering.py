@@ -9,8 +9,8 @@ from domain.batches import BatchState
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import (
+    Grant,
     LeafUsage,
-    StoredGrant,
     WindowUsage,
 )
 from domain.ordering import PlaceInOrder, ServiceLevel
@@ -33,13 +33,13 @@ class MemoryOrderingRules:
         self._work = work
         self._book = book
 
-    async def grants(self) -> Sequence[StoredGrant]:
+    async def grants(self) -> Sequence[Grant]:
         return [self._book.grants[account_id] for account_id in sorted(self._book.grants)]
 
     async def put_grant(
         self, account_id: AccountId, *, granted_su: float, starts_at: Instant, period_s: Seconds
     ) -> None:
-        old = self._book.grants.get(account_id, StoredGrant(account_id, granted_su, starts_at, period_s))
+        old = self._book.grants.get(account_id, Grant(account_id, granted_su, starts_at, period_s))
         new = replace(old, granted_su=granted_su, period_start_at=starts_at, period_s=period_s)
         self._book.grants[account_id] = new
 

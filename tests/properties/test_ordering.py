@@ -20,7 +20,7 @@ from priority.displays import Format, shown, verbose
 from priority.fair_share import Leaf, fair_shares
 from priority.logical_time import charge_batch
 from priority.order import BatchOrder
-from priority.policies import POLICIES, Policy, order_key, policy_of
+from priority.policies import POLICIES, Policy, policy_of
 from priority.scheme import PolicyContext
 from priority.standings import Submitting, Target, TargetMode, delta, standings, used_fraction, window_of
 
@@ -91,7 +91,7 @@ policies = st.builds(
 def test_parts_sum_to_the_total_and_nothing_is_infinite(
     policy: Policy, batch: BatchFacts, moment: PolicyContext
 ) -> None:
-    breakdown = order_key(policy, batch, moment).breakdown
+    breakdown = policy.breakdown(batch, moment)
 
     assert math.isfinite(breakdown.total)
     assert breakdown.total == total_of(one.points for one in breakdown.components)

@@ -12,7 +12,7 @@ from domain.ordering import BatchFacts, QueueClock, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId
-from priority.policies import POLICIES, order_key, policy_of
+from priority.policies import POLICIES, policy_of
 from priority.scheme import PolicyContext
 
 NOW = Instant(1_000.0)
@@ -25,8 +25,8 @@ def facts(batch_id: int = 1, **changes: object) -> BatchFacts:
 
 
 def placed(policy: str, batch: BatchFacts, moment: PolicyContext = MOMENT, **settings: object) -> tuple[int, float]:
-    key = order_key(policy_of(OrderingSettings(policy=policy, **settings)), batch, moment)  # type: ignore[arg-type]
-    return key.tier, key.key
+    found = policy_of(OrderingSettings(policy=policy, **settings)).breakdown(batch, moment)  # type: ignore[arg-type]
+    return found.tier, found.key
 
 
 EARLY_AND_LONG = facts(logical_end_at=Instant(900.0))
@@ -50,11 +50,11 @@ def test_a_batch_over_a_soft_limit_goes_after_all_that_are_within(policy: str) -
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_key_says_why(policy: str) -> None:
-    key = order_key(policy_of(OrderingSettings(policy=policy)), EARLY_AND_LONG, MOMENT)
+    breakdown = policy_of(OrderingSettings(policy=policy)).breakdown(EARLY_AND_LONG, MOMENT)
 
-    assert key.because
-    assert key.breakdown.policy == policy
-    assert key.key == -key.breakdown.total
+    assert breakdown.policy == policy
+    assert breakdown.components
+    assert breakdown.key == -breakdown.total
 
 
 def test_the_default_setting_is_a_policy() -> None:
@@ -91,7 +91,7 @@ def test_without_weights_the_multifactor_policy_has_no_opinion() -> None:
     chosen: dict[str, Any] = {"policy": "multifactor", **dict.fromkeys(weights, 0.0)}
     off = policy_of(OrderingSettings(**chosen))
 
-    assert [order_key(off, batch, MOMENT).key for batch in (EARLY_AND_LONG, LATE_AND_SHORT)] == [0.0, 0.0]
+    assert [off.breakdown(batch, MOMENT).key for batch in (EARLY_AND_LONG, LATE_AND_SHORT)] == [0.0, 0.0]
 
 
 def test_weights_of_a_service_level_add_to_the_global_ones() -> None:
@@ -107,7 +107,7 @@ def test_a_components_cap_takes_off_what_is_over_it_and_says_so() -> None:
         OrderingSettings(policy="components", components="SERVICECAP=50 SERVICEWEIGHT=2 USERPRIOWEIGHT=1")
     )
     batch = facts(clock=QueueClock(Seconds(6000.0)), user_priority=-20)
-    breakdown = order_key(policy, batch, MOMENT).breakdown
+    breakdown = policy.breakdown(batch, MOMENT)
 
     assert breakdown.total == 100.0  # 2 * min(50, 100 minutes - 20)
     assert [(one.name, one.points) for one in breakdown.components] == [
@@ -136,7 +136,7 @@ def test_a_batch_passed_over_gains_under_equal_access() -> None:
 
 
 def test_what_is_not_known_counts_nothing_and_is_called_unknown() -> None:
-    breakdown = order_key(policy_of(OrderingSettings(policy="multifactor")), facts(), MOMENT).breakdown
+    breakdown = policy_of(OrderingSettings(policy="multifactor")).breakdown(facts(), MOMENT)
     [fairshare] = [one for one in breakdown.components if one.name == "fairshare"]
 
     assert (fairshare.value, fairshare.points, fairshare.note) == (None, 0.0, "unknown")

@@ -6,7 +6,7 @@ from domain.ordered_work import OrderedBatch, OrderNotes, StoredPlace
 from domain.ordering import Request
 from domain.units import BatchId, Flop, Seconds
 from domain.usage import Amounts
-from jobs.ordering.rows import TURNS, BatchRow, row_of, to_explain
+from jobs.ordering.rows import TURNS, BatchRow, to_explain
 from jobs.ordering.sizing import JobFootprint
 from priority.charging import NORMAL
 from tests.builders import a_batch
@@ -18,7 +18,7 @@ def a_row(batch_id: int, key: float, *, explained: bool = True) -> BatchRow:
     batch = a_batch(batch_id=BatchId(batch_id), order_tier=0, order_key=key)
     one = OrderedBatch(batch, Flop(1e12), Request(), Flop(1e12), notes=OrderNotes(), explained=explained)
     size = JobFootprint(Request(), Seconds(1.0), 1.0, Amounts())
-    return row_of(one, size, queue=NORMAL, queue_because="", notes=OrderNotes(), charges=[], sent=0)
+    return BatchRow(one, size, NORMAL, "", notes=OrderNotes(), charges=[], sent=0)
 
 
 def moved(*places: tuple[int, float], **changes: object) -> dict[BatchId, StoredPlace]:
