@@ -1,6 +1,7 @@
 """What one scheduler request reads and writes, as values. Pure.
 
-A request is one read, one decision, one write. `RequestKey` names what to read, `RequestView` is what
+A request is one read, one decision, one write. `RequestKey` names what to read, `ReportedResult` is what the client
+reports, not trusted (numbers are finite, otherwise unchecked), `RequestView` is what
 was found, `RequestWrites` is what the decision changes, `WriteOutcome` what of it was committed. A request may also
 bring `Trickle`s: messages that an app sends while its job runs (trickle-ups).
 """
@@ -68,6 +69,31 @@ class ExpectedOutput:
 
     accepted: bool  # the state of its instance allows a success report, so uploads are accepted
     recorded: Upload | None
+
+
+@quick_dataclass(frozen=True, slots=True)
+class ReportedFile:
+    """An output as the client reports it. `error` is why it could not be uploaded; empty: it was."""
+
+    name: str
+    nbytes: float
+    md5: str
+    error: str = ""
+
+
+@quick_dataclass(frozen=True, slots=True)
+class ReportedResult:
+    """A finished result, as the client tells it."""
+
+    name: str
+    state: int
+    exit_status: int
+    elapsed_s: Seconds = Seconds(0.0)
+    cpu_s: Seconds = Seconds(0.0)
+    version_num: int = 0
+    plan_class: str = ""
+    stderr: str = ""
+    files: tuple[ReportedFile, ...] = ()
 
 
 @quick_dataclass(frozen=True, slots=True)

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from domain.dispatch import Report, Reported, Trickle, TrickleFate
+from domain.dispatch import Report, Reported, ReportedResult, Trickle, TrickleFate
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import InstanceInProgress, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
 from domain.settings import FileSettings
 from domain.units import InstanceId, Instant
-from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
+from lifecycle.outcome import judge_report
 from lifecycle.states import Event, advance, allows, host_record
 from lifecycle.turnaround import censored_sample, yardstick_s
 from scheduler import sanity
-from wire.messages import ReportedResult, SchedulerRequest
+from wire.messages import SchedulerRequest
 
 MOST_STDERR_CHARS = 65_536  # the client sends the last 63 KB
 MOST_REASON_CHARS = 500
@@ -89,7 +89,7 @@ def take_reports(
 
 
 def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -> Report | None:
-    judgement = judge_report(_facts(result, known))
+    judgement = judge_report(result, known.outputs, known.uploads)
     held, happened = known.held, judgement.event
     if happened is Event.SERVER_ABORTED and not held.no_longer_needed:
         happened = Event.USER_ABORTED  # the server asks for no abort of a job that is open, whatever the client says
@@ -114,19 +114,6 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
         hav_event=event,
         reported_before_at=known.reported_at,
         host_id=held.host_id,
-    )
-
-
-def _facts(result: ReportedResult, known: Reported) -> ReportFacts:
-    if not known.outputs:
-        return ReportFacts(known.held.name, result.state, result.exit_status)
-    return ReportFacts(
-        known.held.name,
-        result.state,
-        result.exit_status,
-        outputs=known.outputs,
-        uploaded={upload.name: upload for upload in known.uploads},
-        claimed={file.name: ClaimedFile(file.nbytes, file.md5, file.error) for file in result.files},
     )
 
 

@@ -10,7 +10,17 @@ from typing import Any
 from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.catalogue import Catalogue
-from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Trickle, TrickleFate, WriteOutcome
+from domain.dispatch import (
+    ReportedFile,
+    ReportedResult,
+    RequestKey,
+    RequestView,
+    RequestWrites,
+    SentJob,
+    Trickle,
+    TrickleFate,
+    WriteOutcome,
+)
 from domain.errors import UnavailableError
 from domain.hosts import Host
 from domain.jobs import JobClass, instance_id_of
@@ -24,15 +34,7 @@ from scheduler.service import RequestService, SchedulerPorts, build_service
 from tests.builders import LINUX, NOW
 from tests.memory import MemoryStore
 from tests.worlds import a_registered_version, a_registered_volunteer, a_submitted_batch, waiting_of
-from wire.messages import (
-    STATE_UPLOADED,
-    HeldResult,
-    HostInfo,
-    ReportedFile,
-    ReportedResult,
-    SchedulerReply,
-    SchedulerRequest,
-)
+from wire.messages import STATE_UPLOADED, HeldResult, HostInfo, SchedulerReply, SchedulerRequest
 
 KEY = "0123456789abcdef0123456789abcdef"  # the account key in the captures
 PUBLIC_KEY = "1024\nc0c2\n.\n"

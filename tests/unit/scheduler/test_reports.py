@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.dispatch import Report, Reported, RequestKey, RequestWrites, TrickleFate, Upload
+from domain.dispatch import (
+    Report,
+    Reported,
+    ReportedFile,
+    ReportedResult,
+    RequestKey,
+    RequestWrites,
+    TrickleFate,
+    Upload,
+)
 from domain.errors import UnavailableError
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, Output
@@ -20,7 +29,7 @@ from scheduler.reports import ReportsTaken, take_reports
 from tests.builders import NOW, a_held, a_host
 from tests.unit.scheduler.project import KEY, MD5, Project, a_project, a_request, a_success, listed
 from tests.worlds import hash_of
-from wire.messages import HostInfo, ReportedFile, ReportedResult, TrickleUp
+from wire.messages import HostInfo, TrickleUp
 
 NAME = "pi_1_1_1"
 

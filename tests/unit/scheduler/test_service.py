@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.apps import ANONYMOUS, CPU, NVIDIA, App
-from domain.dispatch import Assignment, Report, RequestKey, RequestWrites, TakeOver
+from domain.dispatch import Assignment, Report, ReportedResult, RequestKey, RequestWrites, TakeOver
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
 from domain.ordered_work import StoredPlace
@@ -37,7 +37,7 @@ from tests.unit.scheduler.project import (
     texts_of,
 )
 from tests.worlds import RegisteredHost, a_registered_host, an_assignment, hash_of, the_version, waiting_of
-from wire.messages import STATE_ABORTED, STATE_COMPUTE_ERROR, CoprocRequest, ProjectPreferences, ReportedResult
+from wire.messages import STATE_ABORTED, STATE_COMPUTE_ERROR, CoprocRequest, ProjectPreferences
 
 S = InstanceState
 
