@@ -133,12 +133,13 @@ class RequestView:
 class Report:
     """One instance's end as judged: its step and what is recorded with it.
 
-    `host_id` is the record that has the instance, where that is not the record of the request: the step is made for it
-    unless the request takes the instance over.
+    `host_id` is the record that has the instance: the step is made only for that host, or for the host of the request
+    once it has taken the instance over.
     """
 
     instance_id: InstanceId
     job_id: JobId
+    host_id: HostId
     from_state: InstanceState
     to_state: InstanceState
     reported_at: Instant
@@ -150,7 +151,6 @@ class Report:
     turnaround_sample: float | None = None
     hav_event: HavEvent | None = None  # counts only if this step is really made
     reported_before_at: Instant | None = None  # of an earlier report that this one corrects
-    host_id: HostId | None = None
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -226,10 +226,6 @@ class RequestWrites:
     lease: Lease | None = None
     refused: Whys = ()
     take_over: tuple[TakeOver, ...] = ()
-
-    def reporter(self, report: Report, *, moved: bool) -> HostId:
-        """Return the record that a report counts for; `moved`: the request took its instance over."""
-        return self.host.host_id if moved or report.host_id is None else report.host_id
 
     def with_choice(self, assignments: tuple[Assignment, ...], lease: Lease | None, refused: Whys) -> RequestWrites:
         """The same with what was chosen for the host, or why nothing was."""

@@ -139,6 +139,7 @@ def _lost(entry: InstanceInProgress, event: Event, reason: str, now: Instant) ->
     return Report(
         entry.instance_id,
         entry.job_id,
+        entry.host_id,
         from_state=InstanceState.IN_PROGRESS,
         to_state=step.state,
         reported_at=now,

@@ -102,6 +102,7 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
     return Report(
         held.instance_id,
         held.job_id,
+        held.host_id,
         from_state=known.state,
         to_state=step.state,
         reported_at=now,
@@ -113,7 +114,6 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
         turnaround_sample=_sample_left(known, event),
         hav_event=event,
         reported_before_at=known.reported_at,
-        host_id=held.host_id,
     )
 
 

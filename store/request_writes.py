@@ -168,10 +168,10 @@ async def record_ends(
     Returns the jobs something happened to, the instances whose reports were written (one that lost a race is left out),
     and the instances that moved.
     """
-    reports: dict[InstanceId, tuple[Report, RequestWrites]] = {}
+    reports: dict[InstanceId, tuple[Report, HostId]] = {}
     for write in writes:
         for report in write.reports:
-            reports.setdefault(report.instance_id, (report, write))  # reported twice counts once
+            reports.setdefault(report.instance_id, (report, write.host.host_id))  # reported twice counts once
     detached = {write.host.host_id: write.host.last_rpc_at for write in writes if write.detach}
     claims: dict[InstanceId, tuple[TakeOver, Host]] = {}
     for write in writes:
@@ -181,8 +181,7 @@ async def record_ends(
     held = await connection.fetch(load("lock_ended"), locked, sorted(detached)) if detached or claims else []
     moved = await _move(connection, claims, statistics) if claims else {}
     by_record = {
-        i: (report, write.reporter(report, moved=moved.get(i) == write.host.host_id))
-        for i, (report, write) in reports.items()
+        i: (report, host_id if moved.get(i) == host_id else report.host_id) for i, (report, host_id) in reports.items()
     }
     made = await _record_reports(connection, by_record, counts, statistics) if reports else []
     aborted = await _abort(connection, _lost(held, detached, made, moved), counts)

@@ -155,6 +155,7 @@ class Life(Twins):
         return Report(
             held.instance_id,
             held.job_id,
+            held.host_id,
             S.IN_PROGRESS if choice % 5 == 0 else state,
             to_state,
             self.now,

@@ -298,7 +298,9 @@ async def test_timed_out_instance_still_running_keeps_messages() -> None:
     project = await a_busy_project()
     [held] = (await project.store.ledger.read(RequestKey(hash_of(KEY), HostId(1)))).held
     [host] = await project.store.views.hosts(limit=1)
-    timed_out = Report(held.instance_id, held.job_id, InstanceState.IN_PROGRESS, InstanceState.TIMED_OUT, NOW)
+    timed_out = Report(
+        held.instance_id, held.job_id, held.host_id, InstanceState.IN_PROGRESS, InstanceState.TIMED_OUT, NOW
+    )
     await project.store.ledger.write(RequestWrites(host, (timed_out,)))
 
     reply = await project.answer(
