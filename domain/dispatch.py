@@ -9,7 +9,7 @@ bring `Trickle`s: messages that an app sends while its job runs (trickle-ups).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import KW_ONLY, field
 from enum import StrEnum
 
 from domain.due_terms import DueTerms
@@ -130,27 +130,34 @@ class RequestView:
 
 
 @quick_dataclass(frozen=True, slots=True)
-class Report:
-    """One instance's end as judged: its step and what is recorded with it.
+class InstanceStep:
+    """A guarded change of one instance: applied only while it is still in `from_state`."""
+
+    instance_id: InstanceId
+    from_state: InstanceState
+    to_state: InstanceState
+    turnaround_sample: float | None = None
+    hav_event: HavEvent | None = None  # counts only if this step is really made
+    reason: str = ""  # why, in words, where the instance is to keep it
+
+
+@quick_dataclass(frozen=True, slots=True)
+class Report(InstanceStep):
+    """The step that one instance's end makes, and what is recorded with it.
 
     `host_id` is the record that has the instance: the step is made only for that host, or for the host of the request
     once it has taken the instance over.
     """
 
-    instance_id: InstanceId
+    _: KW_ONLY
     job_id: JobId
     host_id: HostId
-    from_state: InstanceState
-    to_state: InstanceState
     reported_at: Instant
+    reported_before_at: Instant | None = None  # of an earlier report that this one corrects
     elapsed_s: Seconds = Seconds(0.0)
     cpu_s: Seconds = Seconds(0.0)
     exit_status: int = 0
-    reason: str = ""
     stderr: str = ""
-    turnaround_sample: float | None = None
-    hav_event: HavEvent | None = None  # counts only if this step is really made
-    reported_before_at: Instant | None = None  # of an earlier report that this one corrects
 
 
 @quick_dataclass(frozen=True, slots=True)

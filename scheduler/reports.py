@@ -101,8 +101,8 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
     elapsed_s, cpu_s = sanity.run_times(result, turnaround_s=now - held.sent_at, ncpus=host.ncpus)
     return Report(
         held.instance_id,
-        held.job_id,
-        held.host_id,
+        job_id=held.job_id,
+        host_id=held.host_id,
         from_state=known.state,
         to_state=step.state,
         reported_at=now,

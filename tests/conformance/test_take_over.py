@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from domain.dispatch import RequestWrites, TakeOver
+from domain.dispatch import InstanceStep, RequestWrites, TakeOver
 from domain.jobs import InstanceState
-from domain.settlement import InstanceStep
 from domain.units import HostId, InstanceId, JobId, later
 from lifecycle.states import Event, allows
 from tests.builders import NOW

@@ -11,6 +11,7 @@ from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.dispatch import (
+    Report,
     ReportedFile,
     ReportedResult,
     RequestKey,
@@ -23,7 +24,7 @@ from domain.dispatch import (
 )
 from domain.errors import UnavailableError
 from domain.hosts import Host
-from domain.jobs import JobClass, instance_id_of
+from domain.jobs import InstanceInProgress, InstanceState, JobClass, instance_id_of
 from domain.quotas import QuotaGrant, QuotaRequest
 from domain.refusals import RefusalCode
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
@@ -40,6 +41,17 @@ KEY = "0123456789abcdef0123456789abcdef"  # the account key in the captures
 PUBLIC_KEY = "1024\nc0c2\n.\n"
 OLD_KEY = "1024\n0001\n.\n"
 MD5 = "45a804651bec17a5f7fe070302aa2ce7"
+
+
+def a_time_out(held: InstanceInProgress) -> Report:
+    return Report(
+        held.instance_id,
+        InstanceState.IN_PROGRESS,
+        InstanceState.TIMED_OUT,
+        job_id=held.job_id,
+        host_id=held.host_id,
+        reported_at=NOW,
+    )
 
 
 @dataclass(slots=True)
