@@ -25,7 +25,6 @@ from wire.messages import SchedulerRequest
 
 MOST_STDERR_CHARS = 65_536  # the client sends the last 63 KB
 MOST_REASON_CHARS = 500
-NO_INSTANCE = InstanceId(0)
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -77,15 +76,9 @@ def take_reports(
     for result in results:
         if result.name:
             by_name.setdefault(result.name, result)
-    reports = []
-    for name, result in by_name.items():
-        known = reported.get(instance_id_of(name) or NO_INSTANCE)
-        if known is None or known.held.name != name:
-            continue
-        report = _report(result, known, host, now)
-        if report is not None:
-            reports.append(report)
-    return ReportsTaken(tuple(reports), tuple(by_name))
+    known = {one.held.name: one for one in reported.values()}
+    judged = [_report(result, known[name], host, now) for name, result in by_name.items() if name in known]
+    return ReportsTaken(tuple([report for report in judged if report is not None]), tuple(by_name))
 
 
 def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -> Report | None:
