@@ -1,6 +1,7 @@
 """What one scheduler request reads and writes, as values. Pure.
 
-A request is one read, one decision, one write. `RequestKey` names what to read, `RequestView` is what
+A request is one read, one decision, one write. `RequestKey` names what to read, `ReportedResult` is what the client
+reports, not trusted (numbers are finite, otherwise unchecked), `RequestView` is what
 was found, `RequestWrites` is what the decision changes, `WriteOutcome` what of it was committed. A request may also
 bring `Trickle`s: messages that an app sends while its job runs (trickle-ups).
 """
@@ -8,7 +9,7 @@ bring `Trickle`s: messages that an app sends while its job runs (trickle-ups).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import KW_ONLY, field
 from enum import StrEnum
 
 from domain.due_terms import DueTerms
@@ -70,6 +71,31 @@ class ExpectedOutput:
 
 
 @quick_dataclass(frozen=True, slots=True)
+class ReportedFile:
+    """An output as the client reports it. `error` is why it could not be uploaded; empty: it was."""
+
+    name: str
+    nbytes: float
+    md5: str
+    error: str = ""
+
+
+@quick_dataclass(frozen=True, slots=True)
+class ReportedResult:
+    """A finished result, as the client tells it."""
+
+    name: str
+    state: int
+    exit_status: int
+    elapsed_s: Seconds = Seconds(0.0)
+    cpu_s: Seconds = Seconds(0.0)
+    version_num: int = 0
+    plan_class: str = ""
+    stderr: str = ""
+    files: tuple[ReportedFile, ...] = ()
+
+
+@quick_dataclass(frozen=True, slots=True)
 class Reported:
     """An instance a host reports about, as the server knows it."""
 
@@ -103,27 +129,34 @@ class RequestView:
 
 
 @quick_dataclass(frozen=True, slots=True)
-class Report:
-    """One instance's end as judged: its step and what is recorded with it.
-
-    `host_id` is the record that has the instance, where that is not the record of the request: the step is made for it
-    unless the request takes the instance over.
-    """
+class InstanceStep:
+    """A guarded change of one instance: applied only while it is still in `from_state`."""
 
     instance_id: InstanceId
-    job_id: JobId
     from_state: InstanceState
     to_state: InstanceState
+    turnaround_sample: float | None = None
+    hav_event: HavEvent | None = None  # counts only if this step is really made
+    reason: str = ""  # why, in words, where the instance is to keep it
+
+
+@quick_dataclass(frozen=True, slots=True)
+class Report(InstanceStep):
+    """The step that one instance's end makes, and what is recorded with it.
+
+    `host_id` is the record that has the instance: the step is made only for that host, or for the host of the request
+    once it has taken the instance over.
+    """
+
+    _: KW_ONLY
+    job_id: JobId
+    host_id: HostId
     reported_at: Instant
+    reported_before_at: Instant | None = None  # of an earlier report that this one corrects
     elapsed_s: Seconds = Seconds(0.0)
     cpu_s: Seconds = Seconds(0.0)
     exit_status: int = 0
-    reason: str = ""
     stderr: str = ""
-    turnaround_sample: float | None = None
-    hav_event: HavEvent | None = None  # counts only if this step is really made
-    reported_before_at: Instant | None = None  # of an earlier report that this one corrects
-    host_id: HostId | None = None
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -198,10 +231,6 @@ class RequestWrites:
     lease: Lease | None = None
     refused: Whys = ()
     take_over: tuple[TakeOver, ...] = ()
-
-    def reporter(self, report: Report, *, moved: bool) -> HostId:
-        """Return the record that a report counts for; `moved`: the request took its instance over."""
-        return self.host.host_id if moved or report.host_id is None else report.host_id
 
     def with_choice(self, assignments: tuple[Assignment, ...], lease: Lease | None, refused: Whys) -> RequestWrites:
         """The same with what was chosen for the host, or why nothing was."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.dispatch import Upload
-from domain.havs import HavEvent
+from domain.dispatch import InstanceStep, Upload
 from domain.jobs import InstanceInProgress, InstanceState, JobClass, JobState
 from domain.quick import quick_dataclass
 from domain.units import (
@@ -67,18 +66,6 @@ class JobFacts:
     def agreeing_needed(self) -> int:
         """How many results must agree: the quorum, or `copies` (adaptive replication), at most max_instances."""
         return min(self.max_instances, max(self.job_class.quorum, self.copies))
-
-
-@quick_dataclass(frozen=True, slots=True)
-class InstanceStep:
-    """A guarded change of one instance: applied only while it is still in `from_state`."""
-
-    instance_id: InstanceId
-    from_state: InstanceState
-    to_state: InstanceState
-    turnaround_sample: float | None = None
-    hav_event: HavEvent | None = None  # counts only if this step is really made
-    reason: str = ""  # why, in words, where the instance is to keep it
 
 
 @quick_dataclass(frozen=True, slots=True)

@@ -8,11 +8,8 @@ from typing import Protocol
 
 from domain.apps import ProcessorType
 from domain.batches import Batch
-from domain.catalogue import CatalogueSource
 from domain.jobs import Candidate, FreshRange, JobClass, Ready
 from domain.units import AppId, BatchId, InstanceId, JobClassId
-
-__all__ = ["Candidate", "CatalogueSource", "FallThrough", "FeederPorts", "FreshRange", "Shards", "Stale", "WaitingWork"]
 
 
 class WaitingWork(Protocol):

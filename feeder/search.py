@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from domain.apps import ProcessorType
 from domain.batches import Batch
+from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from domain.jobs import Candidate, FreshRange
 from domain.units import AppId, InstanceId, Seconds
 from feeder.array import JobArray, room_for_search
 from feeder.cursors import Cursors
 from feeder.groups import GroupKey, group_key
-from feeder.ports import CatalogueSource, FeederPorts
+from feeder.ports import FeederPorts
 from feeder.reading import ALL_SHARDS, Classes
 
 REMEMBER_S = Seconds(1.0)  # how long the outcome of a search answers for the next ones

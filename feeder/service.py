@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
 import structlog
 
+from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.settings import FeederSettings
@@ -14,7 +15,7 @@ from domain.units import Seconds
 from feeder.array import JobArray
 from feeder.cursors import Cursors
 from feeder.partitions import Part
-from feeder.ports import CatalogueSource, FeederPorts
+from feeder.ports import FeederPorts
 from feeder.reading import Classes
 from feeder.refill import Refill, Refiller
 from feeder.revalidation import Revalidation

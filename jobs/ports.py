@@ -10,22 +10,14 @@ from domain.acceleration import Acceleration, LowTurnaround
 from domain.apps import App
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
+from domain.dispatch import InstanceStep
 from domain.history import JobPlace, MovedJobs
 from domain.host_classes import AlikeHosts, HostClasses
 from domain.jobs import Input, JobClass
 from domain.ordered_work import OrderingCharges, OrderingView, Reference, StoredPlace, SubmissionOrder
 from domain.ordering import Request
 from domain.reservations import BigBatch, Kept, LeaseEnd, LeaseStanding, Reserved
-from domain.settlement import (
-    CopyUse,
-    ExtraCopy,
-    InstanceStep,
-    JobFacts,
-    JobSettlement,
-    OutageReport,
-    Overdue,
-    TailJob,
-)
+from domain.settlement import CopyUse, ExtraCopy, JobFacts, JobSettlement, OutageReport, Overdue, TailJob
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
 from domain.units import AccountId, AppId, BatchId, Flop, Instant, JobClassId, JobId, Seconds, SubmitterId
 from jobs.requirements import InputSpec

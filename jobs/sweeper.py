@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 import structlog
 
 from domain.clock import Clock
+from domain.dispatch import InstanceStep
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START, MovedJobs
 from domain.jobs import InstanceState
 from domain.settings import LifecycleSettings, StorageSettings
-from domain.settlement import InstanceStep, OutageReport, Overdue
+from domain.settlement import OutageReport, Overdue
 from domain.units import InstanceId, Instant, later
 from jobs.ports import EndedWork, Outages, OverdueWork
 from jobs.writing import Resting, write_or_rest

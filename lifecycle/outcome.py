@@ -5,14 +5,12 @@ States and exit statuses are the client's (docs/protocol.md#reports).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from domain.dispatch import Upload
+from domain.dispatch import ReportedFile, ReportedResult, Upload
 from domain.jobs import Output, output_file_name
-from domain.quick import quick_dataclass
 from lifecycle.states import Event
 
 STATE_DOWNLOADING = 1
@@ -47,27 +45,6 @@ _CAUSES: Mapping[int, str] = MappingProxyType(
 )
 
 
-@quick_dataclass(frozen=True, slots=True)
-class ClaimedFile:
-    """An output as the client reports it. `error` is why it could not be uploaded; empty: it was."""
-
-    nbytes: float
-    md5: str
-    error: str = ""
-
-
-@quick_dataclass(frozen=True, slots=True)
-class ReportFacts:
-    """A report, beside what the server knows. `uploaded` and `claimed` are keyed by upload file name."""
-
-    name: str  # of the instance
-    state: int
-    exit_status: int
-    outputs: tuple[Output, ...] = ()
-    uploaded: Mapping[str, Upload] = field(default_factory=dict)
-    claimed: Mapping[str, ClaimedFile] = field(default_factory=dict)
-
-
 class Judgement(NamedTuple):
     """The event a report is, and the cause in words; empty for a success."""
 
@@ -75,51 +52,50 @@ class Judgement(NamedTuple):
     reason: str
 
 
-def judge_report(report: ReportFacts) -> Judgement:
-    """What a report means for its instance.
+def judge_report(result: ReportedResult, outputs: Sequence[Output] = (), uploads: Iterable[Upload] = ()) -> Judgement:
+    """What a reported result means for its instance, beside the job's `outputs` and what of them is on the server.
 
     A success is state 5, exit status 0, and every output that is not optional here, with the MD5 and
     size the client claims and within its max_bytes. An optional output the client says it uploaded is
     held to the same.
 
-    >>> judge_report(ReportFacts("pi_1_1_1", state=3, exit_status=3)).reason
+    >>> judge_report(ReportedResult("pi_1_1_1", state=3, exit_status=3)).reason
     'the program ended with exit status 3'
     """
-    if report.state == STATE_ABORTED and report.exit_status in _GIVEN_UP:
-        return Judgement(*_GIVEN_UP[report.exit_status])
-    reason = _failure(report)
+    if result.state == STATE_ABORTED and result.exit_status in _GIVEN_UP:
+        return Judgement(*_GIVEN_UP[result.exit_status])
+    reason = _program_fault(result) or _outputs_fault(result, outputs, uploads) or _client_fault(result)
     return Judgement(Event.FAILED, reason) if reason else Judgement(Event.SUCCEEDED, "")
 
 
-def _failure(report: ReportFacts) -> str:
-    if report.state == STATE_ABORTED and report.exit_status in _STOPPED:
-        return _STOPPED[report.exit_status]
-    if report.exit_status in _CAUSES:
-        return _CAUSES[report.exit_status]
-    if report.exit_status != 0:
-        return f"the program ended with exit status {report.exit_status}"
-    for position, output in enumerate(report.outputs):
-        fault = _output_fault(report, output, output_file_name(report.name, position))
+def _program_fault(result: ReportedResult) -> str:
+    if result.state == STATE_ABORTED and result.exit_status in _STOPPED:
+        return _STOPPED[result.exit_status]
+    if result.exit_status in _CAUSES:
+        return _CAUSES[result.exit_status]
+    return f"the program ended with exit status {result.exit_status}" if result.exit_status != 0 else ""
+
+
+def _outputs_fault(result: ReportedResult, outputs: Sequence[Output], uploads: Iterable[Upload]) -> str:
+    """What is wrong with the first wrong output, in words; empty when nothing is."""
+    if not outputs:
+        return ""
+    uploaded = {upload.name: upload for upload in uploads}
+    claimed = {file.name: file for file in result.files}
+    for position, output in enumerate(outputs):
+        name = output_file_name(result.name, position)
+        fault = _output_fault(output, name, claimed.get(name), uploaded.get(name))
         if fault:
             return fault
-    if report.state == STATE_UPLOADED:
-        return ""
-    if report.state == STATE_DOWNLOADING:
-        return "the client could not download its files (state 1)"
-    if report.state == STATE_UPLOAD_FAILED:
-        return "the client could not upload its outputs (state 7)"
-    return f"the client ended it in state {report.state} with exit status 0, not in state {STATE_UPLOADED} (uploaded)"
+    return ""
 
 
-def _output_fault(report: ReportFacts, output: Output, file_name: str) -> str:
-    """What is wrong with one output, in words; empty when nothing is."""
-    claimed = report.claimed.get(file_name)
+def _output_fault(output: Output, file_name: str, claimed: ReportedFile | None, uploaded: Upload | None) -> str:
     if claimed is None:
         missing = f"output {output.name} was not produced, or is larger than {output.max_bytes} bytes"
         return "" if output.optional else missing
     if claimed.error:
         return "" if output.optional else f"output {output.name} was not uploaded: {claimed.error}"
-    uploaded = report.uploaded.get(file_name)
     if uploaded is None:
         return f"output {output.name} ({file_name}) is not on the server"
     if uploaded.md5.lower() != claimed.md5.lower():
@@ -129,3 +105,13 @@ def _output_fault(report: ReportFacts, output: Output, file_name: str) -> str:
     if uploaded.nbytes > output.max_bytes:
         return f"output {output.name} has {uploaded.nbytes} bytes, the job allows {output.max_bytes}"
     return ""
+
+
+def _client_fault(result: ReportedResult) -> str:
+    if result.state == STATE_UPLOADED:
+        return ""
+    if result.state == STATE_DOWNLOADING:
+        return "the client could not download its files (state 1)"
+    if result.state == STATE_UPLOAD_FAILED:
+        return "the client could not upload its outputs (state 7)"
+    return f"the client ended it in state {result.state} with exit status 0, not in state {STATE_UPLOADED} (uploaded)"

@@ -11,11 +11,12 @@ import random
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
+from domain.dispatch import InstanceStep
 from domain.errors import InvalidInputError
 from domain.havs import HavEvent, HavEventKind
 from domain.jobs import InstanceState, JobState
 from domain.quick import quick_dataclass
-from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
+from domain.settlement import InstanceFacts, JobFacts, JobSettlement
 from domain.units import Flop, InstanceId, Instant, Seconds
 from lifecycle.states import (
     JOB_ERRORS,

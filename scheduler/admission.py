@@ -119,13 +119,14 @@ def admit(
     return Admission(volunteer, replace(sanity.described(blank, request, now=now), rpc_seqno=0), case, because)
 
 
-def earlier_key(request: SchedulerRequest, admission: Admission) -> RequestKey | None:
+def earlier_key(key: RequestKey, admission: Admission) -> RequestKey | None:
     """What to look up before a record is made: the newest host of the same CPID; None when it was looked for already.
 
     Without a CPID a computer cannot be told from others, and each lost first reply leaves a record.
     """
-    key = replace(key_of(request), host_id=NO_HOST)
-    return key if admission.case in (HostCase.NOT_THEIRS, HostCase.CLONE) and key.host_cpid else None
+    if admission.case in (HostCase.NOT_THEIRS, HostCase.CLONE) and key.host_cpid:
+        return replace(key, host_id=NO_HOST)
+    return None
 
 
 def admit_again(request: SchedulerRequest, admission: Admission, earlier: Host, *, now: Instant) -> Admission:
@@ -170,9 +171,10 @@ def _because(case: HostCase, request: SchedulerRequest, view: RequestView) -> st
 
 @quick_dataclass(frozen=True, slots=True)
 class Contact:
-    """One request, when it came, and the catalogue it is answered from."""
+    """One request, what to look up for it, when it came, and the catalogue it is answered from."""
 
     request: SchedulerRequest
+    key: RequestKey
     now: Instant
     catalogue: Catalogue
     started_s: Seconds = Seconds(0.0)  # monotonic

@@ -138,7 +138,8 @@ def _lost(entry: InstanceInProgress, event: Event, reason: str, now: Instant) ->
     told = None if entry.no_longer_needed else _told(entry, host_record(step.instructions), now)
     return Report(
         entry.instance_id,
-        entry.job_id,
+        job_id=entry.job_id,
+        host_id=entry.host_id,
         from_state=InstanceState.IN_PROGRESS,
         to_state=step.state,
         reported_at=now,

@@ -10,22 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from domain.dispatch import Report, Reported, Trickle, TrickleFate
+from domain.dispatch import Report, Reported, ReportedResult, Trickle, TrickleFate
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import InstanceInProgress, InstanceState, instance_id_of
 from domain.quick import quick_dataclass
 from domain.settings import FileSettings
 from domain.units import InstanceId, Instant
-from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
+from lifecycle.outcome import judge_report
 from lifecycle.states import Event, advance, allows, host_record
 from lifecycle.turnaround import censored_sample, yardstick_s
 from scheduler import sanity
-from wire.messages import ReportedResult, SchedulerRequest
+from wire.messages import SchedulerRequest
 
 MOST_STDERR_CHARS = 65_536  # the client sends the last 63 KB
 MOST_REASON_CHARS = 500
-NO_INSTANCE = InstanceId(0)
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -77,19 +76,13 @@ def take_reports(
     for result in results:
         if result.name:
             by_name.setdefault(result.name, result)
-    reports = []
-    for name, result in by_name.items():
-        known = reported.get(instance_id_of(name) or NO_INSTANCE)
-        if known is None or known.held.name != name:
-            continue
-        report = _report(result, known, host, now)
-        if report is not None:
-            reports.append(report)
-    return ReportsTaken(tuple(reports), tuple(by_name))
+    known = {one.held.name: one for one in reported.values()}
+    judged = [_report(result, known[name], host, now) for name, result in by_name.items() if name in known]
+    return ReportsTaken(tuple([report for report in judged if report is not None]), tuple(by_name))
 
 
 def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -> Report | None:
-    judgement = judge_report(_facts(result, known))
+    judgement = judge_report(result, known.outputs, known.uploads)
     held, happened = known.held, judgement.event
     if happened is Event.SERVER_ABORTED and not held.no_longer_needed:
         happened = Event.USER_ABORTED  # the server asks for no abort of a job that is open, whatever the client says
@@ -101,7 +94,8 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
     elapsed_s, cpu_s = sanity.run_times(result, turnaround_s=now - held.sent_at, ncpus=host.ncpus)
     return Report(
         held.instance_id,
-        held.job_id,
+        job_id=held.job_id,
+        host_id=held.host_id,
         from_state=known.state,
         to_state=step.state,
         reported_at=now,
@@ -113,20 +107,6 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
         turnaround_sample=_sample_left(known, event),
         hav_event=event,
         reported_before_at=known.reported_at,
-        host_id=held.host_id,
-    )
-
-
-def _facts(result: ReportedResult, known: Reported) -> ReportFacts:
-    if not known.outputs:
-        return ReportFacts(known.held.name, result.state, result.exit_status)
-    return ReportFacts(
-        known.held.name,
-        result.state,
-        result.exit_status,
-        outputs=known.outputs,
-        uploaded={upload.name: upload for upload in known.uploads},
-        claimed={file.name: ClaimedFile(file.nbytes, file.md5, file.error) for file in result.files},
     )
 
 

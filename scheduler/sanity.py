@@ -9,9 +9,10 @@ from dataclasses import replace
 from operator import attrgetter
 
 from domain.apps import CPU, ProcessorType
+from domain.dispatch import ReportedResult
 from domain.hosts import Coprocessor, Host
 from domain.units import DAY_S, FlopPerSecond, Instant, Seconds
-from wire.messages import CoprocRequest, ReportedResult, SchedulerRequest
+from wire.messages import CoprocRequest, SchedulerRequest
 
 LEAST_FRACTION = 0.01  # a host that says it never runs would never be given a runtime
 MOST_CPUS = 4096

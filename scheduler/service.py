@@ -38,7 +38,7 @@ from scheduler.elements import Elements, JobToSend, lost_job
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
 from scheduler.messages import is_unrunnable, work_s
 from scheduler.ports import CodeSigning, JobSource, Ledger, Pauses, RequestObserver, Uploads
-from scheduler.reports import reported_ids, take_reports, take_trickles
+from scheduler.reports import take_reports, take_trickles
 from scheduler.selection import choose
 from wire.messages import SchedulerReply, SchedulerRequest
 from wire.reports import MAX_RESULTS
@@ -74,11 +74,12 @@ class RequestService:
 
         Raises UnavailableError when nothing could be written: the client then repeats its reports.
         """
-        contact = Contact(request, self._clock.now(), self._ports.catalogue.catalogue(), self._clock.monotonic())
+        catalogue, started_s = self._ports.catalogue.catalogue(), self._clock.monotonic()
+        contact = Contact(request, key_of(request), self._clock.now(), catalogue, started_s)
         settings = contact.catalogue.settings
 
         # 1. Who asks, and what is known of the host and of what it reports.
-        view = await self._ports.ledger.read(key_of(request))
+        view = await self._ports.ledger.read(contact.key)
         if view.volunteer is None:
             self._note(contact, "unknown account", HostId(0), Committed())
             return reply.to_unknown(messages.wrong_account(settings.project.name), settings)
@@ -94,16 +95,17 @@ class RequestService:
         )
 
         # 3. What it reports.
-        known_reported = view.reported if known is view else {**view.reported, **known.reported}
-        moving = await self._reported_as_another_record(request, admission, view, known_reported)
-        taken = take_reports(request.results, {**known_reported, **moving}, admission.host, now=contact.now)
+        reported = view.reported if known is view else {**view.reported, **known.reported}
+        moving = await self._reported_as_another_record(contact, admission, view, reported)
+        reported = {**reported, **moving}
+        taken = take_reports(request.results, reported, admission.host, now=contact.now)
         of_others = {**moving, **view.reported} if admission.case is HostCase.CLONE else moving
         taken = taken.without_failures_of(of_others)
 
         # 4. What it has, beside what it should have.
         review = await self._reviewed(contact, admission, view, known, refusal)
         if request.trickles:
-            running = [{**known_reported, **moving}[report.instance_id].held for report in taken.reports]
+            running = [reported[report.instance_id].held for report in taken.reports]
             await self._keep_trickles(contact, (*review.kept, *review.taken_over, *review.overdue, *running))
         lost = await self._lost_jobs(contact, admission, review.resend)
         review = review.resending([job.instance.instance_id for job in lost])
@@ -153,7 +155,7 @@ class RequestService:
         admission = admit(contact.request, view, volunteer, settings=settings, now=contact.now)
         if not admission.create:
             return admission, view
-        key = earlier_key(contact.request, admission)
+        key = earlier_key(contact.key, admission)
         earlier = await self._ports.ledger.read(key) if key is not None else view
         if key is not None and earlier.host is not None:
             admission = admit_again(contact.request, admission, earlier.host, now=contact.now)
@@ -192,11 +194,11 @@ class RequestService:
         missing = any(one.name not in listed and one.name not in reported for one in held)
         strays: Mapping[InstanceId, Reported | None] = dict.fromkeys(stray_ids(listed, held))
         if strays and admission.same_record:
-            key = replace(key_of(request), host_id=admission.host.host_id, instance_ids=tuple(strays))
+            key = replace(contact.key, host_id=admission.host.host_id, instance_ids=tuple(strays))
             strays = {**strays, **(await self._ports.ledger.read(key)).reported}
         if strays and named.host is not None and admission.may_take_over(named.host):
             unknown = tuple(i for i, known in strays.items() if known is None)
-            key = replace(key_of(request), instance_ids=unknown, of_computer=True)
+            key = replace(contact.key, instance_ids=unknown, of_computer=True)
             strays = {**strays, **((await self._ports.ledger.read(key)).reported if unknown else {})}
         return review_held(
             listed,
@@ -233,13 +235,13 @@ class RequestService:
         )
 
     async def _reported_as_another_record(
-        self, request: SchedulerRequest, admission: Admission, named: RequestView, known: Mapping[InstanceId, Reported]
+        self, contact: Contact, admission: Admission, named: RequestView, known: Mapping[InstanceId, Reported]
     ) -> Mapping[InstanceId, Reported]:
         """What is reported of instances that have moved to another record of the computer; mostly nothing is."""
-        unknown = tuple([i for i in reported_ids(request.results) if i not in known])
+        unknown = tuple([i for i in contact.key.instance_ids if i not in known])
         if not unknown or named.host is None or not admission.may_take_over(named.host):
             return {}
-        key = replace(key_of(request), instance_ids=unknown, of_computer=True)
+        key = replace(contact.key, instance_ids=unknown, of_computer=True)
         return (await self._ports.ledger.read(key)).reported
 
     async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Committed:

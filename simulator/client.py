@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import DAY_S, Instant, Seconds
 from simulator.availability import Availability, measured_fraction
 from simulator.ports import VolunteerFacts
@@ -29,8 +30,6 @@ from wire.messages import (
     HeldResult,
     HostInfo,
     InProgress,
-    ReportedFile,
-    ReportedResult,
     ResultElement,
     SchedulerReply,
     SchedulerRequest,

@@ -16,11 +16,11 @@ import numpy as np
 
 from batch_estimator.ports import Forecasts
 from domain.batches import QoS
-from domain.dispatch import Assignment, AssignmentFate, RequestWrites, TrickleFate, WriteOutcome
+from domain.dispatch import Assignment, AssignmentFate, InstanceStep, RequestWrites, TrickleFate, WriteOutcome
 from domain.forecasts import ForecastAge, ForecastRecord
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.refusals import RefusalCode, codes_where
-from domain.settlement import InstanceStep, JobFacts, JobSettlement
+from domain.settlement import JobFacts, JobSettlement
 from domain.units import DAY_S, HOUR_S, BatchId, Instant, JobClassId, JobId, Seconds
 from jobs.ports import OverdueWork, UnsettledJobs
 from scheduler.ports import Ledger

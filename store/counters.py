@@ -13,10 +13,10 @@ from math import floor
 import asyncpg
 
 from domain.batches import BatchCounts
+from domain.dispatch import InstanceStep, Report
 from domain.havs import HavDelta, HavEvent, combine
 from domain.quotas import earned
 from domain.settings import SchedulerSettings
-from domain.settlement import InstanceStep
 from domain.units import DAY_S, AppVersionId, BatchId, HostId, InstanceId, Instant
 from store import quotas
 from store.counting import Counted, change_counts
@@ -190,7 +190,8 @@ def count_steps(
         row = rows.get(instance_id)
         if row is None:
             continue
-        instants = row["sent_at"], row["due_at"], row["reported_at"]
-        change = change_counts(Counted(step.from_state, *instants), Counted(step.to_state, *instants))
-        counts.add(row["batch_id"], change)
+        reported_before_at = step.reported_before_at if isinstance(step, Report) else row["reported_at"]
+        before = Counted(step.from_state, row["sent_at"], row["due_at"], reported_before_at)
+        after = Counted(step.to_state, row["sent_at"], row["due_at"], row["reported_at"])
+        counts.add(row["batch_id"], change_counts(before, after))
         statistics.add(step.hav_event)

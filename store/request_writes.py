@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import asyncpg
 
 from domain.apps import OnePerVolunteer, Spread, spread_of
-from domain.dispatch import Assignment, AssignmentFate, Report, RequestWrites, SentJob, TakeOver
+from domain.dispatch import Assignment, AssignmentFate, InstanceStep, Report, RequestWrites, SentJob, TakeOver
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.units import HostId, InstanceId, Instant, JobId, VolunteerId
 from store import rows
-from store.counters import CountChanges, StatisticsChanges
+from store.counters import CountChanges, StatisticsChanges, count_steps
 from store.counting import Counted, change_counts
 from store.pool import Connection
 from store.queries import load
@@ -146,7 +146,7 @@ async def _update_jobs(connection: Connection, changed: Mapping[JobId, JobNow]) 
 STDERR_BYTES = 65_536  # kept of a report
 INT32 = 2**31 - 1
 _report_columns = columns_of(
-    "instance_id from_state to_state reported_at elapsed_s cpu_s exit_status reason turnaround_sample",
+    "instance_id host_id from_state to_state reported_at elapsed_s cpu_s exit_status reason turnaround_sample",
     exit_status=lambda report: max(-INT32, min(INT32, report.exit_status)),
     reason=lambda report: storable(report.reason),
 )
@@ -168,10 +168,10 @@ async def record_ends(
     Returns the jobs something happened to, the instances whose reports were written (one that lost a race is left out),
     and the instances that moved.
     """
-    reports: dict[InstanceId, tuple[Report, RequestWrites]] = {}
+    reports: dict[InstanceId, tuple[Report, HostId]] = {}
     for write in writes:
         for report in write.reports:
-            reports.setdefault(report.instance_id, (report, write))  # reported twice counts once
+            reports.setdefault(report.instance_id, (report, write.host.host_id))  # reported twice counts once
     detached = {write.host.host_id: write.host.last_rpc_at for write in writes if write.detach}
     claims: dict[InstanceId, tuple[TakeOver, Host]] = {}
     for write in writes:
@@ -180,15 +180,15 @@ async def record_ends(
     locked = [*reports, *claims]
     held = await connection.fetch(load("lock_ended"), locked, sorted(detached)) if detached or claims else []
     moved = await _move(connection, claims, statistics) if claims else {}
-    by_record = {
-        i: (report, write.reporter(report, moved=moved.get(i) == write.host.host_id))
-        for i, (report, write) in reports.items()
+    ends = {
+        i: replace(report, host_id=host_id) if moved.get(i) == host_id else report
+        for i, (report, host_id) in reports.items()
     }
-    made = await _record_reports(connection, by_record, counts, statistics) if reports else []
-    aborted = await _abort(connection, _lost(held, detached, made, moved), counts)
-    for row in sorted(aborted, key=lambda one: one["instance_id"]):
-        lost_at = detached[row["host_id"]]
-        statistics.add(HavEvent(row["host_id"], row["app_version_id"], HavEventKind.LOST, lost_at))
+    made = await _record_reports(connection, ends) if ends else []
+    count_steps(made, ends, counts, statistics)  # a host's events count in the order it reports them
+    aborted = await _abort(connection, _lost(held, detached, made, moved))
+    losses = {row["instance_id"]: _loss(row, detached[row["host_id"]]) for row in aborted}
+    count_steps(aborted, losses, counts, statistics)
     return Ends({row["job_id"] for row in (*made, *aborted)}, {row["instance_id"] for row in made}, moved)
 
 
@@ -230,44 +230,24 @@ def _lost(
     ]
 
 
-async def _record_reports(
-    connection: Connection,
-    reports: Mapping[InstanceId, tuple[Report, HostId]],
-    counts: CountChanges,
-    statistics: StatisticsChanges,
-) -> list[asyncpg.Record]:
-    made = {row["instance_id"]: row for row in await _make_steps(connection, list(reports.values()))}
-    await _keep_stderr(connection, [reports[instance_id][0] for instance_id in made])
-    for instance_id, (report, _) in reports.items():  # a host's events count in the order it reports them
-        if instance_id in made:
-            row = made[instance_id]
-            before = _counted(row, report.from_state, report.reported_before_at)
-            after = _counted(row, report.to_state, report.reported_at)
-            counts.add(row["batch_id"], change_counts(before, after))
-            statistics.add(report.hav_event)
-    return list(made.values())
-
-
-async def _abort(connection: Connection, lost: Sequence[InstanceId], counts: CountChanges) -> list[asyncpg.Record]:
-    if not lost:
-        return []
-    made = await connection.fetch(load("abort_instances"), lost)
-    for row in made:
-        before, after = (_counted(row, state, None) for state in (InstanceState.IN_PROGRESS, InstanceState.ABORTED))
-        counts.add(row["batch_id"], change_counts(before, after))
-    return made
-
-
-async def _make_steps(connection: Connection, reports: Sequence[tuple[Report, HostId]]) -> list[asyncpg.Record]:
-    ids, *of_reports = _report_columns([report for report, _ in reports])
-    return await connection.fetch(load("record_reports"), ids, [host_id for _, host_id in reports], *of_reports)
-
-
-async def _keep_stderr(connection: Connection, reports: Sequence[Report]) -> None:
-    kept = [report for report in reports if report.stderr and report.to_state is not InstanceState.REPORTED]
+async def _record_reports(connection: Connection, reports: Mapping[InstanceId, Report]) -> list[asyncpg.Record]:
+    made = await connection.fetch(load("record_reports"), *_report_columns(reports.values()))
+    ended = [reports[row["instance_id"]] for row in made]
+    kept = [report for report in ended if report.stderr and report.to_state is not InstanceState.REPORTED]
     if kept:
         texts = [storable(report.stderr) for report in kept]
         await connection.execute(load("record_stderr"), [report.instance_id for report in kept], texts)
+    return made
+
+
+async def _abort(connection: Connection, lost: Sequence[InstanceId]) -> list[asyncpg.Record]:
+    made = await connection.fetch(load("abort_instances"), lost) if lost else []
+    return sorted(made, key=lambda row: row["instance_id"])
+
+
+def _loss(row: asyncpg.Record, at: Instant) -> InstanceStep:
+    event = HavEvent(row["host_id"], row["app_version_id"], HavEventKind.LOST, at)
+    return InstanceStep(row["instance_id"], InstanceState.IN_PROGRESS, InstanceState.ABORTED, hav_event=event)
 
 
 def storable(text: str) -> str:
@@ -277,7 +257,3 @@ def storable(text: str) -> str:
     'ab'
     """
     return text.replace("\0", "").encode("utf-8", "replace")[:STDERR_BYTES].decode("utf-8", "ignore")
-
-
-def _counted(row: asyncpg.Record, state: InstanceState, reported_at: Instant | None) -> Counted:
-    return Counted(state, row["sent_at"], row["due_at"], reported_at)

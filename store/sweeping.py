@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 import asyncpg
 
 from domain.clock import CLOCK_WAS_AHEAD_S
+from domain.dispatch import InstanceStep
 from domain.errors import UnavailableError
 from domain.history import FinishedMonth, JobPlace, MovedJobs, OutputPage, month_bounds, month_of
 from domain.settings import SchedulerSettings
-from domain.settlement import InstanceStep, OutageReport, Overdue
+from domain.settlement import OutageReport, Overdue
 from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, elapsed_s
 from store import rows
 from store.counters import CountChanges, StatisticsChanges, count_steps, distinct_steps, step_columns

@@ -241,6 +241,7 @@ def a_report(assignment: Assignment, **changes: Any) -> Report:
     values: dict[str, Any] = {
         "instance_id": assignment.instance_id,
         "job_id": assignment.job_id,
+        "host_id": assignment.host_id,
         "from_state": InstanceState.IN_PROGRESS,
         "to_state": InstanceState.REPORTED,
         "reported_at": later(assignment.sent_at, 3600.0),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 from domain.apps import ATI, INTEL_GPU, NVIDIA
+from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import DAY_S, Instant, Seconds
 from wire import text
 from wire.messages import (
@@ -22,8 +23,6 @@ from wire.messages import (
     HostInfo,
     InProgress,
     Message,
-    ReportedFile,
-    ReportedResult,
     ResultElement,
     SchedulerReply,
     SchedulerRequest,

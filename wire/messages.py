@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from domain.dispatch import ReportedResult
 from domain.errors import MusterError
 from domain.quick import quick_dataclass
 from domain.units import Instant, Seconds
@@ -25,31 +26,6 @@ class ProtocolError(MusterError):
 STATE_COMPUTE_ERROR = 3
 STATE_UPLOADED = 5
 STATE_ABORTED = 6
-
-
-@quick_dataclass(frozen=True, slots=True)
-class ReportedFile:
-    """An output the client says it uploaded."""
-
-    name: str
-    nbytes: float
-    md5: str
-    error: str = ""  # "permanent upload error" and the like
-
-
-@quick_dataclass(frozen=True, slots=True)
-class ReportedResult:
-    """A finished result, as the client tells it."""
-
-    name: str
-    state: int
-    exit_status: int
-    elapsed_s: Seconds = Seconds(0.0)
-    cpu_s: Seconds = Seconds(0.0)
-    version_num: int = 0
-    plan_class: str = ""
-    stderr: str = ""
-    files: tuple[ReportedFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

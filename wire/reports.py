@@ -22,10 +22,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from domain.dispatch import ReportedFile, ReportedResult
 from domain.quick import quick_dataclass
 from domain.units import Instant, Seconds
 from wire import text
-from wire.messages import ReportedFile, ReportedResult, TrickleUp
+from wire.messages import TrickleUp
 from wire.scan import MAX_TEXT_CHARS, Element, Kind, Part, Tag, span_of, spans
 
 MAX_RESULTS = 1000  # per request; the client reports the others again

@@ -25,7 +25,7 @@ from feeder.groups import Group
 from feeder.ports import WaitingWork
 from feeder.reading import ALL_SHARDS
 from feeder.service import Feeder
-from scheduler.admission import Admission, Contact, HostCase, context_of, refuse_all, wants_of
+from scheduler.admission import Admission, Contact, HostCase, context_of, key_of, refuse_all, wants_of
 from scheduler.busy import usage_of
 from scheduler.context import SchedulingContext
 from scheduler.held import HeldReview
@@ -190,7 +190,7 @@ def supposed_asking(view: RequestView, catalogue: Catalogue, *, now: Instant) ->
     request = supposed_request(host, view.held, catalogue)
     admission = Admission(view.volunteer, host, HostCase.KNOWN, f"host {host.host_id}")
     wants, in_progress = wants_of(request, host), HeldReview(kept=view.held)
-    return context_of(Contact(request, now, catalogue), admission, view, wants, in_progress)
+    return context_of(Contact(request, key_of(request), now, catalogue), admission, view, wants, in_progress)
 
 
 def refusal_of_all(view: RequestView, catalogue: Catalogue) -> Refusal | None:

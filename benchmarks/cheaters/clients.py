@@ -9,20 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import Instant, Seconds, later
 from simulator.client import CLIENT_VERSION, OUTPUT_BYTES
 from simulator.ports import Participant, VolunteerFacts
 from simulator.traits import digest_of
-from wire.messages import (
-    STATE_ABORTED,
-    STATE_UPLOADED,
-    HeldResult,
-    HostInfo,
-    ReportedFile,
-    ReportedResult,
-    SchedulerReply,
-    SchedulerRequest,
-)
+from wire.messages import STATE_ABORTED, STATE_UPLOADED, HeldResult, HostInfo, SchedulerReply, SchedulerRequest
 
 EXIT_ABORTED_BY_USER = 203
 A_CALL_S = Seconds(600.0)

@@ -17,6 +17,7 @@ from pathlib import Path
 import aiohttp
 
 from domain.clock import Clock
+from domain.dispatch import ReportedFile
 from domain.errors import MusterError
 from domain.units import Seconds
 from wire.messages import (
@@ -24,7 +25,6 @@ from wire.messages import (
     STATE_UPLOADED,
     DownloadElement,
     FileRef,
-    ReportedFile,
     ResultElement,
     SizeQuery,
     UploadHeader,

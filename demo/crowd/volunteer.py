@@ -22,10 +22,11 @@ from demo.crowd.jobs import (
     upload_output,
 )
 from domain.clock import Clock
+from domain.dispatch import ReportedResult
 from domain.errors import MusterError
 from domain.units import Seconds
 from wire.client import decode_reply, encode_request
-from wire.messages import STATE_COMPUTE_ERROR, HeldResult, HostInfo, ReportedResult, SchedulerReply, SchedulerRequest
+from wire.messages import STATE_COMPUTE_ERROR, HeldResult, HostInfo, SchedulerReply, SchedulerRequest
 from wire.signing import PublicKey, parse_public_key_text
 
 PLATFORM = "x86_64-pc-linux-gnu"

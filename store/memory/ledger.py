@@ -150,7 +150,9 @@ class MemoryLedger:
             stored.refused_at, stored.refused = writes.host.last_rpc_at, writes.refused
         moved = frozenset([one.instance_id for one in writes.take_over if self._take_over(stored.host, one)])
         made = [
-            one for one in writes.reports if self._report(writes.reporter(one, moved=one.instance_id in moved), one)
+            one
+            for one in writes.reports
+            if self._report(stored.host.host_id if one.instance_id in moved else one.host_id, one)
         ]
         events = [report.hav_event for report in made if report.hav_event is not None]
         changed = {report.job_id for report in made}

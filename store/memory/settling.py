@@ -9,20 +9,12 @@ from itertools import islice
 
 from domain.acceleration import LowTurnaround
 from domain.batches import Batch, BatchCounts, BatchState
+from domain.dispatch import InstanceStep
 from domain.havs import HavEvent
 from domain.hosts import HostAppVersion
 from domain.jobs import JobState
 from domain.ranking import SHRINKAGE
-from domain.settlement import (
-    CopyUse,
-    ExtraCopy,
-    InstanceFacts,
-    InstanceStep,
-    JobFacts,
-    JobSettlement,
-    TailInstance,
-    TailJob,
-)
+from domain.settlement import CopyUse, ExtraCopy, InstanceFacts, JobFacts, JobSettlement, TailInstance, TailJob
 from domain.units import DAY_S, BatchId, Instant, JobId, Seconds, later
 from lifecycle.states import UNDECIDED
 from store.binary_copy import Table

@@ -10,10 +10,10 @@ from heapq import heappop, heappush, nlargest
 
 from domain.batches import BatchState
 from domain.clock import CLOCK_WAS_AHEAD_S
-from domain.dispatch import ExpectedOutput, Upload
+from domain.dispatch import ExpectedOutput, InstanceStep, Upload
 from domain.history import JobPlace, MovedJobs, month_of
 from domain.jobs import InstanceState, JobState
-from domain.settlement import InstanceStep, OutageReport, Overdue
+from domain.settlement import OutageReport, Overdue
 from domain.units import InstanceId, Instant, Seconds, elapsed_s, later
 from lifecycle.states import ACCEPTS_OUTPUTS, OUTSTANDING
 from store.memory.registry import Registry

@@ -1,11 +1,11 @@
 -- name: abort_instances
 -- Purpose: end as aborted what detached hosts lost; the instances are locked and in progress.
 -- Arguments: $1 instance_ids.
--- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, host_id,
+-- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at, host_id,
 --   app_version_id.
 UPDATE instance SET state = 'aborted', reason = 'the host lost everything it held'
 WHERE instance_id = ANY($1::bigint[])
-RETURNING instance_id, job_id, batch_id, shard, sent_at, due_at, host_id, app_version_id;
+RETURNING instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at, host_id, app_version_id;
 
 
 -- name: forget_trickles
@@ -236,7 +236,7 @@ RETURNING job.job_id;
 -- Purpose: end instances as their hosts report them, each only from the state it is thought to be in; in key order.
 -- Arguments: $1 instance_ids, $2 host_ids, $3 from_states, $4 to_states, $5 reported_at, $6 elapsed_s, $7 cpu_s, $8 exit_statuses,
 --   $9 reasons, $10 turnaround_samples or nulls (arrays, the instance_ids distinct).
--- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at.
+-- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at.
 UPDATE instance SET
     state = report.to_state,
     reported_at = report.reported_at,
@@ -258,7 +258,9 @@ FROM (
 WHERE instance.instance_id = report.instance_id
     AND instance.host_id = report.host_id
     AND instance.state = report.from_state
-RETURNING instance.instance_id, instance.job_id, instance.batch_id, instance.shard, instance.sent_at, instance.due_at;
+RETURNING
+    instance.instance_id, instance.job_id, instance.batch_id, instance.shard, instance.sent_at, instance.due_at,
+    instance.reported_at;
 
 
 -- name: record_stderr

@@ -12,6 +12,7 @@ import aiohttp
 
 from demo.crowd.jobs import CrowdTask
 from demo.crowd.volunteer import tasks_of
+from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import Seconds
 from wire.client import decode_reply, encode_request
 from wire.messages import (
@@ -19,8 +20,6 @@ from wire.messages import (
     DownloadElement,
     HeldResult,
     HostInfo,
-    ReportedFile,
-    ReportedResult,
     SchedulerReply,
     SchedulerRequest,
     SizeQuery,

@@ -14,13 +14,14 @@ import aiohttp
 
 from demo.crowd.jobs import CrowdTask, UploadFailedError, upload_output
 from demo.crowd.volunteer import tasks_of
+from domain.dispatch import ReportedFile
 from domain.errors import MusterError
 from domain.units import Seconds
 from tests.acceptance.host import Host
 from tests.chaos.told import Told
 from tests.faults.waiting import CLOCK
 from wire.client import decode_reply, encode_request
-from wire.messages import STATE_COMPUTE_ERROR, STATE_UPLOADED, ReportedFile
+from wire.messages import STATE_COMPUTE_ERROR, STATE_UPLOADED
 
 PAUSE_S = (0.6, 2.4)  # between two requests of a volunteer
 TIMEOUT_S = 12.0

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from domain.dispatch import Report, RequestWrites
+from domain.dispatch import InstanceStep, Report, RequestWrites
 from domain.errors import MusterError
 from domain.havs import HavEvent, HavEventKind
 from domain.history import JobPlace, MovedJobs
 from domain.jobs import Candidate, InstanceInProgress, InstanceState, JobState
-from domain.settlement import ExtraCopy, InstanceStep, JobFacts, JobSettlement
+from domain.settlement import ExtraCopy, JobFacts, JobSettlement
 from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
 from lifecycle.states import RETRY_CAUSES
 from tests.builders import NOW, a_job_class
@@ -154,10 +154,11 @@ class Life(Twins):
         )
         return Report(
             held.instance_id,
-            held.job_id,
             S.IN_PROGRESS if choice % 5 == 0 else state,
             to_state,
-            self.now,
+            job_id=held.job_id,
+            host_id=held.host_id,
+            reported_at=self.now,
             exit_status=choice % 3,
             reason="because" if to_state is S.FAILED else "",
             stderr="x" * (choice % 2),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from domain.batches import BatchState
+from domain.dispatch import InstanceStep
 from domain.jobs import JobState
-from domain.settlement import InstanceStep, JobSettlement
+from domain.settlement import JobSettlement
 from domain.units import later
 from tests.builders import NOW
 from tests.conformance.to_settle import SETTLED_AT, S, a_reported_job, failed, valid

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from domain.batches import Batch
-from domain.dispatch import Assignment, ExpectedOutput, Upload
+from domain.dispatch import Assignment, ExpectedOutput, InstanceStep, Upload
 from domain.errors import NotFoundError
 from domain.history import START, FinishedMonth, JobPlace, MovedJobs
 from domain.jobs import InstanceState, JobState
-from domain.settlement import InstanceStep, JobSettlement
+from domain.settlement import JobSettlement
 from domain.units import BatchId, InstanceId, Instant, later
 from tests.builders import NOW
 from tests.conformance.twins import months_of

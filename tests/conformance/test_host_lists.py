@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from domain.dispatch import InstanceStep
 from domain.havs import HavEventKind
 from domain.host_lists import HostChoice, HostInstance, HostKind, HostList, HostPlace, ListedHost, RecentFailures
 from domain.jobs import InstanceState
-from domain.settlement import InstanceStep
 from domain.units import BatchId, HostId, Instant, Seconds, later
 from domain.volunteers import ResultPlace
 from tests.builders import NOW

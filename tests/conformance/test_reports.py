@@ -72,7 +72,7 @@ async def test_a_report_on_another_hosts_instance_is_left_out(store: Store) -> N
     batch = await a_submitted_batch(store, jobs=1)
     sent = await a_sent_instance(store, batch.batch_id, host)
 
-    await report(store, other, a_report(sent))
+    await report(store, other, a_report(sent, host_id=other.host_id))
 
     [row] = (await store.views.job(sent.job_id)).instances
     assert row.state is InstanceState.IN_PROGRESS

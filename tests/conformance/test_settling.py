@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from domain.batches import BatchCounts, BatchState
-from domain.dispatch import Upload
+from domain.dispatch import InstanceStep, Upload
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, JobState
-from domain.settlement import InstanceFacts, InstanceStep, JobSettlement
+from domain.settlement import InstanceFacts, JobSettlement
 from domain.units import InstanceId, JobId, later
 from tests.builders import NOW
 from tests.conformance.to_settle import SETTLED_AT, S, a_reported_job, valid

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from domain.dispatch import RequestWrites
+from domain.dispatch import InstanceStep, RequestWrites
 from domain.havs import HavEvent, HavEventKind, applied, combine
 from domain.hosts import DecayedSums, HostAppVersion
 from domain.jobs import InstanceState, JobState
-from domain.settlement import InstanceStep, JobSettlement
+from domain.settlement import JobSettlement
 from domain.units import AppVersionId, Instant, later
 from tests.builders import NOW
 from tests.stores import Store

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from domain.batches import BatchCounts
-from domain.dispatch import Assignment, RequestWrites
+from domain.dispatch import Assignment, InstanceStep, RequestWrites
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, JobState
-from domain.settlement import InstanceStep, JobSettlement, OutageReport
+from domain.settlement import JobSettlement, OutageReport
 from domain.units import DAY_S, HOUR_S, InstanceId, Instant, Seconds, later
 from tests.builders import NOW
 from tests.stores import Store

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from domain.dispatch import RequestWrites, TakeOver
+from domain.dispatch import InstanceStep, RequestWrites, TakeOver
 from domain.jobs import InstanceState
-from domain.settlement import InstanceStep
 from domain.units import HostId, InstanceId, JobId, later
 from lifecycle.states import Event, allows
 from tests.builders import NOW
@@ -63,7 +62,7 @@ async def test_taken_over_instance_is_reported_by_its_new_host(store: Store) -> 
     assert [one.instance_id for one in (await read(store, old)).held] == [kept.instance_id]
     assert (await store.views.batch(batch.batch_id)).counts == before
     late = await store.ledger.write(RequestWrites(old.host, (a_report(sent),)))
-    done = await store.ledger.write(RequestWrites(new.host, (a_report(sent),)))
+    done = await store.ledger.write(RequestWrites(new.host, (a_report(sent, host_id=new.host_id),)))
     assert late.left_out == {sent.instance_id}
     assert done.left_out == frozenset()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from domain.dispatch import InstanceStep
 from domain.jobs import InstanceState, JobState
-from domain.settlement import InstanceStep, JobFacts, JobSettlement
+from domain.settlement import JobFacts, JobSettlement
 from domain.units import later
 from tests.builders import NOW
 from tests.stores import Store

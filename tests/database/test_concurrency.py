@@ -10,11 +10,11 @@ from itertools import count
 import asyncpg
 
 from domain.batches import BatchCounts, BatchState
-from domain.dispatch import Assignment, AssignmentFate, RequestWrites
+from domain.dispatch import Assignment, AssignmentFate, InstanceStep, RequestWrites
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, JobState
 from domain.quotas import QuotaRequest
-from domain.settlement import InstanceStep, JobFacts, JobSettlement
+from domain.settlement import JobFacts, JobSettlement
 from domain.units import BatchId, Instant
 from store.counters import CountChanges, StatisticsChanges
 from store.pool import DatabaseSession, connect

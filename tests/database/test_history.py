@@ -10,11 +10,11 @@ from statistics import median
 import asyncpg
 import pytest
 
-from domain.dispatch import RequestWrites
+from domain.dispatch import InstanceStep, RequestWrites
 from domain.errors import UnavailableError
 from domain.history import START, month_of
 from domain.jobs import InstanceState
-from domain.settlement import InstanceStep, JobSettlement
+from domain.settlement import JobSettlement
 from domain.units import InstanceId, Instant, later
 from store.pool import SESSION
 from store.postgres import PostgresStore, open_store

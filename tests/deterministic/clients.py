@@ -10,20 +10,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from domain.clock import Clock
+from domain.dispatch import ReportedFile, ReportedResult
 from domain.jobs import instance_id_of
 from domain.units import InstanceId, Seconds
 from tests.builders import LINUX
 from tests.deterministic.cluster import Cluster, NoAnswerError
-from wire.messages import (
-    STATE_COMPUTE_ERROR,
-    STATE_UPLOADED,
-    HeldResult,
-    HostInfo,
-    ReportedFile,
-    ReportedResult,
-    SchedulerReply,
-    SchedulerRequest,
-)
+from wire.messages import STATE_COMPUTE_ERROR, STATE_UPLOADED, HeldResult, HostInfo, SchedulerReply, SchedulerRequest
 
 BYTES = 100
 CALLS_EVERY_S = 150.0

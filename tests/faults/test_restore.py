@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 
 from demo.crowd.jobs import CrowdTask
+from domain.dispatch import ReportedFile
 from domain.units import BatchId
 from store.postgres import open_store
 from tests.acceptance.clocks import ForwardClock
@@ -24,7 +25,7 @@ from tests.e2e.server import Server
 from tests.faults.cluster import Cluster, cluster
 from tests.faults.waiting import until
 from tests.pg import empty_database
-from wire.messages import STATE_UPLOADED, ReportedFile
+from wire.messages import STATE_UPLOADED
 from wire.uploads import STATUS_NEVER
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -13,12 +13,13 @@ import aiohttp
 import pytest
 
 from demo.crowd.jobs import CrowdTask
+from domain.dispatch import ReportedFile
 from domain.units import BatchId, Seconds
 from tests.acceptance.host import Host
 from tests.chaos.sync_faults import DEADLY_S, SyncFaults, can_be_built
 from tests.faults.cluster import Cluster, cluster
 from tests.faults.waiting import until
-from wire.messages import STATE_UPLOADED, ReportedFile, UploadHeader
+from wire.messages import STATE_UPLOADED, UploadHeader
 from wire.uploads import encode_upload_header
 
 FILE_BYTES = 1_000_000

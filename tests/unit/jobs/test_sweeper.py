@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from domain.dispatch import InstanceStep
 from domain.errors import MusterError, UnavailableError
 from domain.havs import HavEventKind
 from domain.history import START, JobPlace, MovedJobs
 from domain.jobs import InstanceState
 from domain.settings import LifecycleSettings, StorageSettings
-from domain.settlement import InstanceStep, OutageReport, Overdue
+from domain.settlement import OutageReport, Overdue
 from domain.units import BatchId, Flop, InstanceId, Instant, JobId, Seconds, later
 from jobs.sweeper import REST, HistoryMover, OutageWatch, Sweeper, SweepReport, time_out_step
 from tests.builders import NOW, a_held

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.batches import Batch, BatchState
-from domain.dispatch import Assignment, Upload
+from domain.dispatch import Assignment, InstanceStep, Upload
 from domain.errors import UnavailableError
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState, JobState, Output, ValidatorKind, output_file_name
-from domain.settlement import InstanceFacts, InstanceStep, JobFacts, JobSettlement
+from domain.settlement import InstanceFacts, JobFacts, JobSettlement
 from domain.units import AppVersionId, Flop, HostId, InstanceId, Instant, JobId, Seconds, later
 from jobs.comparisons import Compared, Comparison, OutputFile, TooSlowError, compare_here
 from jobs.validator import Validator, ValidatorReport

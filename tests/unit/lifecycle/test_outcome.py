@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
 
-from domain.dispatch import Upload
+from domain.dispatch import ReportedFile, ReportedResult, Upload
 from domain.jobs import Output
 from lifecycle import outcome
-from lifecycle.outcome import ClaimedFile, ReportFacts, judge_report
+from lifecycle.outcome import Judgement, judge_report
 from lifecycle.states import Event
 from wire import messages
 
@@ -18,28 +15,32 @@ MD5 = "45a804651bec17a5f7fe070302aa2ce7"
 FILE = "pi_1_1_7_r0"
 
 
-def a_report(**changes: Any) -> ReportFacts:
-    report = ReportFacts(
-        "pi_1_1_7",
-        state=5,
-        exit_status=0,
-        outputs=(Output("out", 100),),
-        uploaded={FILE: Upload(FILE, 30, MD5)},
-        claimed={FILE: ClaimedFile(30.0, MD5)},
-    )
-    return replace(report, **changes)
+OUTPUTS = (Output("out", 100),)
+CLAIMED = (ReportedFile(FILE, 30.0, MD5),)
+UPLOADS = (Upload(FILE, 30, MD5),)
+
+
+def judged(
+    *,
+    state: int = 5,
+    exit_status: int = 0,
+    outputs: tuple[Output, ...] = OUTPUTS,
+    claimed: tuple[ReportedFile, ...] = CLAIMED,
+    uploads: tuple[Upload, ...] = UPLOADS,
+) -> Judgement:
+    return judge_report(ReportedResult("pi_1_1_7", state, exit_status, files=claimed), outputs, uploads)
 
 
 def test_an_uploaded_result_with_all_outputs_succeeds() -> None:
-    assert judge_report(a_report()) == (Event.SUCCEEDED, "")
+    assert judged() == (Event.SUCCEEDED, "")
 
 
 def test_md5_is_compared_without_regard_to_case() -> None:
-    assert judge_report(a_report(claimed={FILE: ClaimedFile(30.0, MD5.upper())})).event is Event.SUCCEEDED
+    assert judged(claimed=(ReportedFile(FILE, 30.0, MD5.upper()),)).event is Event.SUCCEEDED
 
 
 def test_a_result_without_outputs_succeeds() -> None:
-    assert judge_report(a_report(outputs=(), uploaded={}, claimed={})) == (Event.SUCCEEDED, "")
+    assert judged(outputs=(), uploads=(), claimed=()) == (Event.SUCCEEDED, "")
 
 
 @pytest.mark.parametrize(
@@ -64,67 +65,67 @@ def test_a_result_without_outputs_succeeds() -> None:
     ],
 )
 def test_the_cause_is_named(state: int, exit_status: int, event: Event, words: str) -> None:
-    judgement = judge_report(a_report(state=state, exit_status=exit_status))
+    judgement = judged(state=state, exit_status=exit_status)
     assert judgement.event is event
     assert words in judgement.reason
 
 
 @pytest.mark.parametrize("exit_status", [196, 197, 198, 200, 202, 203])
 def test_a_programs_own_exit_code_is_not_taken_for_the_clients(exit_status: int) -> None:
-    assert judge_report(a_report(state=3, exit_status=exit_status)) == (
+    assert judged(state=3, exit_status=exit_status) == (
         Event.FAILED,
         f"the program ended with exit status {exit_status}",
     )
 
 
 def test_an_output_that_was_not_produced_is_named_with_its_limit() -> None:
-    judgement = judge_report(a_report(state=3, claimed={}, uploaded={}))
+    judgement = judged(state=3, claimed=(), uploads=())
     assert judgement == (Event.FAILED, "output out was not produced, or is larger than 100 bytes")
 
 
 def test_an_output_refused_at_upload_fails_though_the_client_says_uploaded() -> None:
-    claimed = {FILE: ClaimedFile(30.0, MD5, error="permanent upload error")}
-    judgement = judge_report(a_report(claimed=claimed, uploaded={}))
+    claimed = (ReportedFile(FILE, 30.0, MD5, error="permanent upload error"),)
+    judgement = judged(claimed=claimed, uploads=())
     assert judgement == (Event.FAILED, "output out was not uploaded: permanent upload error")
 
 
 def test_an_output_the_server_does_not_have_fails() -> None:
-    assert judge_report(a_report(uploaded={})).reason == f"output out ({FILE}) is not on the server"
+    assert judged(uploads=()).reason == f"output out ({FILE}) is not on the server"
 
 
 def test_a_different_md5_names_both() -> None:
-    reason = judge_report(a_report(uploaded={FILE: Upload(FILE, 30, "0" * 32)})).reason
+    reason = judged(uploads=(Upload(FILE, 30, "0" * 32),)).reason
     assert reason == f"output out has MD5 {'0' * 32} on the server, the client claims {MD5}"
 
 
 def test_a_different_size_names_both() -> None:
-    reason = judge_report(a_report(claimed={FILE: ClaimedFile(31.0, MD5)})).reason
+    reason = judged(claimed=(ReportedFile(FILE, 31.0, MD5),)).reason
     assert reason == "output out has 30 bytes on the server, the client claims 31"
 
 
 def test_an_output_over_its_limit_names_both_sizes() -> None:
-    reason = judge_report(a_report(outputs=(Output("out", 29),))).reason
+    reason = judged(outputs=(Output("out", 29),)).reason
     assert reason == "output out has 30 bytes, the job allows 29"
 
 
-@pytest.mark.parametrize("claimed", [{}, {FILE: ClaimedFile(0.0, "", error="not found")}])
-def test_an_optional_output_may_be_absent(claimed: dict[str, ClaimedFile]) -> None:
-    report = a_report(outputs=(Output("out", 100, optional=True),), uploaded={}, claimed=claimed)
-    assert judge_report(report).event is Event.SUCCEEDED
+@pytest.mark.parametrize("claimed", [(), (ReportedFile(FILE, 0.0, "", error="not found"),)])
+def test_an_optional_output_may_be_absent(claimed: tuple[ReportedFile, ...]) -> None:
+    judgement = judged(outputs=(Output("out", 100, optional=True),), uploads=(), claimed=claimed)
+    assert judgement.event is Event.SUCCEEDED
 
 
 def test_an_optional_output_the_client_claims_must_be_here() -> None:
-    report = a_report(outputs=(Output("out", 100, optional=True),), uploaded={})
-    assert judge_report(report).reason == f"output out ({FILE}) is not on the server"
+    judgement = judged(outputs=(Output("out", 100, optional=True),), uploads=())
+    assert judgement.reason == f"output out ({FILE}) is not on the server"
 
 
 def test_the_second_output_is_looked_for_under_its_own_name() -> None:
-    report = a_report(outputs=(Output("out", 100), Output("log", 50)))
-    assert judge_report(report).reason == "output log was not produced, or is larger than 50 bytes"
+    judgement = judged(outputs=(Output("out", 100), Output("log", 50)))
+    assert judgement.reason == "output log was not produced, or is larger than 50 bytes"
 
 
 def test_states_are_those_of_the_codec() -> None:
     assert outcome.STATE_UPLOADED == messages.STATE_UPLOADED
     assert outcome.STATE_ABORTED == messages.STATE_ABORTED
-    report = a_report(state=messages.STATE_ABORTED, exit_status=203)
-    assert judge_report(report).event is Event.USER_ABORTED
+    judgement = judged(state=messages.STATE_ABORTED, exit_status=203)
+    assert judgement.event is Event.USER_ABORTED

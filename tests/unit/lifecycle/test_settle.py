@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from domain.dispatch import InstanceStep
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState, JobState
-from domain.settlement import InstanceStep, JobFacts, JobSettlement
+from domain.settlement import JobFacts, JobSettlement
 from domain.units import InstanceId, JobId
 from lifecycle.settle import UNREADABLE, copies_for, give_up, needs_comparison, settle
 from tests.builders import NOW, a_job_class, instance_facts, job_facts

@@ -10,10 +10,21 @@ from typing import Any
 from domain.apps import ProcessorType
 from domain.batches import Batch
 from domain.catalogue import Catalogue
-from domain.dispatch import RequestKey, RequestView, RequestWrites, SentJob, Trickle, TrickleFate, WriteOutcome
+from domain.dispatch import (
+    Report,
+    ReportedFile,
+    ReportedResult,
+    RequestKey,
+    RequestView,
+    RequestWrites,
+    SentJob,
+    Trickle,
+    TrickleFate,
+    WriteOutcome,
+)
 from domain.errors import UnavailableError
 from domain.hosts import Host
-from domain.jobs import JobClass, instance_id_of
+from domain.jobs import InstanceInProgress, InstanceState, JobClass, instance_id_of
 from domain.quotas import QuotaGrant, QuotaRequest
 from domain.refusals import RefusalCode
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
@@ -24,20 +35,23 @@ from scheduler.service import RequestService, SchedulerPorts, build_service
 from tests.builders import LINUX, NOW
 from tests.memory import MemoryStore
 from tests.worlds import a_registered_version, a_registered_volunteer, a_submitted_batch, waiting_of
-from wire.messages import (
-    STATE_UPLOADED,
-    HeldResult,
-    HostInfo,
-    ReportedFile,
-    ReportedResult,
-    SchedulerReply,
-    SchedulerRequest,
-)
+from wire.messages import STATE_UPLOADED, HeldResult, HostInfo, SchedulerReply, SchedulerRequest
 
 KEY = "0123456789abcdef0123456789abcdef"  # the account key in the captures
 PUBLIC_KEY = "1024\nc0c2\n.\n"
 OLD_KEY = "1024\n0001\n.\n"
 MD5 = "45a804651bec17a5f7fe070302aa2ce7"
+
+
+def a_time_out(held: InstanceInProgress) -> Report:
+    return Report(
+        held.instance_id,
+        InstanceState.IN_PROGRESS,
+        InstanceState.TIMED_OUT,
+        job_id=held.job_id,
+        host_id=held.host_id,
+        reported_at=NOW,
+    )
 
 
 @dataclass(slots=True)

@@ -45,7 +45,7 @@ def context_at(
 ) -> SchedulingContext:
     """The context of a request of a host without jobs in progress."""
     wants = wants_of(request, admission.host)
-    return context_of(Contact(request, now, catalogue), admission, view, wants, HeldReview())
+    return context_of(Contact(request, key_of(request), now, catalogue), admission, view, wants, HeldReview())
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from domain.dispatch import ReportedFile
 from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState, JobState
 from domain.ranking import samples
@@ -18,7 +19,7 @@ from simulator.services import NoFiles
 from tests.builders import NOW
 from tests.unit.scheduler.project import MD5, Project, a_project, a_request, a_success, names_of
 from tests.worlds import a_registered_volunteer
-from wire.messages import CoprocRequest, HostInfo, ReportedFile, SchedulerReply, SchedulerRequest
+from wire.messages import CoprocRequest, HostInfo, SchedulerReply, SchedulerRequest
 
 WRONG = "f" * 32  # what colluders agree on
 

@@ -11,16 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.dispatch import Report, Reported, RequestKey, RequestWrites, TrickleFate, Upload
+from domain.dispatch import (
+    Report,
+    Reported,
+    ReportedFile,
+    ReportedResult,
+    RequestKey,
+    RequestWrites,
+    TrickleFate,
+    Upload,
+)
 from domain.errors import UnavailableError
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, Output
 from domain.units import Flop, HostId, InstanceId, Instant, Seconds, later
 from scheduler.reports import ReportsTaken, take_reports
 from tests.builders import NOW, a_held, a_host
-from tests.unit.scheduler.project import KEY, MD5, Project, a_project, a_request, a_success, listed
+from tests.unit.scheduler.project import KEY, MD5, Project, a_project, a_request, a_success, a_time_out, listed
 from tests.worlds import hash_of
-from wire.messages import HostInfo, ReportedFile, ReportedResult, TrickleUp
+from wire.messages import HostInfo, TrickleUp
 
 NAME = "pi_1_1_1"
 
@@ -289,7 +298,7 @@ async def test_timed_out_instance_still_running_keeps_messages() -> None:
     project = await a_busy_project()
     [held] = (await project.store.ledger.read(RequestKey(hash_of(KEY), HostId(1)))).held
     [host] = await project.store.views.hosts(limit=1)
-    timed_out = Report(held.instance_id, held.job_id, InstanceState.IN_PROGRESS, InstanceState.TIMED_OUT, NOW)
+    timed_out = a_time_out(held)
     await project.store.ledger.write(RequestWrites(host, (timed_out,)))
 
     reply = await project.answer(

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.apps import NVIDIA
+from domain.dispatch import ReportedResult
 from domain.hosts import Coprocessor, Host
 from domain.units import FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 from scheduler import sanity
 from tests.builders import NOW, a_host
-from wire.messages import CoprocRequest, HostInfo, ReportedResult, SchedulerRequest
+from wire.messages import CoprocRequest, HostInfo, SchedulerRequest
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 wholes = st.integers(-(2**63), 2**63 - 1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.apps import ANONYMOUS, CPU, NVIDIA, App
-from domain.dispatch import Assignment, Report, RequestKey, RequestWrites, TakeOver
+from domain.dispatch import Assignment, ReportedResult, RequestKey, RequestWrites, TakeOver
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
 from domain.ordered_work import StoredPlace
@@ -32,12 +32,13 @@ from tests.unit.scheduler.project import (
     a_project,
     a_request,
     a_success,
+    a_time_out,
     listed,
     names_of,
     texts_of,
 )
 from tests.worlds import RegisteredHost, a_registered_host, an_assignment, hash_of, the_version, waiting_of
-from wire.messages import STATE_ABORTED, STATE_COMPUTE_ERROR, CoprocRequest, ProjectPreferences, ReportedResult
+from wire.messages import STATE_ABORTED, STATE_COMPUTE_ERROR, CoprocRequest, ProjectPreferences
 
 S = InstanceState
 
@@ -265,7 +266,7 @@ async def test_a_result_that_loses_a_race_to_its_time_out_is_acknowledged_only_w
     await project.answer(a_request())
     await project.upload("pi_1_1_1")
     [held] = (await project.store.ledger.read(RequestKey(hash_of(KEY), HostId(1), "", ()))).held
-    timed_out = Report(held.instance_id, held.job_id, InstanceState.IN_PROGRESS, InstanceState.TIMED_OUT, NOW)
+    timed_out = a_time_out(held)
     [host] = await project.store.views.hosts(limit=1)
     project.ledger.others_write.append(RequestWrites(host, (timed_out,)))
 
@@ -284,7 +285,7 @@ async def test_a_clones_result_that_loses_a_race_is_not_acknowledged_either() ->
     await project.upload("pi_1_1_1")
     await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1")))
     [held] = (await project.store.ledger.read(RequestKey(hash_of(KEY), HostId(1), "", ()))).held
-    timed_out = Report(held.instance_id, held.job_id, InstanceState.IN_PROGRESS, InstanceState.TIMED_OUT, NOW)
+    timed_out = a_time_out(held)
     [host] = await project.store.views.hosts(limit=1)
     project.ledger.others_write.append(RequestWrites(host, (timed_out,)))
 
@@ -584,7 +585,7 @@ async def test_failures_of_a_clone_are_not_the_originals(computer: str, is_timed
     if is_timed_out:
         [host] = await project.store.views.hosts(limit=1)
         held = (await project.store.ledger.read(RequestKey(hash_of(KEY), HostId(1)))).held
-        ends = [Report(one.instance_id, one.job_id, S.IN_PROGRESS, S.TIMED_OUT, NOW) for one in held]
+        ends = [a_time_out(one) for one in held]
         await project.store.ledger.write(RequestWrites(host, tuple(ends)))
     before = [await project.instance(name) for name in names]
     _, havs = await project.store.views.host(HostId(1))

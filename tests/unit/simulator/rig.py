@@ -11,19 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.apps import App, AppVersion
+from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import HOUR_S, AppId, AppVersionId, Instant, Seconds
 from simulator.ports import Outage, Program, ShareOf, Submission, VolunteerFacts
 from simulator.services import AnyStore, Duty
-from wire.messages import (
-    STATE_COMPUTE_ERROR,
-    STATE_UPLOADED,
-    HeldResult,
-    HostInfo,
-    ReportedFile,
-    ReportedResult,
-    SchedulerReply,
-    SchedulerRequest,
-)
+from wire.messages import STATE_COMPUTE_ERROR, STATE_UPLOADED, HeldResult, HostInfo, SchedulerReply, SchedulerRequest
 
 LINUX = "x86_64-pc-linux-gnu"
 START = Instant(1_800_000_000.0)

@@ -7,6 +7,7 @@ import re
 from hypothesis import strategies as st
 
 from domain.apps import ATI, INTEL_GPU, NVIDIA
+from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import DAY_S, Instant, Seconds
 from wire import messages
 
@@ -26,9 +27,9 @@ FRACTIONS = st.integers(0, 100).map(lambda percent: percent / 100)
 STDERR = st.text(st.one_of(_PRINTABLE, st.sampled_from("\n<>&]")), max_size=120).map(str.strip)
 STDERR = STDERR.filter(lambda text: not re.search(r"&#\d+;", text))
 
-FILES = st.builds(messages.ReportedFile, name=NAMES, nbytes=NUMBERS, md5=st.just("0" * 32), error=LINES)
+FILES = st.builds(ReportedFile, name=NAMES, nbytes=NUMBERS, md5=st.just("0" * 32), error=LINES)
 RESULTS = st.builds(
-    messages.ReportedResult,
+    ReportedResult,
     name=NAMES,
     state=WHOLE,
     exit_status=WHOLE,

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import Instant, Seconds
 from tests.unit.wire import captured
 from wire.client import decode_reply, encode_request
 from wire.decode import decode_request
 from wire.encode import encode_reply
-from wire.messages import HeldResult, ReportedFile, ReportedResult, SchedulerReply, SchedulerRequest, TrickleUp
+from wire.messages import HeldResult, SchedulerReply, SchedulerRequest, TrickleUp
 from wire.reports import MAX_STDERR_BYTES, MAX_TRICKLES
 
 FILE = ReportedFile("a_0_out", 4.0, "0" * 32)
