@@ -45,13 +45,12 @@ def _kept(batch: Followed, ended_at: Instant) -> bool | None:
 def promise_ratio(batches: Iterable[Followed]) -> float | None:
     """Promised over true time from half of the jobs to the last, the median of batches that are over.
 
-        >>> from array import array
-    from collections import defaultdict
-        >>> from domain.batches import QoS
-        >>> batch = Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 4, ended_at=array("d", [10.0, 20.0, 30.0, 40.0]))
-        >>> batch.promised_at = Instant(80.0)
-        >>> promise_ratio([batch])
-        3.0
+    >>> from array import array
+    >>> from domain.batches import QoS
+    >>> batch = Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 4, ended_at=array("d", [10.0, 20.0, 30.0, 40.0]))
+    >>> batch.promised_at = Instant(80.0)
+    >>> promise_ratio([batch])
+    3.0
     """
     found = []
     for batch in batches:
@@ -303,10 +302,9 @@ def is_cut_short(spans: Sequence[tuple[float, bool]]) -> bool:
 def tail_s(batch: Followed) -> Seconds | None:
     """From the end of the job with which 90 % are over to the end of the last; None while it is not over.
 
-        >>> from array import array
-    from collections import defaultdict
-        >>> tail_s(Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 10, ended_at=array("d", range(10, 110, 10))))
-        10.0
+    >>> from array import array
+    >>> tail_s(Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 10, ended_at=array("d", range(10, 110, 10))))
+    10.0
     """
     if not batch.is_over or not batch.jobs:
         return None
