@@ -47,15 +47,15 @@ unit: setup
 e2e: setup system
 	$(BIN)/pytest -q -n 4 --dist worksteal -m e2e tests/e2e tests/acceptance tests/browser tests/docs
 
-# Everything else, those that wait for processes first. The end-to-end tests beside it have due dates to keep, so this
-# gives way to them.
+# Everything else. The end-to-end tests beside it have due dates to keep, so this gives way to them. Files with few tests
+# come last: those that break processes are alone then.
 main: setup system
-	nice -n 5 $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 4 -m "not e2e and not comparison and not faults"
+	nice -n 5 $(BIN)/pytest -q -n 2 --dist loadfile --durations 25 --durations-min 4 -m "not e2e and not comparison and not faults"
 
 # What differs from one PostgreSQL to another: statements, plans, migrations. CONTRACT=tests/database for the rest.
 CONTRACT ?= tests/conformance tests/database/test_migrations.py tests/database/test_query_plans.py
 second-postgres: setup system
-	bash tests/debian_postgres.sh nice -n 5 $(BIN)/pytest -q -n 2 --dist loadfile $(CONTRACT)
+	bash tests/debian_postgres.sh nice -n 5 $(BIN)/pytest -q -n 2 --dist loadfile -m database $(CONTRACT)
 
 # All of them: nodes and databases are killed again and again, connections are silent for half a minute.
 faults: setup system
