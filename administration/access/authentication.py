@@ -42,9 +42,9 @@ log = structlog.get_logger()
 class AccessDoor:
     """One per worker. `middleware` comes before handlers that ask `person_of`; `volunteers` before `volunteer_of`.
 
-    Who sends the project's own token has every right, under the name `user`. They refuse a token that is no good with
-    NotSignedInError. What a page of another site had sent in somebody's name is nobody's: `admit` then raises
-    ForgedError, and signing in works.
+    The project's own token gives every right, under the name `user`. An invalid token is refused with
+    NotSignedInError. A form that another site's page sent counts as not signed in: `admit` then raises ForgedError,
+    and signing in works.
     """
 
     def __init__(

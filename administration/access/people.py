@@ -107,7 +107,7 @@ class PeopleDesk:
 
 PREFIX = "muster_"  # so that a token that lies about somewhere is known for one
 NOTED_EVERY_S = 60.0
-PROJECT_NAME = "api"  # of whoever sends the project's own token
+PROJECT_NAME = "api"  # under which the project's own token acts
 DAYS_MOST = 3660
 
 

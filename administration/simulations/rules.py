@@ -1,6 +1,6 @@
-"""Rules compared on a shipped scenario: what somebody asks for, checked, and what it came to. Pure but for the file.
+"""Compares rules on a shipped scenario: checks what is asked for, and makes the result. Pure but for the file.
 
-The simulator is imported by those who simulate: serving processes and commands start sooner without it.
+The functions import the simulator when they need it: serving processes and commands start faster without it.
 """
 
 from __future__ import annotations
