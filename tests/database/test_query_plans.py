@@ -493,8 +493,7 @@ async def _all_plans() -> Plans:
             for step in ("add_percentile_table", "attach_percentile_table"):
                 await connection.execute(load(step), 1)
             await connection.close()
-            session = SESSION | {"plan_cache_mode": "force_generic_plan"}
-            connection = await asyncpg.connect(dsn, server_settings=session)
+            connection = await asyncpg.connect(dsn, server_settings=SESSION)
             for name in sorted(set(queries()) - NO_PLAN):
                 made[situation, name] = list(walk(await plan_of(connection, name)))
             await connection.close()
