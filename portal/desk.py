@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp
-from typing import Any, Protocol
+from typing import Any
 
 from administration.access.who import WrongPasswordError, volunteer_of
 from administration.accounts import AccountKeys
+from administration.explain.service import Explain
 from administration.ports import Views, Volunteers
 from administration.volunteers import offered
 from domain.apps import App
@@ -17,7 +18,7 @@ from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from domain.hosts import Host, HostAppVersion
 from domain.ranking import Percentile
 from domain.refusals import Whys, traits_of
-from domain.units import HostId, Seconds
+from domain.units import Seconds
 from domain.volunteers import Outcome
 from portal.ports import Belongings
 from web.handlers import PageDesk
@@ -186,12 +187,6 @@ SAID = {
 LOOK = Look("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
 
 
-class HostExplanations(Protocol):
-    async def host(self, host_id: HostId) -> Mapping[str, Any]:  # Any: a JSON document
-        """What the host would be given if it called now, and why not more."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SiteDesk(PageDesk):
     """What the volunteers' pages work with: their part of the store, dry runs, and the account keys too."""
@@ -199,7 +194,7 @@ class SiteDesk(PageDesk):
     belongings: Belongings
     volunteers: Volunteers
     views: Views
-    explain: HostExplanations
+    explain: Explain
     keys: AccountKeys
 
 

@@ -8,8 +8,6 @@ from administration.ports import Applications, Insight, Views
 from domain.dispatch import RequestKey, RequestView
 from feeder.ports import WaitingWork
 
-__all__ = ["Applications", "ExplainReads", "ExplainStore", "Insight", "Views", "WaitingWork"]
-
 
 class ExplainReads(Protocol):
     """The reading half of the ledger."""
