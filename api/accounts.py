@@ -8,10 +8,9 @@ import msgspec
 
 from administration.accounts import AccountKeys, add_volunteer
 from administration.names import checked_name, checked_shares
-from administration.ordering.sharing import Members
+from administration.ordering.sharing import Sharing
 from administration.show import account_as_json, shown, submitter_as_json
-from administration.show_people import volunteer_as_json
-from administration.volunteers import VolunteerBody, change_volunteer
+from administration.volunteers import VolunteerBody, change_volunteer, volunteer_as_json
 from api.paging import Page, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.access import Right
@@ -73,7 +72,7 @@ class AccountsApi:
         self._people = store.people
         self._keys = keys
         self._clock = clock
-        self._members = Members(store, clock)
+        self._sharing = Sharing(store, clock)
 
     @operation("GET", "/accounts", "Accounts, by id.")
     async def list_accounts(self, ask: Ask[Page, None]) -> shapes.AccountPage:
@@ -153,7 +152,7 @@ class AccountsApi:
     )
     async def set_account(self, ask: Ask[NameParams, AccountBody]) -> shapes.AccountStanding:
         body = ask.body
-        return await self._members.set_account(ask.params.name, shares=body.shares, permissions=body.permissions)
+        return await self._sharing.set_account(ask.params.name, shares=body.shares, permissions=body.permissions)
 
     @operation(
         "PATCH",
@@ -164,7 +163,7 @@ class AccountsApi:
     )
     async def set_submitter(self, ask: Ask[NameParams, SubmitterBody]) -> shapes.SubmitterStanding:
         body = ask.body
-        return await self._members.set_submitter(
+        return await self._sharing.set_submitter(
             ask.params.name, shares=body.shares, account=body.account, permissions=body.permissions
         )
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
 from administration.hosts import FAILED_WITHIN_S, SILENT_S, choice_of
-from administration.names import checked_text
+from administration.names import checked_text, chosen
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostKind, HostPlace, SlowWith
@@ -171,16 +171,15 @@ def asked_of(query: Mapping[str, str]) -> HostListChoice:
     >>> asked_of({"show": "silent", "days": "2"}).kept
     {'show': 'silent', 'days': '2'}
     """
-    kind, text = query.get("show", "") or HostKind.ALL, checked_text(query.get("q", "").strip(), "q")
-    if kind not in list(HostKind):
-        raise InvalidInputError("show", "one of " + ", ".join(HostKind), kind)
+    kind = chosen(HostKind, query.get("show", "") or HostKind.ALL, "show")
+    text = checked_text(query.get("q", "").strip(), "q")
     if text and kind != HostKind.ALL:
         raise InvalidInputError("q", "nothing: a number or an e-mail is looked for among all hosts", text)
     days = number_of(query, "days", low=0.0, high=MOST_DAYS)
     if days is not None and kind != HostKind.SILENT:
         raise InvalidInputError("days", "nothing: it is asked of silent hosts", query["days"])
     after = place_of(HostPlace, query.get("after", ""))
-    return HostListChoice(HostKind(kind), text, SILENT_DAYS if days is None else days, after)
+    return HostListChoice(kind, text, SILENT_DAYS if days is None else days, after)
 
 
 def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:

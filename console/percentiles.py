@@ -9,7 +9,8 @@ from math import exp, log
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
+from administration.changes import Changes, with_changes
+from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import preview_as_json
@@ -189,9 +190,8 @@ class PercentilePages(Pages[Desk]):
         """GET, because nothing is changed: who would pass, how often they call, how long what waits would wait."""
         changes = self._asked(dict(request.query))
         shown = preview_as_json(await self._thresholds.preview(changes))
-        catalogue, settings = self._desk.catalogue, self._desk.catalogue.settings
-        for key, value in changes.items():
-            settings = settings.changed(key, value)
+        catalogue = self._desk.catalogue
+        settings = with_changes(catalogue.settings, changes)
         cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
         drawn = (distribution(one, catalogue, settings.deadline) for one in cuts)
         charts = [chart for chart in drawn if chart is not None]

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from administration.access.who import TooManyAttemptsError, the_volunteer
 from administration.cursors import cursor_of, place_of
+from administration.names import chosen
 from domain.catalogue import Catalogue
-from domain.errors import InvalidInputError
 from domain.hosts import HostAppVersion
 from domain.ranking import percentile
 from domain.units import HostId, Instant, Seconds
@@ -191,10 +191,8 @@ def _behind(last: OwnResult) -> str:
 def _chosen(request: web.Request) -> tuple[Outcome | None, HostId | None, ResultPlace | None]:
     query = request.query
     outcome, computer, after = query.get("outcome", ""), query.get("computer", ""), query.get("after", "")
-    if outcome and outcome not in list(Outcome):
-        raise InvalidInputError("outcome", f"one of {', '.join(Outcome)}", outcome)
     return (
-        Outcome(outcome) if outcome else None,
+        chosen(Outcome, outcome, "outcome") if outcome else None,
         HostId(whole_number(computer, "computer", 1, 2**31)) if computer else None,
         place_of(ResultPlace, after),
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Any
+from typing import Any, Protocol
 
 from administration.access.who import WrongPasswordError, volunteer_of
 from administration.accounts import AccountKeys
@@ -18,9 +18,9 @@ from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from domain.hosts import Host, HostAppVersion
 from domain.ranking import Percentile
 from domain.refusals import Whys, traits_of
-from domain.units import Seconds
-from domain.volunteers import Outcome
-from portal.ports import Belongings
+from domain.units import HostId, Seconds, VolunteerId
+from domain.views import ListedInProgress
+from domain.volunteers import Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from web.handlers import PageDesk
 from web.rendering import Look
 
@@ -185,6 +185,41 @@ SAID = {
     "password": "Your password is changed. Your computers stay attached; other browsers are signed out.",
 }
 LOOK = Look("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
+
+
+class Belongings(Protocol):
+    """What belongs to one volunteer, and nothing of others."""
+
+    async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
+        """Newest first."""
+        ...
+
+    async def host(self, volunteer_id: VolunteerId, host_id: HostId) -> OwnHost:
+        """NotFoundError, for somebody else's too."""
+        ...
+
+    async def held(
+        self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
+    ) -> Sequence[ListedInProgress]:
+        """What is in progress, by due date."""
+        ...
+
+    async def results(
+        self,
+        volunteer_id: VolunteerId,
+        *,
+        outcome: Outcome | None,
+        host_id: HostId | None,
+        after: ResultPlace | None,
+        limit: int,
+    ) -> Sequence[OwnResult]:
+        """What is over and not in the history yet, the last one sent first.
+
+        Where some are chosen they are looked for among so many of the last that it takes no longer.
+        """
+        ...
+
+    async def totals(self, volunteer_id: VolunteerId) -> OwnTotals: ...
 
 
 @dataclass(frozen=True, slots=True)

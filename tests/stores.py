@@ -18,7 +18,7 @@ from administration.ports import (
     Views,
     Volunteers,
 )
-from administration.simulations.ports import Simulations
+from administration.simulations.runs import Simulations
 from batch_estimator.ports import Forecasts, ForecastTables
 from domain.dispatch import Trickle
 from domain.forecasts import ForecastPoint
@@ -50,7 +50,7 @@ from jobs.ports import (
     TailWork,
     UnsettledJobs,
 )
-from portal.ports import Belongings
+from portal.desk import Belongings
 from runtime.rate_limits.hosts import ArrivalCounts
 from scheduler.ports import Ledger
 from transfer.ports import UnneededFiles, UploadRecords

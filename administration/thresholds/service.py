@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.names import checked_text
+from administration.changes import Changes, with_changes, write_changes
 from administration.ports import Applications, Insight, SettingStore
-from administration.thresholds.keys import Changes, thresholds_as_json, with_changes
+from administration.thresholds.keys import thresholds_as_json
 from administration.thresholds.preview import (
     HostPopulationView,
     KeptStandings,
@@ -22,7 +22,6 @@ from administration.thresholds.preview import (
     waits_previewed,
 )
 from domain.clock import Clock
-from domain.errors import InvalidInputError
 from domain.settings import Settings
 from domain.units import HostId, Instant
 from muster_client import shapes
@@ -69,17 +68,9 @@ class Thresholds:
         return thresholds_as_json(settings, await self._store.settings.setting_changes(MOST_CHANGES))
 
     async def set(self, changes: Changes, *, who: str, why: str) -> list[shapes.ChangeMade]:
-        """Write the changes, all or none, each with who and why in the audit trail; what was written, as JSON.
-
-        Raises InvalidInputError without a reason.
-        """
-        if not why.strip():
-            raise InvalidInputError("why", "a reason: it is kept in the audit trail", why)
-        checked_text(why, "why")
-        checked_text(who, "by")
-        before = Settings.from_stored(await self._store.settings.settings())[0].as_mapping()
-        await self._store.settings.set_settings(changes, now=self._clock.now(), who=who, why=why)
-        return [{"key": key, "from": before[key], "to": value, "by": who, "why": why} for key, value in changes.items()]
+        """Write the changes (administration/changes.py)."""
+        store = self._store.settings
+        return await write_changes(store, changes, check=lambda _: None, clock=self._clock, who=who, why=why)
 
     async def preview(self, changes: Changes) -> Preview:
         """What the changes would do, by the hosts that called lately and the work that waits now. Nothing changes.
