@@ -8,7 +8,7 @@ from typing import Protocol
 from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
-from domain.dispatch import Upload
+from domain.dispatch import RequestKey, RequestView, Upload
 from domain.history import FinishedMonth, OutputPage
 from domain.hosts import Host, HostAppVersion
 from domain.insight import Caller, HostSample, JobSize, Newcomers, Short, WaitingBatch, WorkAhead
@@ -28,6 +28,7 @@ from domain.units import (
 )
 from domain.views import JobRow, ProcessReport, SettingChange, Whose
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
+from feeder.ports import WaitingWork
 from hoststats.ports import Table
 
 
@@ -265,3 +266,24 @@ class ProcessReports(Protocol):
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
         """The last deadline of each background duty, of processes that reported since."""
         ...
+
+
+class ExplainReads(Protocol):
+    """The reading half of the ledger."""
+
+    async def read(self, key: RequestKey) -> RequestView: ...
+
+
+class ExplainStore(Protocol):
+    """The database as explanations see it."""
+
+    @property
+    def ledger(self) -> ExplainReads: ...
+    @property
+    def waiting(self) -> WaitingWork: ...
+    @property
+    def applications(self) -> Applications: ...
+    @property
+    def views(self) -> Views: ...
+    @property
+    def insight(self) -> Insight: ...

@@ -15,7 +15,6 @@ from api.paging import Page, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
-from domain.volunteers import VolunteerRecord
 from muster_client import shapes
 from store.postgres import PostgresStore
 from wire.attach import password_hash
@@ -125,7 +124,11 @@ class AccountsApi:
         records = await self._store.volunteers.volunteers(limit=ask.params.limit + 1, after=after)
         apps = await self._store.applications.apps()
         return page_of(
-            shapes.VolunteerPage, records, ask.params, _volunteer_id, lambda one: volunteer_as_json(one, apps)
+            shapes.VolunteerPage,
+            records,
+            ask.params,
+            lambda one: one.volunteer.volunteer_id,
+            lambda one: volunteer_as_json(one, apps),
         )
 
     @operation(
@@ -177,7 +180,3 @@ class AccountsApi:
     async def set_volunteer(self, ask: Ask[EmailParams, VolunteerBody]) -> shapes.VolunteerShown:
         volunteers, applications, now = self._store.volunteers, self._store.applications, self._clock.now()
         return await change_volunteer(volunteers, applications, ask.params.email, ask.body, now=now)
-
-
-def _volunteer_id(record: VolunteerRecord) -> int:
-    return record.volunteer.volunteer_id

@@ -17,7 +17,7 @@ from administration.names import checked_text, chosen
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostKind, HostPlace, SlowWith
-from domain.hosts import Host, HostAppVersion
+from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
 from domain.units import DAY_S, HostId, Instant, Seconds
@@ -116,7 +116,7 @@ class HostPages(Pages[Desk]):
             "availability": host.cpu_availability_fraction,
         }
         return self._desk.show(
-            request, RenderedPage("host.html", _name(host), "hosts", (Crumb("hosts", "Hosts"),), values)
+            request, RenderedPage("host.html", f"Host {host_id}", "hosts", (Crumb("hosts", "Hosts"),), values)
         )
 
     @get("/hosts/{id}/why", "host_why")
@@ -130,11 +130,6 @@ class HostPages(Pages[Desk]):
         )
 
 
-def _name(host: Host) -> str:
-    return f"Host {host.host_id}"
-
-
-HOSTS_PER_PAGE = 50
 SILENT_DAYS = SILENT_S / DAY_S
 MOST_DAYS = 3650.0
 TABS = {
@@ -201,7 +196,7 @@ class HostListPage(Pages[Desk]):
             return self._desk.go(f"hosts/{int(asked.text[:18])}")
         silent_s = Seconds(asked.days * DAY_S)
         choice = choice_of(asked.kind, now=self._desk.clock.now(), silent_s=silent_s, email=asked.text)
-        found = await self._desk.store.host_lists.hosts(choice, after=asked.after, limit=HOSTS_PER_PAGE)
+        found = await self._desk.store.host_lists.hosts(choice, after=asked.after, limit=PER_PAGE)
         name, about = TABS[asked.kind]
         values: dict[str, object] = {
             "found": found,

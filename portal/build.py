@@ -11,9 +11,8 @@ from aiohttp.typedefs import Handler
 from administration.access.authentication import AccessDoor
 from administration.access.who import the_volunteer
 from administration.accounts import AccountKeys
-from administration.explain.ports import ExplainStore
 from administration.explain.service import Explain
-from administration.ports import Volunteers
+from administration.ports import ExplainStore, Volunteers
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from feeder.array import JobArray

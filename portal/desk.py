@@ -22,6 +22,7 @@ from domain.units import HostId, Seconds, VolunteerId
 from domain.views import ListedInProgress
 from domain.volunteers import Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from web.handlers import PageDesk
+from web.moments import percent
 from web.rendering import Look
 
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -154,13 +155,9 @@ def standing_in_words(standing: Percentile) -> str:
             )
         return "Fine so far; there are few computers to compare with."
     return (
-        f"Ahead of {_percent(standing.p)} of computers: faster than {_percent(standing.x)}, "
-        f"with longer runs of valid results than {_percent(standing.y)}."
+        f"Ahead of {percent(standing.p)} of computers: faster than {percent(standing.x)}, "
+        f"with longer runs of valid results than {percent(standing.y)}."
     )
-
-
-def _percent(fraction: float) -> str:
-    return f"{100.0 * fraction:.0f} %"
 
 
 def usual_turnaround_s(hav: HostAppVersion) -> Seconds | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots
-from administration.explain.ports import ExplainStore
 from administration.explain.sample import CallingHosts, sample_as_json, sample_of
+from administration.ports import ExplainStore
 from administration.show import shown
 from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue

@@ -8,7 +8,7 @@ import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import lease_as_json
 from administration.explain.dry_run import Untouched, private_feeder, refusal_of_all, supposed_asking
-from administration.explain.ports import ExplainStore
+from administration.ports import ExplainStore
 from administration.show import shown
 from domain.apps import ProcessorType
 from domain.catalogue import Catalogue

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from administration.explain.batch import explain_batch
 from administration.explain.host import explain_host
-from administration.explain.instance import explain_instance
-from administration.explain.job import explain_job
-from administration.explain.ports import ExplainStore
+from administration.explain.job import explain_instance, explain_job
 from administration.explain.sample import SAMPLE_HOSTS
+from administration.ports import ExplainStore
 from domain.clock import Clock
 from domain.units import BatchId, HostId, InstanceId, JobId
 from feeder.array import JobArray
