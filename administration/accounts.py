@@ -13,9 +13,10 @@ import re
 import secrets
 from dataclasses import dataclass
 
-from administration.ports import Credentials, VolunteerRecord, Volunteers
+from administration.ports import Volunteers
 from domain.errors import InvalidInputError
 from domain.units import Instant, VolunteerId
+from domain.volunteers import Credentials, VolunteerRecord
 
 SCRYPT_COST = 2**14
 EMAIL = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}")

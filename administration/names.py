@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
+from typing import TypeVar
 
 from domain.bounds import in_bounds
 from domain.errors import InvalidInputError
 from jobs.fields import is_clean
+
+Word = TypeVar("Word", bound=StrEnum)
 
 MOST_CHARS = 200
 
@@ -56,6 +60,18 @@ def checked_text(text: str, field: str) -> str:
     if len(text) > MOST_CHARS or not is_clean(text):
         raise InvalidInputError(field, f"text of at most {MOST_CHARS} characters without control characters", text)
     return text
+
+
+def chosen(kind: type[Word], text: str, field: str) -> Word:
+    """The word of a fixed list that a text is. Raises InvalidInputError.
+
+    >>> from domain.access import Role
+    >>> chosen(Role, "viewer", "role")
+    <Role.VIEWER: 'viewer'>
+    """
+    if text not in list(kind):
+        raise InvalidInputError(field, "one of " + ", ".join(kind), text)
+    return kind(text)
 
 
 def checked_shares(shares: float) -> float:

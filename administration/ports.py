@@ -8,12 +8,11 @@ from typing import Protocol
 from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.batches import Account, Batch, Submitter
 from domain.catalogue import Catalogue
-from domain.dispatch import Trickle, Upload
+from domain.dispatch import RequestKey, RequestView, Upload
 from domain.history import FinishedMonth, OutputPage
-from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
 from domain.hosts import Host, HostAppVersion
 from domain.insight import Caller, HostSample, JobSize, Newcomers, Short, WaitingBatch, WorkAhead
-from domain.jobs import InstanceState, JobClass
+from domain.jobs import JobClass
 from domain.ordered_work import Permission
 from domain.units import (
     AccountId,
@@ -27,33 +26,10 @@ from domain.units import (
     SubmitterId,
     VolunteerId,
 )
-from domain.views import InstanceRow, JobRow, SettingChange, Whose
-from domain.volunteers import Credentials, ResultPlace, Volunteer, VolunteerRecord
+from domain.views import JobRow, ProcessReport, SettingChange, Whose
+from domain.volunteers import Credentials, Volunteer, VolunteerRecord
+from feeder.ports import WaitingWork
 from hoststats.ports import Table
-
-__all__ = [
-    "Applications",
-    "Credentials",
-    "History",
-    "HostLists",
-    "Insight",
-    "InstanceRow",
-    "JobRow",
-    "People",
-    "SettingChange",
-    "SettingStore",
-    "Views",
-    "VolunteerRecord",
-    "Volunteers",
-]
-
-
-class Trickles(Protocol):
-    """Messages that apps sent while their job ran."""
-
-    async def of_instance(self, instance_id: InstanceId, *, after: int, limit: int) -> Sequence[Trickle]:
-        """In the order they came, behind the one with the id `after`."""
-        ...
 
 
 class People(Protocol):
@@ -234,31 +210,6 @@ class Views(Protocol):
     async def app_name(self, app_id: AppId) -> str: ...
 
 
-class HostLists(Protocol):
-    """Hosts that are looked for, and what one was sent. Each reads its page, or so many rows to find it among."""
-
-    async def hosts(
-        self, choice: HostChoice, *, after: HostPlace | None, limit: int, looked_at: int = ...
-    ) -> HostList: ...
-
-    async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
-        """These hosts, those of them that there are."""
-        ...
-
-    async def instances(
-        self,
-        host_id: HostId,
-        volunteer_id: VolunteerId,
-        *,
-        state: InstanceState | None,
-        after: ResultPlace | None,
-        limit: int,
-        looked_at: int = ...,
-    ) -> HostInstances:
-        """What a host of the volunteer was sent, those of the history left out, the last one sent first."""
-        ...
-
-
 class Insight(Protocol):
     """What operators ask about hosts that call and work that waits. Nothing is locked, nothing changes."""
 
@@ -295,3 +246,44 @@ class Insight(Protocol):
         ...
 
     async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]: ...
+
+
+class ProcessReports(Protocol):
+    """What each process of the cluster says of itself every few seconds."""
+
+    async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None:
+        """Instead of what it said before; those that were silent for a day are forgotten."""
+        ...
+
+    async def since(self, at: Instant) -> Sequence[ProcessReport]:
+        """By kind and name."""
+        ...
+
+    async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:
+        """What workers that spoke last in that span say `failed`, by their names; nothing else of their reports."""
+        ...
+
+    async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
+        """The last deadline of each background duty, of processes that reported since."""
+        ...
+
+
+class ExplainReads(Protocol):
+    """The reading half of the ledger."""
+
+    async def read(self, key: RequestKey) -> RequestView: ...
+
+
+class ExplainStore(Protocol):
+    """The database as explanations see it."""
+
+    @property
+    def ledger(self) -> ExplainReads: ...
+    @property
+    def waiting(self) -> WaitingWork: ...
+    @property
+    def applications(self) -> Applications: ...
+    @property
+    def views(self) -> Views: ...
+    @property
+    def insight(self) -> Insight: ...

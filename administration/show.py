@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any, NotRequired, TypeVar, get_args, get_origin, get_type_hints, is_typeddict
 
-from administration.ports import JobRow
 from batch_estimator.publish import Forecast
 from domain.apps import App
 from domain.batches import Account, Submitter
@@ -15,7 +14,7 @@ from domain.catalogue import Catalogue
 from domain.forecasts import ForecastRecord, Method
 from domain.ranking import HostStatisticsRun
 from domain.settings import Settings, meaning_of
-from domain.views import SettingChange
+from domain.views import JobRow, SettingChange
 from muster_client import shapes
 
 Shape = TypeVar("Shape")

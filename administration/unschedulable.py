@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from administration.heartbeats import SILENT_S
+from administration.ports import ProcessReports
 from administration.show import shown
 from domain.clock import Clock
 from domain.refusals import traits_of
@@ -16,10 +17,6 @@ from domain.views import ProcessReport
 from muster_client import shapes
 
 Document = Mapping[str, Any]  # Any: a JSON document
-
-
-class Reports(Protocol):
-    async def since(self, at: Instant) -> Sequence[ProcessReport]: ...
 
 
 GroupKey = tuple[int, int, bool]  # batch, class, urgent
@@ -142,7 +139,7 @@ def refused_as_json(one: RefusedByAll) -> shapes.RefusedShown:
     return shown(shapes.RefusedShown, one, codes=dict(one.codes))
 
 
-async def refused_lately(reports: Reports, clock: Clock) -> list[shapes.RefusedShown]:
+async def refused_lately(reports: ProcessReports, clock: Clock) -> list[shapes.RefusedShown]:
     """What the workers that are there say that nobody can run, as JSON."""
     processes = await reports.since(later(clock.now(), -SILENT_S))
     workers = [one for one in processes if one.kind == "worker"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +10,12 @@ import msgspec
 
 from administration.accounts import checked_email
 from administration.ports import Applications, Volunteers
-from administration.show_people import volunteer_as_json
+from administration.show import shown
 from domain.apps import App
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError, NotFoundError
 from domain.units import AppId, Instant, later
-from domain.volunteers import Volunteer
+from domain.volunteers import Volunteer, VolunteerRecord
 from muster_client import shapes
 
 MOST = 1_000_000  # jobs in progress, or CPUs of one job
@@ -115,3 +115,9 @@ def _chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[AppId, ...]:
         if name not in by_name:
             raise InvalidInputError("apps", "applications of this project: " + (", ".join(by_name) or "none"), name)
     return choice_of([by_name[name] for name in names], {app.app_id for app in offered(catalogue)})
+
+
+def volunteer_as_json(record: VolunteerRecord, apps: Iterable[App]) -> shapes.VolunteerShown:
+    """A volunteer without anything secret. `apps`, all there are, are told by name where there is a choice of them."""
+    chosen = sorted(app.name for app in apps if app.app_id in record.volunteer.apps)
+    return shown(shapes.VolunteerShown, record.volunteer, email=record.email, apps=chosen)

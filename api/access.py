@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
 
 from administration.access.authentication import AccessDoor
+from administration.access.people import NewToken
+from administration.access.ports import SignInPeople
 from administration.access.who import NotAllowedError
 from administration.show import shown
-from administration.show_people import (
-    Names,
-    act_as_json,
-    names_of,
-    new_token_as_json,
-    token_as_json,
-)
 from api.paging import Page, key_of, page_of
 from api.table import Ask, NoParams, operation
-from domain.access import Right, Role
+from domain.access import Act, Right, Role, Token
 from domain.errors import InvalidInputError
-from domain.units import TokenId
+from domain.units import PersonId, TokenId
 from muster_client import shapes
 
 RoleName = Literal["viewer", "submitter", "operator"]
@@ -55,6 +51,29 @@ class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
     scopes: list[ScopeName] | None = None
     days: Annotated[int, msgspec.Meta(ge=1, le=3660)] | None = None
     person: str | None = None
+
+
+MOST = 10_000
+Names = Mapping[PersonId, str]
+
+
+async def names_of(people: SignInPeople) -> Names:
+    """Who signs in, by id."""
+    return {one.person_id: one.name for one in await people.people(limit=MOST)}
+
+
+def token_as_json(token: Token, person: str) -> shapes.TokenShown:
+    """A token of `person`, without the token itself."""
+    return shown(shapes.TokenShown, token, person=person, scopes=sorted(token.rights))
+
+
+def new_token_as_json(made: NewToken, person: str) -> shapes.NewTokenShown:
+    """A token of `person`, which is shown only now."""
+    return {"value": made.value, "token": token_as_json(made.token, person), "waits_because": made.waits_because}
+
+
+def act_as_json(act: Act) -> shapes.ActShown:
+    return shown(shapes.ActShown, act, detail=dict(act.detail))
 
 
 class AccessApi:

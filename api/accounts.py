@@ -8,15 +8,13 @@ import msgspec
 
 from administration.accounts import AccountKeys, add_volunteer
 from administration.names import checked_name, checked_shares
-from administration.ordering.sharing import Members
+from administration.ordering.sharing import Sharing
 from administration.show import account_as_json, shown, submitter_as_json
-from administration.show_people import volunteer_as_json
-from administration.volunteers import VolunteerBody, change_volunteer
+from administration.volunteers import VolunteerBody, change_volunteer, volunteer_as_json
 from api.paging import Page, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
-from domain.volunteers import VolunteerRecord
 from muster_client import shapes
 from store.postgres import PostgresStore
 from wire.attach import password_hash
@@ -73,7 +71,7 @@ class AccountsApi:
         self._people = store.people
         self._keys = keys
         self._clock = clock
-        self._members = Members(store, clock)
+        self._sharing = Sharing(store, clock)
 
     @operation("GET", "/accounts", "Accounts, by id.")
     async def list_accounts(self, ask: Ask[Page, None]) -> shapes.AccountPage:
@@ -126,7 +124,11 @@ class AccountsApi:
         records = await self._store.volunteers.volunteers(limit=ask.params.limit + 1, after=after)
         apps = await self._store.applications.apps()
         return page_of(
-            shapes.VolunteerPage, records, ask.params, _volunteer_id, lambda one: volunteer_as_json(one, apps)
+            shapes.VolunteerPage,
+            records,
+            ask.params,
+            lambda one: one.volunteer.volunteer_id,
+            lambda one: volunteer_as_json(one, apps),
         )
 
     @operation(
@@ -153,7 +155,7 @@ class AccountsApi:
     )
     async def set_account(self, ask: Ask[NameParams, AccountBody]) -> shapes.AccountStanding:
         body = ask.body
-        return await self._members.set_account(ask.params.name, shares=body.shares, permissions=body.permissions)
+        return await self._sharing.set_account(ask.params.name, shares=body.shares, permissions=body.permissions)
 
     @operation(
         "PATCH",
@@ -164,7 +166,7 @@ class AccountsApi:
     )
     async def set_submitter(self, ask: Ask[NameParams, SubmitterBody]) -> shapes.SubmitterStanding:
         body = ask.body
-        return await self._members.set_submitter(
+        return await self._sharing.set_submitter(
             ask.params.name, shares=body.shares, account=body.account, permissions=body.permissions
         )
 
@@ -178,7 +180,3 @@ class AccountsApi:
     async def set_volunteer(self, ask: Ask[EmailParams, VolunteerBody]) -> shapes.VolunteerShown:
         volunteers, applications, now = self._store.volunteers, self._store.applications, self._clock.now()
         return await change_volunteer(volunteers, applications, ask.params.email, ask.body, now=now)
-
-
-def _volunteer_id(record: VolunteerRecord) -> int:
-    return record.volunteer.volunteer_id

@@ -13,10 +13,8 @@ from administration.show import app_as_json, shown
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.access import Right
-from domain.apps import App, AppVersion, OnePerVolunteer
+from domain.apps import AppVersion, OnePerVolunteer
 from domain.bounds import BOUNDS
-from domain.catalogue import Catalogue
-from domain.errors import NotFoundError
 from muster_client import shapes
 
 
@@ -54,7 +52,9 @@ class AppsApi:
     async def list_apps(self, ask: Ask[Page, None]) -> shapes.AppPage:
         catalogue = await self._applications.load_catalogue()
         apps = list(catalogue.apps.values())
-        return page_of_all(shapes.AppPage, apps, ask.params, _app_id, lambda app: app_as_json(app, catalogue))
+        return page_of_all(
+            shapes.AppPage, apps, ask.params, lambda app: app.app_id, lambda app: app_as_json(app, catalogue)
+        )
 
     @operation("POST", "/apps", "Add an application.", right=Right.OPERATE, status=201, errors=(409,))
     async def add_app(self, ask: Ask[NoParams, NewAppBody]) -> shapes.NewApp:
@@ -73,21 +73,10 @@ class AppsApi:
 
     @operation("GET", "/apps/{name}", "An application and each of its current versions.", errors=(404,))
     async def app(self, ask: Ask[AppParams, None]) -> shapes.AppDetail:
+        found = await self._applications.app(ask.params.name)
         catalogue = await self._applications.load_catalogue()
-        found = _app_called(catalogue, ask.params.name)
         versions = catalogue.current.get(found.app_id, ())
         return {**app_as_json(found, catalogue), "current": [version_as_json(one) for one in versions]}
-
-
-def _app_id(app: App) -> int:
-    return app.app_id
-
-
-def _app_called(catalogue: Catalogue, name: str) -> App:
-    for app in catalogue.apps.values():
-        if app.name == name:
-            return app
-    raise NotFoundError("app", name)
 
 
 def version_as_json(version: AppVersion) -> shapes.VersionShown:

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from administration.explain.service import Explain
+from administration.ports import ProcessReports
 from administration.show import shown
 from administration.unschedulable import refused_lately
 from api.paging import Page, page_of_all
@@ -14,7 +15,6 @@ from api.table import Ask, NoParams, operation
 from domain.clock import Clock
 from domain.units import BatchId, HostId, InstanceId, JobId, later
 from muster_client import shapes
-from web.ports import ProcessReports
 
 
 class ExplainParams(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,25 +1,30 @@
-"""The order of batches over the API."""
+"""The order of batches, shares, permissions, grants and limits over the API."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from administration.ordering.ports import OrderingStore
 from administration.ordering.priorities import (
     Priorities,
+    grant_as_json,
+    limit_as_json,
     ordering_changes,
-    preview_as_json,
     weights_in_force,
 )
+from administration.ordering.rules import Rules
+from administration.ordering.sharing import Sharing
 from api.batches import BatchParams
+from api.paging import Page, page_of_all
 from api.settings import ValuesBody, who_of
 from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
 from domain.units import BatchId
 from muster_client import shapes
+from priority.emulate import emulate
 
 
 class PlacesParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -31,11 +36,56 @@ class PreviewBody(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 50
 
 
+class AccountParams(msgspec.Struct, forbid_unknown_fields=True):
+    account: str
+
+
+class LimitParams(msgspec.Struct, forbid_unknown_fields=True):
+    scope: str
+    quantity: str
+    name: Annotated[str | None, msgspec.Meta(description="Whose; none: everybody's.")] = None
+
+
+class SharesBody(msgspec.Struct, forbid_unknown_fields=True):
+    kind: Literal["account", "submitter"]
+    name: str
+    shares: float
+    account: str | None = None
+
+
+class PermissionsBody(msgspec.Struct, forbid_unknown_fields=True):
+    kind: Literal["account", "submitter"]
+    name: str
+    permissions: list[str]
+
+
+class GrantBody(msgspec.Struct, forbid_unknown_fields=True):
+    account: str
+    granted_su: float
+    period_s: float
+
+
+class LimitBody(msgspec.Struct, forbid_unknown_fields=True):
+    scope: str
+    quantity: str
+    name: str | None = None
+    soft: float | None = None
+    hard: float | None = None
+
+
+class EmulateBody(msgspec.Struct, forbid_unknown_fields=True):
+    system: str
+    document: Any
+
+
 class OrderingApi:
     TAG = "ordering"
 
     def __init__(self, store: OrderingStore, clock: Clock) -> None:
+        self._clock = clock
         self._priorities = Priorities(store, clock)
+        self._sharing = Sharing(store, clock)
+        self._rules = Rules(store, clock)
 
     @operation("GET", "/priority", "Batches in their order with the reasons of the last ordering.")
     async def priorities(self, ask: Ask[PlacesParams, None]) -> shapes.PrioritiesShown:
@@ -55,10 +105,92 @@ class OrderingApi:
     @operation("POST", "/priority/preview", "Where batches would stand with these settings; nothing is changed.")
     async def preview_ordering(self, ask: Ask[NoParams, PreviewBody]) -> shapes.OrderPreviewed:
         changes = ordering_changes(ask.body.values.items())
-        return preview_as_json(await self._priorities.preview(changes, limit=ask.body.limit))
+        return (await self._priorities.preview(changes, limit=ask.body.limit)).shown
 
     @operation("PUT", "/priority", "Choose and weigh the policy.", right=Right.OPERATE)
     async def set_ordering(self, ask: Ask[NoParams, ValuesBody]) -> shapes.Changed:
         body = ask.body
         changes = ordering_changes(body.values.items())
         return {"changed": await self._priorities.set(changes, who=who_of(ask.person, body.by), why=body.why)}
+
+    @operation("GET", "/fairshare", "The tree of accounts and submitters with shares and decayed usage.")
+    async def fairshare(self, ask: Ask[NoParams, None]) -> shapes.SharesShown:
+        return {"tree": await self._sharing.show()}
+
+    @operation("PUT", "/fairshare", "The shares of an account or a submitter.", right=Right.OPERATE, errors=(404,))
+    async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> shapes.SharesSet:
+        body = ask.body
+        if body.kind == "account":
+            await self._sharing.set_account(body.name, shares=body.shares)
+            return {"account": body.name, "shares": body.shares}
+        await self._sharing.set_submitter(body.name, shares=body.shares, account=body.account)
+        return {"submitter": body.name, "account": body.account, "shares": body.shares}
+
+    @operation("POST", "/fairshare/emulate", "What another system's fair-share says of a tree.")
+    async def emulate_fairshare(self, ask: Ask[NoParams, EmulateBody]) -> shapes.TableShown:
+        table = emulate(ask.body.system, ask.body.document)
+        return {"columns": list(table.columns), "rows": [list(row) for row in table.rows]}
+
+    @operation(
+        "PUT", "/permissions", "What all in an account, or a submitter, may do.", right=Right.OPERATE, errors=(404,)
+    )
+    async def permit(self, ask: Ask[NoParams, PermissionsBody]) -> shapes.Permitted:
+        body = ask.body
+        permissions = sorted(set(body.permissions))
+        if body.kind == "account":
+            await self._sharing.set_account(body.name, permissions=permissions)
+            return {"account": body.name, "permissions": permissions}
+        await self._sharing.set_submitter(body.name, permissions=permissions)
+        return {"submitter": body.name, "permissions": permissions}
+
+    @operation("GET", "/grants", "Service units of accounts.")
+    async def grants(self, ask: Ask[Page, None]) -> shapes.GrantPage:
+        now = self._clock.now()
+        found = sorted((await self._rules.grants()).items())
+        return page_of_all(
+            shapes.GrantPage, found, ask.params, lambda one: one[0], lambda one: grant_as_json(*one, now)
+        )
+
+    @operation("PUT", "/grants", "Grant an account service units per period.", right=Right.OPERATE, errors=(404,))
+    async def set_grant(self, ask: Ask[NoParams, GrantBody]) -> shapes.GrantShown:
+        account = ask.body.account
+        await self._rules.grant(**msgspec.structs.asdict(ask.body))
+        return grant_as_json(account, (await self._rules.grants())[account], self._clock.now())
+
+    @operation(
+        "DELETE",
+        "/grants/{account}",
+        "An account without a grant is not limited by one.",
+        right=Right.OPERATE,
+        errors=(404,),
+    )
+    async def take_grant(self, ask: Ask[AccountParams, None]) -> shapes.GrantTaken:
+        await self._rules.take_grant(ask.params.account)
+        return {"account": ask.params.account, "granted_su": None}
+
+    @operation("GET", "/limits", "How much one may have.")
+    async def limits(self, ask: Ask[Page, None]) -> shapes.LimitPage:
+        found = await self._rules.limits()
+        return page_of_all(
+            shapes.LimitPage,
+            found,
+            ask.params,
+            lambda one: f"{one.scope}/{one.quantity}/{one.name or ''}",
+            limit_as_json,
+        )
+
+    @operation(
+        "PUT",
+        "/limits",
+        "Limit one by name, or everybody who has no limit of its own.",
+        right=Right.OPERATE,
+        errors=(404,),
+    )
+    async def set_limit(self, ask: Ask[NoParams, LimitBody]) -> shapes.LimitShown:
+        return limit_as_json(await self._rules.limit(**msgspec.structs.asdict(ask.body)))
+
+    @operation("DELETE", "/limits/{scope}/{quantity}", "Lift a limit.", right=Right.OPERATE, errors=(404,))
+    async def lift_limit(self, ask: Ask[LimitParams, None]) -> shapes.LimitLifted:
+        asked = ask.params
+        await self._rules.lift(asked.scope, asked.quantity, name=asked.name)
+        return {"scope": asked.scope, "quantity": asked.quantity, "name": asked.name, "dropped": True}

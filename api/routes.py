@@ -28,11 +28,9 @@ from api.explaining import ArrayApi, ExplainingApi
 from api.files import Files
 from api.hosts import HostsApi
 from api.ordering import OrderingApi
-from api.outputs import OutputsApi
 from api.reading import MAX_BODY_BYTES
 from api.serving import Strangers, Table, problems
 from api.settings import SettingsApi
-from api.sharing import SharingApi
 from api.simulations import SimulationsApi
 from api.table import operations_of
 from domain.clock import Clock
@@ -66,8 +64,7 @@ class Api:
         self.hub = ProgressHub(store.views, store.listings, clock, lambda: settings().access.event_streams)
         self.table = Table(
             operations_of(
-                BatchesApi(store, batches, ForecastViews(store, clock)),
-                OutputsApi(store, results),
+                BatchesApi(store, batches, ForecastViews(store, clock), results),
                 EventsApi(self.hub, clock),
                 AppsApi(store.applications),
                 files,
@@ -78,7 +75,6 @@ class Api:
                 SettingsApi(store, self.thresholds, clock),
                 SimulationsApi(store, runs, clock),
                 OrderingApi(store, clock),
-                SharingApi(store, clock),
                 AccountsApi(store, keys, clock),
                 AccessApi(door),
             ),

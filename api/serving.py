@@ -139,7 +139,10 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     except web.HTTPException as error:
         if error.status < 400:
             raise
-        return _with_headers(problem(error.status, error.reason.lower(), error.text or error.reason), error)
+        answer = problem(error.status, error.reason.lower(), error.text or error.reason)
+        if allow := error.headers.get("Allow"):
+            answer.headers["Allow"] = allow
+        return answer
     except MusterError as error:
         return problem_of(error)
     except Exception:
@@ -160,9 +163,3 @@ def problem_of(error: MusterError) -> web.Response:
 
 def _answer(status: int, body: bytes) -> web.Response:
     return web.Response(status=status, body=body, content_type="application/problem+json")
-
-
-def _with_headers(answer: web.Response, error: web.HTTPException) -> web.Response:
-    if allow := error.headers.get("Allow"):
-        answer.headers["Allow"] = allow
-    return answer

@@ -12,7 +12,6 @@ from administration.ordering.priorities import check_ordering
 from administration.show import change_as_json, setting_as_json
 from administration.thresholds.keys import FORESEEN, changes_of
 from administration.thresholds.service import Thresholds, ThresholdStore
-from administration.thresholds.shown import preview_as_json
 from api.paging import Page, key_of, page_of
 from api.table import Ask, NoParams, operation
 from domain.access import Right
@@ -119,7 +118,7 @@ class SettingsApi:
     )
     async def preview_thresholds(self, ask: Ask[Any, None]) -> shapes.ThresholdsPreviewed:
         given = ((key, _number(value)) for key, value in ask.request.query.items())
-        return preview_as_json(await self._thresholds.preview(changes_of(given, FORESEEN)))
+        return await self._thresholds.preview(changes_of(given, FORESEEN))
 
     @operation("PUT", "/thresholds", "Change thresholds, all or none.", right=Right.OPERATE)
     async def set_thresholds(self, ask: Ask[NoParams, ValuesBody]) -> shapes.Changed:

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import msgspec
 
 from administration.show import shown
-from administration.simulations.ports import Simulations
 from administration.simulations.rules import MOST_SEEDS
-from administration.simulations.runs import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, SimulationRuns
+from administration.simulations.runs import (
+    MOST_DAYS,
+    MOST_HOSTS,
+    SOME_DAYS,
+    SOME_HOSTS,
+    SOME_SEEDS,
+    SimulationRuns,
+    Simulations,
+)
 from administration.thresholds.keys import changes_of
 from api.table import Ask, NoParams, operation
 from domain.access import Right

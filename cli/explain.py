@@ -19,44 +19,17 @@ def explain() -> None:
     """The real decision, run dry: it changes nothing."""
 
 
-@explain.command("host")
-@click.argument("host_id", type=ID)
-@command
-async def explain_host(run: Run, host_id: int) -> None:
-    """What a host would be given if it called now, and why not more."""
-    await _show(run, "host", host_id, host_in_words)
+def _command(kind: ExplainedKind, words: Callable[[Document], str], about: str) -> None:
+    @explain.command(kind, help=about)
+    @click.argument(f"{kind}_id", type=ID)
+    @command
+    async def one(run: Run, **given: int) -> None:
+        configure_logs("warning")
+        shown = await run.ask(lambda client: client.explain(kind, given[f"{kind}_id"]))
+        run.show(shown, words(shown))
 
 
-@explain.command("batch")
-@click.argument("batch_id", type=ID)
-@command
-async def explain_batch(run: Run, batch_id: int) -> None:
-    """What holds a batch back: what comes before it, and why hosts are refused its jobs."""
-    await _show(run, "batch", batch_id, batch_in_words)
-
-
-@explain.command("job")
-@click.argument("job_id", type=ID)
-@command
-async def explain_job(run: Run, job_id: int) -> None:
-    """Why a job's unsent instances wait, and what became of the others."""
-    await _show(run, "job", job_id, job_in_words)
-
-
-@explain.command("instance")
-@click.argument("instance_id", type=ID)
-@command
-async def explain_instance(run: Run, instance_id: int) -> None:
-    """How an instance's due date came about, term by term, and what became of it."""
-    await _show(run, "instance", instance_id, instance_in_words)
-
-
-async def _show(
-    run: Run,
-    kind: ExplainedKind,
-    number: int,
-    words: Callable[[Document], str],
-) -> None:
-    configure_logs("warning")
-    shown = await run.ask(lambda client: client.explain(kind, number))
-    run.show(shown, words(shown))
+_command("host", host_in_words, "What a host would be given if it called now, and why not more.")
+_command("batch", batch_in_words, "What holds a batch back: what comes before it, and why hosts are refused its jobs.")
+_command("job", job_in_words, "Why a job's unsent instances wait, and what became of the others.")
+_command("instance", instance_in_words, "How an instance's due date came about, term by term, and what became of it.")

@@ -7,11 +7,8 @@ from typing import Any
 
 import click
 
-from administration.ordering.priorities import (
-    Changes,
-    breakdown_of,
-    ordering_changes,
-)
+from administration.changes import Changes
+from administration.ordering.priorities import breakdown_of, ordering_changes
 from cli.context import Run, aligned, as_text, command, user
 from cli.settings import changed_in_words, pairs_of
 from domain.errors import InvalidInputError

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import click
 from rich.console import Console
 
+from administration.changes import Changes
 from administration.simulations.runs import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS
-from administration.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
+from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of
 from administration.thresholds.replay import Replayed, replay
 from administration.thresholds.shown import preview_as_text, replayed_in_words, thresholds_as_text
 from cli.context import Run, Server, command, share_bar, to_json, user

@@ -11,7 +11,7 @@ from aiohttp import web
 from administration.cursors import cursor_of, place_of
 from administration.forecasts.service import risk_of
 from administration.forecasts.words import not_shown
-from administration.names import checked_text
+from administration.names import checked_text, chosen
 from console.charts import Bar, bar_of
 from console.places import PlaceShown, because, standings
 from domain.batches import Batch, BatchState, QoS
@@ -60,18 +60,15 @@ def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> BatchListChoice:
     app = query.get("app", "")
     if app and app not in apps:
         raise InvalidInputError("app", "the name of an app, or nothing for all", app)
-    state, qos, sort = query.get("state", ""), query.get("qos", ""), query.get("sort", "") or BatchSort.NEWEST
-    for name, value, known in (("state", state, BatchState), ("qos", qos, QoS), ("sort", sort, BatchSort)):
-        if value and value not in list(known):
-            raise InvalidInputError(name, "one of " + ", ".join(known), value)
+    sort = chosen(BatchSort, query.get("sort", "") or BatchSort.NEWEST, "sort")
     choice = BatchChoice(
-        BatchState(state) if state else None,
-        QoS(qos) if qos else None,
+        chosen(BatchState, query["state"], "state") if query.get("state") else None,
+        chosen(QoS, query["qos"], "qos") if query.get("qos") else None,
         apps.get(app),
         text=checked_text(query.get("q", "").strip(), "q"),
     )
     after, number = where_on(query.get("after", ""))
-    return BatchListChoice(choice, BatchSort(sort), after, number)
+    return BatchListChoice(choice, sort, after, number)
 
 
 def where_on(text: str) -> tuple[BatchPlace | None, int]:

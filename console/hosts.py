@@ -13,11 +13,11 @@ from aiohttp import web
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
 from administration.hosts import FAILED_WITHIN_S, SILENT_S, choice_of
-from administration.names import checked_text
+from administration.names import checked_text, chosen
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostKind, HostPlace, SlowWith
-from domain.hosts import Host, HostAppVersion
+from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
 from domain.units import DAY_S, HostId, Instant, Seconds
@@ -116,7 +116,7 @@ class HostPages(Pages[Desk]):
             "availability": host.cpu_availability_fraction,
         }
         return self._desk.show(
-            request, RenderedPage("host.html", _name(host), "hosts", (Crumb("hosts", "Hosts"),), values)
+            request, RenderedPage("host.html", f"Host {host_id}", "hosts", (Crumb("hosts", "Hosts"),), values)
         )
 
     @get("/hosts/{id}/why", "host_why")
@@ -130,11 +130,6 @@ class HostPages(Pages[Desk]):
         )
 
 
-def _name(host: Host) -> str:
-    return f"Host {host.host_id}"
-
-
-HOSTS_PER_PAGE = 50
 SILENT_DAYS = SILENT_S / DAY_S
 MOST_DAYS = 3650.0
 TABS = {
@@ -171,16 +166,15 @@ def asked_of(query: Mapping[str, str]) -> HostListChoice:
     >>> asked_of({"show": "silent", "days": "2"}).kept
     {'show': 'silent', 'days': '2'}
     """
-    kind, text = query.get("show", "") or HostKind.ALL, checked_text(query.get("q", "").strip(), "q")
-    if kind not in list(HostKind):
-        raise InvalidInputError("show", "one of " + ", ".join(HostKind), kind)
+    kind = chosen(HostKind, query.get("show", "") or HostKind.ALL, "show")
+    text = checked_text(query.get("q", "").strip(), "q")
     if text and kind != HostKind.ALL:
         raise InvalidInputError("q", "nothing: a number or an e-mail is looked for among all hosts", text)
     days = number_of(query, "days", low=0.0, high=MOST_DAYS)
     if days is not None and kind != HostKind.SILENT:
         raise InvalidInputError("days", "nothing: it is asked of silent hosts", query["days"])
     after = place_of(HostPlace, query.get("after", ""))
-    return HostListChoice(HostKind(kind), text, SILENT_DAYS if days is None else days, after)
+    return HostListChoice(kind, text, SILENT_DAYS if days is None else days, after)
 
 
 def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
@@ -202,7 +196,7 @@ class HostListPage(Pages[Desk]):
             return self._desk.go(f"hosts/{int(asked.text[:18])}")
         silent_s = Seconds(asked.days * DAY_S)
         choice = choice_of(asked.kind, now=self._desk.clock.now(), silent_s=silent_s, email=asked.text)
-        found = await self._desk.store.host_lists.hosts(choice, after=asked.after, limit=HOSTS_PER_PAGE)
+        found = await self._desk.store.host_lists.hosts(choice, after=asked.after, limit=PER_PAGE)
         name, about = TABS[asked.kind]
         values: dict[str, object] = {
             "found": found,

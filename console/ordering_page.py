@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from aiohttp import web
 
 from administration.access.who import admit
+from administration.changes import Changes
 from administration.ordering.priorities import (
     KEYS,
     SECTION,
-    Changes,
     Priorities,
     grant_as_json,
     limit_as_json,
     ordering_changes,
-    preview_as_json,
     weights_in_force,
 )
 from administration.ordering.rules import Rules
@@ -185,7 +183,6 @@ def _field(name: str, expected: str, present: Mapping[str, object], changes: Map
 
 SHOWN = 30
 PREVIEWED = 100
-Document = Mapping[str, Any]  # Any: a JSON document
 OWN = "ordering.policy"
 
 
@@ -350,9 +347,7 @@ class OrderingPages(Pages[Desk]):
         present, now = (await self._priorities.settings()).as_mapping(), self._desk.clock.now()
         changes = asked_of(fields, present)
         found = await self._priorities.preview(changes, limit=PREVIEWED)
-        shown = preview_as_json(found)
-        places: list[Document] = shown["places"]  # type: ignore[assignment]  # a JSON document's values
-        ids = [BatchId(one["batch"]) for one in places] + [one.batch_id for one in found.reasons]
+        ids = [BatchId(one["batch"]) for one in found.shown["places"]] + [one.batch_id for one in found.reasons]
         names = await self._names(ids)
         before, after = (order_chart(one, names, now) for one in (found.reasons, found.would_be_reasons))
         charts = [
@@ -362,7 +357,7 @@ class OrderingPages(Pages[Desk]):
         ]
         reasons = {one.batch_id: one for one in found.would_be_reasons}
         values: dict[str, object] = {
-            "shown": shown,
+            "shown": found.shown,
             "names": names,
             "charts": charts,
             "because": lambda batch_id: because(reasons[batch_id], now) if batch_id in reasons else None,

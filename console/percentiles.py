@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from math import exp, log
+from math import exp
 
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.thresholds.keys import FORESEEN, THRESHOLDS, Changes, changes_of
+from administration.changes import Changes, with_changes
+from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
-from administration.thresholds.shown import preview_as_json
 from console.charts import Chart, bars, upright
 from console.settings_pages import without_notes
 from domain.access import Role
@@ -58,7 +58,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
             f"--c{4 + place % 4}",
             f"{', '.join(names)} {threshold:g}",
             level=1.0 - 0.1 * place,
-            label_x=round(log10(at), 5),
+            label_x=round(math.log10(at), 5),
         )
         for place, (threshold, names, at) in enumerate(lines)
     ]
@@ -128,15 +128,6 @@ def ticks(low: float, high: float) -> dict[str, object]:
     return {"tickmode": "array", "tickvals": shown, "ticktext": [f"{value:g}" for value in shown]}
 
 
-def log10(value: float) -> float:
-    """Where a label stands on a logarithmic axis.
-
-    >>> round(log10(100.0), 6)
-    2.0
-    """
-    return log(value) / log(10.0)
-
-
 def _score_at(scores: tuple[float, ...], share: float) -> float:
     """The quantile of the scores at a share."""
     return scores[max(0, min(len(scores) - 1, int(share * len(scores))))]
@@ -188,17 +179,16 @@ class PercentilePages(Pages[Desk]):
     async def preview(self, request: web.Request) -> web.Response:
         """GET, because nothing is changed: who would pass, how often they call, how long what waits would wait."""
         changes = self._asked(dict(request.query))
-        shown = preview_as_json(await self._thresholds.preview(changes))
-        catalogue, settings = self._desk.catalogue, self._desk.catalogue.settings
-        for key, value in changes.items():
-            settings = settings.changed(key, value)
+        shown = await self._thresholds.preview(changes)
+        catalogue = self._desk.catalogue
+        settings = with_changes(catalogue.settings, changes)
         cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
         drawn = (distribution(one, catalogue, settings.deadline) for one in cuts)
         charts = [chart for chart in drawn if chart is not None]
         values: dict[str, object] = {
             "charts": charts,
             "shown": shown,
-            "changes": [(key, before, changes[key]) for key, before in self._before(changes)],
+            "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "moved": list(changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
@@ -227,10 +217,6 @@ class PercentilePages(Pages[Desk]):
         if not moved:
             raise InvalidInputError("threshold", "at least one other value than the present one", "none")
         return moved
-
-    def _before(self, changes: Changes) -> list[tuple[str, object]]:
-        present = self._desk.catalogue.settings.as_mapping()
-        return [(key, present[key]) for key in changes]
 
 
 def _value(key: str, text: str) -> object:

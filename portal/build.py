@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -11,13 +12,13 @@ from administration.access.authentication import AccessDoor
 from administration.access.who import the_volunteer
 from administration.accounts import AccountKeys
 from administration.explain.service import Explain
+from administration.ports import ExplainStore, Volunteers
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from feeder.array import JobArray
 from portal.computers import ComputerPages, ResultPages
-from portal.desk import LOOK, SiteDesk
+from portal.desk import LOOK, Belongings, SiteDesk
 from portal.entry import SiteEntry
-from portal.ports import SiteStore
 from portal.preferences import PreferencePages
 from web.guard import HEADERS, MOST_FORM_BYTES, ErrorPages, asked_as_known, headers
 from web.rendering import Assets, Renderer, sources
@@ -65,6 +66,15 @@ class Site:
 
     async def inside(self, request: web.Request) -> web.Response:
         return web.Response(status=303, headers={"Location": f"{self._root}/"})
+
+
+class SiteStore(ExplainStore, Protocol):
+    """The database as the volunteers' pages see it."""
+
+    @property
+    def belongings(self) -> Belongings: ...
+    @property
+    def volunteers(self) -> Volunteers: ...
 
 
 def build_site(

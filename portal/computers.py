@@ -12,12 +12,12 @@ from aiohttp import web
 
 from administration.access.who import TooManyAttemptsError, the_volunteer
 from administration.cursors import cursor_of, place_of
+from administration.names import chosen
 from domain.catalogue import Catalogue
-from domain.errors import InvalidInputError
 from domain.hosts import HostAppVersion
 from domain.ranking import percentile
 from domain.units import HostId, Instant, Seconds
-from domain.volunteers import Outcome, OwnResult, ResultPlace
+from domain.volunteers import Outcome, ResultPlace
 from portal.desk import (
     OUTCOME_WORDS,
     SiteDesk,
@@ -145,7 +145,6 @@ class ComputerPages(Pages[SiteDesk]):
         )
 
 
-RESULTS_PER_PAGE = 50
 RESULTS_HELD = 100
 HOSTS = 200  # in the list to choose from
 
@@ -161,40 +160,33 @@ class ResultPages(Pages[SiteDesk]):
             desk.belongings.totals(volunteer_id),
             desk.belongings.hosts(volunteer_id, before=None, limit=HOSTS),
             desk.belongings.held(volunteer_id, host_id=host_id, limit=RESULTS_HELD),
-            desk.belongings.results(
-                volunteer_id, outcome=outcome, host_id=host_id, after=after, limit=RESULTS_PER_PAGE + 1
-            ),
+            desk.belongings.results(volunteer_id, outcome=outcome, host_id=host_id, after=after, limit=PER_PAGE + 1),
         )
+        found, more = found[:PER_PAGE], len(found) > PER_PAGE
         kept = {name: str(value) for name, value in (("outcome", outcome), ("computer", host_id)) if value is not None}
         values: dict[str, object] = {
             "totals": totals,
             "names": {one.host.host_id: name_of(one.host) for one in hosts},
             "held": held,
-            "results": found[:RESULTS_PER_PAGE],
+            "results": found,
             "titles": titles_of(desk.catalogue),
             "words": OUTCOME_WORDS,
             "outcome": outcome,
             "computer": host_id,
             "first": after is None,
             "kept": "?" + urlencode(kept) if kept else "",
-            "next": "?" + urlencode({**kept, "after": _behind(found[RESULTS_PER_PAGE - 1])})
-            if len(found) > RESULTS_PER_PAGE
+            "next": "?" + urlencode({**kept, "after": cursor_of(ResultPlace(found[-1].sent_at, found[-1].instance_id))})
+            if more
             else None,
         }
         return desk.show(request, RenderedPage("results.html", "My results", "results", values=values))
 
 
-def _behind(last: OwnResult) -> str:
-    return cursor_of(ResultPlace(last.sent_at, last.instance_id))
-
-
 def _chosen(request: web.Request) -> tuple[Outcome | None, HostId | None, ResultPlace | None]:
     query = request.query
     outcome, computer, after = query.get("outcome", ""), query.get("computer", ""), query.get("after", "")
-    if outcome and outcome not in list(Outcome):
-        raise InvalidInputError("outcome", f"one of {', '.join(Outcome)}", outcome)
     return (
-        Outcome(outcome) if outcome else None,
+        chosen(Outcome, outcome, "outcome") if outcome else None,
         HostId(whole_number(computer, "computer", 1, 2**31)) if computer else None,
         place_of(ResultPlace, after),
     )

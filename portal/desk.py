@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Any, Protocol
 
 from administration.access.who import WrongPasswordError, volunteer_of
 from administration.accounts import AccountKeys
+from administration.explain.service import Explain
 from administration.ports import Views, Volunteers
 from administration.volunteers import offered
 from domain.apps import App
@@ -17,10 +18,11 @@ from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from domain.hosts import Host, HostAppVersion
 from domain.ranking import Percentile
 from domain.refusals import Whys, traits_of
-from domain.units import HostId, Seconds
-from domain.volunteers import Outcome
-from portal.ports import Belongings
+from domain.units import HostId, Seconds, VolunteerId
+from domain.views import ListedInProgress
+from domain.volunteers import Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
 from web.handlers import PageDesk
+from web.moments import percent
 from web.rendering import Look
 
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -153,13 +155,9 @@ def standing_in_words(standing: Percentile) -> str:
             )
         return "Fine so far; there are few computers to compare with."
     return (
-        f"Ahead of {_percent(standing.p)} of computers: faster than {_percent(standing.x)}, "
-        f"with longer runs of valid results than {_percent(standing.y)}."
+        f"Ahead of {percent(standing.p)} of computers: faster than {percent(standing.x)}, "
+        f"with longer runs of valid results than {percent(standing.y)}."
     )
-
-
-def _percent(fraction: float) -> str:
-    return f"{100.0 * fraction:.0f} %"
 
 
 def usual_turnaround_s(hav: HostAppVersion) -> Seconds | None:
@@ -186,10 +184,39 @@ SAID = {
 LOOK = Look("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
 
 
-class HostExplanations(Protocol):
-    async def host(self, host_id: HostId) -> Mapping[str, Any]:  # Any: a JSON document
-        """What the host would be given if it called now, and why not more."""
+class Belongings(Protocol):
+    """What belongs to one volunteer, and nothing of others."""
+
+    async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
+        """Newest first."""
         ...
+
+    async def host(self, volunteer_id: VolunteerId, host_id: HostId) -> OwnHost:
+        """NotFoundError, for somebody else's too."""
+        ...
+
+    async def held(
+        self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
+    ) -> Sequence[ListedInProgress]:
+        """What is in progress, by due date."""
+        ...
+
+    async def results(
+        self,
+        volunteer_id: VolunteerId,
+        *,
+        outcome: Outcome | None,
+        host_id: HostId | None,
+        after: ResultPlace | None,
+        limit: int,
+    ) -> Sequence[OwnResult]:
+        """What is over and not in the history yet, the last one sent first.
+
+        Where some are chosen they are looked for among so many of the last that it takes no longer.
+        """
+        ...
+
+    async def totals(self, volunteer_id: VolunteerId) -> OwnTotals: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +226,7 @@ class SiteDesk(PageDesk):
     belongings: Belongings
     volunteers: Volunteers
     views: Views
-    explain: HostExplanations
+    explain: Explain
     keys: AccountKeys
 
 

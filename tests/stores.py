@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from administration.access.ports import AccessStore
@@ -11,18 +11,31 @@ from administration.ordering.ports import OrderingRules
 from administration.ports import (
     Applications,
     History,
-    HostLists,
     Insight,
     People,
+    ProcessReports,
     SettingStore,
-    Trickles,
     Views,
     Volunteers,
 )
-from administration.simulations.ports import Simulations
+from administration.simulations.runs import Simulations
 from batch_estimator.ports import Forecasts, ForecastTables
+from domain.dispatch import Trickle
 from domain.forecasts import ForecastPoint
-from domain.units import BatchId
+from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
+from domain.jobs import InstanceState
+from domain.units import BatchId, HostId, InstanceId, VolunteerId
+from domain.views import (
+    ActiveTotal,
+    BatchChoice,
+    BatchPlace,
+    BatchSort,
+    InstancePlace,
+    ListedBatch,
+    ListedInProgress,
+    ListedInstance,
+)
+from domain.volunteers import ResultPlace
 from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
 from jobs.ports import (
@@ -37,11 +50,71 @@ from jobs.ports import (
     TailWork,
     UnsettledJobs,
 )
-from portal.ports import Belongings
+from portal.desk import Belongings
 from runtime.rate_limits.hosts import ArrivalCounts
 from scheduler.ports import Ledger
 from transfer.ports import UnneededFiles, UploadRecords
-from web.ports import Listings, ProcessReports
+
+
+class Trickles(Protocol):
+    """Messages that apps sent while their job ran."""
+
+    async def of_instance(self, instance_id: InstanceId, *, after: int, limit: int) -> Sequence[Trickle]:
+        """In the order they came, behind the one with the id `after`."""
+        ...
+
+
+class HostLists(Protocol):
+    """Hosts that are looked for, and what one was sent. Each reads its page, or so many rows to find it among."""
+
+    async def hosts(
+        self, choice: HostChoice, *, after: HostPlace | None, limit: int, looked_at: int = ...
+    ) -> HostList: ...
+
+    async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
+        """These hosts, those of them that there are."""
+        ...
+
+    async def instances(
+        self,
+        host_id: HostId,
+        volunteer_id: VolunteerId,
+        *,
+        state: InstanceState | None,
+        after: ResultPlace | None,
+        limit: int,
+        looked_at: int = ...,
+    ) -> HostInstances:
+        """What a host of the volunteer was sent, those of the history left out, the last one sent first."""
+        ...
+
+
+class Listings(Protocol):
+    """Lists, page by page. None of these reads more than its page, or the counters of active batches."""
+
+    async def batches(
+        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+    ) -> Sequence[ListedBatch]:
+        """Newest first, or active ones in their order, or active ones by their deadline."""
+        ...
+
+    async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
+        """What these batches are called; those there are not are left out."""
+        ...
+
+    async def totals(self) -> Sequence[ActiveTotal]:
+        """The counters of active batches together, by app and quality of service."""
+        ...
+
+    async def instances(
+        self, batch_id: BatchId, states: Collection[InstanceState], *, after: InstancePlace | None, limit: int
+    ) -> Sequence[ListedInstance]:
+        """The batch's instances in these states, those of the history too, by retries (descending) and id."""
+        ...
+
+    async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
+        """What the host has in progress, by due date."""
+        ...
 
 
 class CheckedViews(Views, Protocol):

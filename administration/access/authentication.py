@@ -10,9 +10,9 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from administration.access.people import PROJECT_NAME, KnownSubmitters, PeopleDesk, TokenDesk
+from administration.access.people import PROJECT_NAME, PeopleDesk, TokenDesk
 from administration.access.ports import AccessStore
-from administration.access.sign_in import KnownVolunteers, NewSession, SignIn, address_of, from_elsewhere, hash_of
+from administration.access.sign_in import NewSession, SignIn, address_of, from_elsewhere, hash_of
 from administration.access.who import (
     COOKIE_VALUE,
     FORGED,
@@ -25,6 +25,7 @@ from administration.access.who import (
     person_with,
     volunteer_of,
 )
+from administration.ports import People, Volunteers
 from domain.access import Act, SignedIn
 from domain.clock import Clock
 from domain.settings import Settings
@@ -50,8 +51,8 @@ class AccessDoor:
     def __init__(
         self,
         store: AccessStore,
-        volunteers: KnownVolunteers,
-        submitters: KnownSubmitters,
+        volunteers: Volunteers,
+        submitters: People,
         settings: Callable[[], Settings],
         clock: Clock,
         *,

@@ -10,21 +10,16 @@ import hmac
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from administration.access.ports import AccessStore
 from administration.access.sign_in import COST, Cost, hash_of, one_time_password, stretched
 from administration.access.who import NotAllowedError, NotSignedInError, Person, person_with
 from administration.names import checked_name
+from administration.ports import People
 from domain.access import AccessSettings, Act, PersonRecord, Right, Role, Token
-from domain.batches import Submitter
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.units import Instant, SubmitterId, TokenId, later
-
-
-class KnownSubmitters(Protocol):
-    async def submitter(self, name: str) -> Submitter: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +37,7 @@ class PeopleDesk:
     def __init__(
         self,
         store: AccessStore,
-        submitters: KnownSubmitters,
+        submitters: People,
         settings: Callable[[], AccessSettings],
         clock: Clock,
         *,

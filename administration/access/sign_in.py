@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Protocol
 from urllib.parse import urlsplit
 
 import structlog
@@ -25,6 +24,7 @@ from aiohttp import web
 from administration.access.ports import AccessStore
 from administration.access.who import TooManyAttemptsError, WrongPasswordError
 from administration.accounts import is_account_key, password_kept, password_matches
+from administration.ports import Volunteers
 from domain.access import AccessSettings, Act, Guess, PersonRecord, Session, Stretched
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
@@ -212,12 +212,6 @@ AGENT_CHARS = 200
 PASSWORD_HASH = re.compile(r"[0-9a-f]{32}")
 
 
-class KnownVolunteers(Protocol):
-    async def volunteer_by_email(self, email: str) -> VolunteerRecord | None: ...
-
-    async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class NewSession:
     """A session and the only sight of what the browser holds of it."""
@@ -241,7 +235,7 @@ class SignIn:
     def __init__(
         self,
         store: AccessStore,
-        volunteers: KnownVolunteers,
+        volunteers: Volunteers,
         settings: Callable[[], AccessSettings],
         clock: Clock,
         *,

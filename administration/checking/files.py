@@ -154,7 +154,8 @@ async def missing_files(
         doubtful = await asyncio.to_thread(_differ, folder, page, contents=contents)
         if not doubtful:
             continue
-        known = await _known(database, [(output.name, output.instance_id) for output, _ in doubtful])
+        named = [(output.name, output.instance_id) for output, _ in doubtful]
+        known = {one.name: one for one in await database.known(named)}
         for output, because in doubtful:
             still = known.get(output.name)
             if still is not None and still.nbytes is not None:  # else it was purged meanwhile
@@ -186,7 +187,7 @@ async def stray_files(
     What was begun, and that nobody went on with since `deleted_before`, should have been deleted.
     """
     files = files_in(folder)
-    while page := await asyncio.to_thread(_page, files):
+    while page := await asyncio.to_thread(lambda: list(islice(files, PAGE))):
         known = await _known_of(database, page)
         doubtful = []
         for file in page:
@@ -201,10 +202,6 @@ async def stray_files(
             because = _stray(file, known.get(file.name), deleted_before)
             if because and file.place in there:
                 yield Wrong(f"file {file.place}", because)
-
-
-def _page(files: Iterator[FoundFile]) -> list[FoundFile]:
-    return list(islice(files, PAGE))
 
 
 def _stray(file: FoundFile, known: KnownFile | None, deleted_before: Instant) -> str:
@@ -235,10 +232,6 @@ def _count(file: FoundFile, known: KnownFile | None, counts: FileCounts) -> None
     if known.state not in OUTPUTS_MAY_COME:
         counts.abandoned += 1
         counts.abandoned_bytes += file.nbytes
-
-
-async def _known(database: CheckedDatabase, files: Sequence[tuple[str, InstanceId]]) -> dict[str, KnownFile]:
-    return {one.name: one for one in await database.known(files)}
 
 
 async def _known_of(database: CheckedDatabase, files: Sequence[FoundFile]) -> dict[str, KnownFile]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots
-from administration.explain.ports import ExplainStore
-from administration.explain.sample import SAMPLE_HOSTS, CallingHosts, sample_as_json, sample_of
+from administration.explain.sample import CallingHosts, sample_as_json, sample_of
+from administration.ports import ExplainStore
 from administration.show import shown
 from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
@@ -69,60 +69,59 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
 MOST_READ = 200  # instances of each of its two ranges that hosts are asked about
 
 
-class BatchExplainer:
-    """Asks the decision for the hosts that called last, with this batch's jobs alone."""
+async def explain_batch(store: ExplainStore, clock: Clock, batch_id: BatchId, *, hosts: int) -> shapes.BatchExplained:
+    """The order, the promise, how far the batch is, and what holds it back, by the hosts that called last.
 
-    def __init__(self, store: ExplainStore, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+    `complete_at` is C for its strictest class. `slots` of `slots_total` are its own as a lone worker would fill its
+    array now. `sample` None: there is nothing to give. Raises NotFoundError.
+    """
+    batch = await store.views.batch(batch_id)
+    catalogue, known = await asyncio.gather(
+        fresh_catalogue(store.applications, clock), store.views.classes_of_batch(batch_id)
+    )
+    classes = {one.job_class_id: one for one in known}
+    sample, slots, app_name, ahead = await asyncio.gather(
+        _sample(store, clock, batch, classes, catalogue, hosts),
+        planned_slots(store.waiting, catalogue, clock),
+        store.views.app_name(batch.app_id),
+        store.insight.work_ahead(batch_id),
+    )
+    bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
+    median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
+    now, due = clock.now(), complete_at(batch, bound_s)
+    feeding = standing(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
+    return shown(
+        shapes.BatchExplained,
+        batch,
+        batch.counts,
+        computed_at=now,
+        app=app_name,
+        order=shown(shapes.OrderShown, batch, batches_ahead=ahead.batches, unsent_ahead=ahead.unsent),
+        complete_at=due,
+        complete_in_s=None if due is None else due - now,
+        gate=feeding.gate.value,
+        in_every_worker=feeding.everywhere,
+        kept=kept_as_json(catalogue.reserved.kept.get(batch_id), now),
+        lease=lease_as_json(catalogue.reserved.lease_for(batch_id, now), now),
+        slots=slots.get(batch_id, 0),
+        slots_total=sum(slots.values()),
+        stale_cut_points=stale_as_json(catalogue),
+        sample=None if sample is None else sample_as_json(sample),
+    )
 
-    async def explain(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
-        """The order, the promise, how far the batch is, and what holds it back.
 
-        `complete_at` is C for its strictest class. `slots` of `slots_total` are its own as a lone worker would fill its
-        array now. `sample` None: there is nothing to give. Raises NotFoundError.
-        """
-        batch = await self._store.views.batch(batch_id)
-        catalogue, known = await asyncio.gather(
-            fresh_catalogue(self._store.applications, self._clock), self._store.views.classes_of_batch(batch_id)
-        )
-        classes = {one.job_class_id: one for one in known}
-        sample, slots, app_name, ahead = await asyncio.gather(
-            self._sample(batch, classes, catalogue, hosts),
-            planned_slots(self._store.waiting, catalogue, self._clock),
-            self._store.views.app_name(batch.app_id),
-            self._store.insight.work_ahead(batch_id),
-        )
-        bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
-        median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
-        now, due = self._clock.now(), complete_at(batch, bound_s)
-        feeding = standing(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
-        return shown(
-            shapes.BatchExplained,
-            batch,
-            batch.counts,
-            computed_at=now,
-            app=app_name,
-            order=shown(shapes.OrderShown, batch, batches_ahead=ahead.batches, unsent_ahead=ahead.unsent),
-            complete_at=due,
-            complete_in_s=None if due is None else due - now,
-            gate=feeding.gate.value,
-            in_every_worker=feeding.everywhere,
-            kept=kept_as_json(catalogue.reserved.kept.get(batch_id), now),
-            lease=lease_as_json(catalogue.reserved.lease_for(batch_id, now), now),
-            slots=slots.get(batch_id, 0),
-            slots_total=sum(slots.values()),
-            stale_cut_points=stale_as_json(catalogue),
-            sample=None if sample is None else sample_as_json(sample),
-        )
-
-    async def _sample(
-        self, batch: Batch, classes: Mapping[JobClassId, JobClass], catalogue: Catalogue, hosts: int
-    ) -> CallingHosts | None:
-        """None where there is nothing to give."""
-        if batch.state is not BatchState.ACTIVE or batch.counts.unsent == 0:
-            return None
-        waiting, ids = self._store.waiting, [batch.batch_id]
-        urgent, tail = await asyncio.gather(waiting.urgent(ids, MOST_READ), waiting.tail(ids, MOST_READ))
-        array = array_of([*urgent, *tail], batch, classes, catalogue, self._clock)
-        return await sample_of(self._store, array, catalogue, self._clock, most=hosts)
+async def _sample(
+    store: ExplainStore,
+    clock: Clock,
+    batch: Batch,
+    classes: Mapping[JobClassId, JobClass],
+    catalogue: Catalogue,
+    hosts: int,
+) -> CallingHosts | None:
+    """None where there is nothing to give."""
+    if batch.state is not BatchState.ACTIVE or batch.counts.unsent == 0:
+        return None
+    waiting, ids = store.waiting, [batch.batch_id]
+    urgent, tail = await asyncio.gather(waiting.urgent(ids, MOST_READ), waiting.tail(ids, MOST_READ))
+    array = array_of([*urgent, *tail], batch, classes, catalogue, clock)
+    return await sample_of(store, array, catalogue, clock, most=hosts)

@@ -8,7 +8,7 @@ import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import lease_as_json
 from administration.explain.dry_run import Untouched, private_feeder, refusal_of_all, supposed_asking
-from administration.explain.ports import ExplainStore
+from administration.ports import ExplainStore
 from administration.show import shown
 from domain.apps import ProcessorType
 from domain.catalogue import Catalogue
@@ -28,63 +28,60 @@ from scheduler.versions import Best
 MOST_GROUPS = 1000  # shown
 
 
-class HostExplainer:
-    """Runs the decision for a host dry, on a view of the worker's job array `live`.
+async def explain_host(
+    store: ExplainStore, clock: Clock, worker: feeder.array.JobArray | None, host_id: HostId
+) -> shapes.HostExplained:
+    """Run the decision for a host dry, on a view of the worker's job array.
 
-    Without one, on an array filled from the database for this answer: a worker's may hold other jobs.
+    Without one, on an array filled from the database for this answer: a worker's may hold other jobs. Told are the
+    host, what it is supposed to want, its standing per app, what it would get, and every group.
+
+    `refused` is why the project gives nothing to anybody now; the dry run is shown all the same. `would_search`: the
+    worker's array has nothing for the host, so a request would also search the database, which a dry run does not do
+    there. Raises NotFoundError.
     """
+    caller = await store.insight.caller(host_id)
+    catalogue = await fresh_catalogue(store.applications, clock)
+    view, array = await asyncio.gather(store.ledger.read(caller.key), _array(store, clock, worker, catalogue))
+    now = clock.now()
+    asking = supposed_asking(view, catalogue, now=now)
+    runs: list[tuple[DecisionTrace, tuple[int, ...]]] = []
 
-    def __init__(self, store: ExplainStore, clock: Clock, live: feeder.array.JobArray | None = None) -> None:
-        self._store = store
-        self._clock = clock
-        self._live = live
+    def decide(one: SchedulingContext, array: SlotSource) -> Choice:
+        slots = tuple(len(group.slots()) for group in array.groups())
+        found = traced(one, array)
+        runs.append((found, slots))
+        return found.choice
 
-    async def explain(self, host_id: HostId) -> shapes.HostExplained:
-        """The host, what it is supposed to want, its standing per app, what it would get, and every group.
+    await choice_of(asking, array, decide)
+    found, slots = runs[-1]  # the second, if the database was searched for what the array lacked
+    refused, live = refusal_of_all(view, catalogue), worker is not None
+    return {
+        "computed_at": now,
+        "host": _host(view, caller.calls_per_hour(now), now),
+        "array": "worker" if live else "filled",
+        "would_search": live and is_to_search(found.choice),
+        "refused": None if refused is None else {"code": refused.code.value, "why": refused.detail},
+        "wants": [shown(shapes.WantShown, want, idle=want.req_instances) for want in asking.wants],
+        "lease": _lease(catalogue.reserved.leases.get(host_id), found.choice.lease, now),
+        "stale_cut_points": stale_as_json(catalogue),
+        "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in bests_of(asking)],
+        "would_get": [_chosen(one, now, catalogue) for one in found.choice.chosen],
+        "refused_at_large": [_at_large(one, catalogue) for one in found.choice.refused_at_large],
+        "groups": [
+            _group(place, group, slots[place], found, catalogue)
+            for place, group in enumerate(found.groups[:MOST_GROUPS])
+        ],
+        "groups_total": len(found.groups),
+    }
 
-        `refused` is why the project gives nothing to anybody now; the dry run is shown all the same. `would_search`:
-        the worker's array has nothing for the host, so a request would also search the database, which a dry run does
-        not do there. Raises NotFoundError.
-        """
-        caller = await self._store.insight.caller(host_id)
-        catalogue = await fresh_catalogue(self._store.applications, self._clock)
-        view, array = await asyncio.gather(self._store.ledger.read(caller.key), self._array(catalogue))
-        now = self._clock.now()
-        asking = supposed_asking(view, catalogue, now=now)
-        runs: list[tuple[DecisionTrace, tuple[int, ...]]] = []
 
-        def decide(one: SchedulingContext, array: SlotSource) -> Choice:
-            slots = tuple(len(group.slots()) for group in array.groups())
-            found = traced(one, array)
-            runs.append((found, slots))
-            return found.choice
-
-        await choice_of(asking, array, decide)
-        found, slots = runs[-1]  # the second, if the database was searched for what the array lacked
-        refused, live = refusal_of_all(view, catalogue), self._live is not None
-        return {
-            "computed_at": now,
-            "host": _host(view, caller.calls_per_hour(now), now),
-            "array": "worker" if live else "filled",
-            "would_search": live and is_to_search(found.choice),
-            "refused": None if refused is None else {"code": refused.code.value, "why": refused.detail},
-            "wants": [shown(shapes.WantShown, want, idle=want.req_instances) for want in asking.wants],
-            "lease": _lease(catalogue.reserved.leases.get(host_id), found.choice.lease, now),
-            "stale_cut_points": stale_as_json(catalogue),
-            "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in bests_of(asking)],
-            "would_get": [_chosen(one, now, catalogue) for one in found.choice.chosen],
-            "refused_at_large": [_at_large(one, catalogue) for one in found.choice.refused_at_large],
-            "groups": [
-                _group(place, group, slots[place], found, catalogue)
-                for place, group in enumerate(found.groups[:MOST_GROUPS])
-            ],
-            "groups_total": len(found.groups),
-        }
-
-    async def _array(self, catalogue: Catalogue) -> SlotSource:
-        if self._live is not None:
-            return Untouched(self._live)
-        return (await private_feeder(self._store.waiting, catalogue, self._clock)).array
+async def _array(
+    store: ExplainStore, clock: Clock, worker: feeder.array.JobArray | None, catalogue: Catalogue
+) -> SlotSource:
+    if worker is not None:
+        return Untouched(worker)
+    return (await private_feeder(store.waiting, catalogue, clock)).array
 
 
 def _lease(known: Lease | None, made: Lease | None, now: Instant) -> shapes.LeaseShown | None:

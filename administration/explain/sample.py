@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from administration.explain.dry_run import Untouched, refusal_of_all, supposed_asking
-from administration.explain.ports import ExplainStore
+from administration.ports import ExplainStore
 from administration.show import shown
 from domain.catalogue import Catalogue
 from domain.clock import Clock

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from administration.explain.batch import BatchExplainer
-from administration.explain.host import HostExplainer
-from administration.explain.instance import InstanceExplainer
-from administration.explain.job import JobExplainer
-from administration.explain.ports import ExplainStore
+from administration.explain.batch import explain_batch
+from administration.explain.host import explain_host
+from administration.explain.job import explain_instance, explain_job
 from administration.explain.sample import SAMPLE_HOSTS
+from administration.ports import ExplainStore
 from domain.clock import Clock
 from domain.units import BatchId, HostId, InstanceId, JobId
 from feeder.array import JobArray
@@ -27,16 +26,16 @@ class Explain:
 
     async def host(self, host_id: HostId) -> shapes.HostExplained:
         """What the host would be given if it called now, and why not more."""
-        return await HostExplainer(self._store, self._clock, self._live).explain(host_id)
+        return await explain_host(self._store, self._clock, self._live, host_id)
 
     async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
         """What holds the batch back; so many hosts that called last are asked."""
-        return await BatchExplainer(self._store, self._clock).explain(batch_id, hosts=hosts)
+        return await explain_batch(self._store, self._clock, batch_id, hosts=hosts)
 
     async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> shapes.JobExplained:
         """Why the job's unsent instances wait; likewise."""
-        return await JobExplainer(self._store, self._clock).explain(job_id, hosts=hosts)
+        return await explain_job(self._store, self._clock, job_id, hosts=hosts)
 
     async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> shapes.InstanceExplained:
         """How the instance's due date came about, and what became of it; likewise why it waits, if it does."""
-        return await InstanceExplainer(self._store, self._clock).explain(instance_id, hosts=hosts)
+        return await explain_instance(self._store, self._clock, instance_id, hosts=hosts)

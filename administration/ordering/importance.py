@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from administration.names import chosen
 from administration.ordering.ports import OrderingStore
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
 from domain.bounds import FURTHEST_S
@@ -51,7 +52,10 @@ async def set_importance(
     if all(one is None for one in (user_priority, level, queue, account, deadline)):
         expected = "a user priority, a level, a queue, an account or a deadline to change"
         raise InvalidInputError("batch", expected, "none of them")
-    _check_ranges(user_priority, level)
+    if user_priority is not None and not LOWEST_PRIORITY <= user_priority <= HIGHEST_PRIORITY:
+        expected = f"a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}"
+        raise InvalidInputError("user_priority", expected, user_priority)
+    wanted = None if level is None else chosen(ServiceLevel, level, "level")
     known = queues(Settings.from_stored(await store.settings.settings())[0].ordering.queues)
     if queue is not None and queue not in known:
         raise InvalidInputError("queue", "one of " + ", ".join(known), queue)
@@ -61,7 +65,6 @@ async def set_importance(
     if deadline is not None and batch.qos is not QoS.SHORT_DEADLINE:
         expected = f"a batch with qos {QoS.SHORT_DEADLINE}: the others have no deadline of their own"
         raise InvalidInputError("deadline_at", expected, batch.qos)
-    wanted = None if level is None else ServiceLevel(level)
     account_id = await _allowed(store, batch, account, wanted, user_priority)
     rules = store.ordering_rules
     if account_id is not None:
@@ -72,14 +75,6 @@ async def set_importance(
         await rules.set_service(batch_id, level=wanted, queue=queue)
     if user_priority is not None:
         await rules.set_user_priority(batch_id, user_priority)
-
-
-def _check_ranges(user_priority: int | None, level: str | None) -> None:
-    if user_priority is not None and not LOWEST_PRIORITY <= user_priority <= HIGHEST_PRIORITY:
-        expected = f"a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}"
-        raise InvalidInputError("user_priority", expected, user_priority)
-    if level is not None and level not in list(ServiceLevel):
-        raise InvalidInputError("level", "one of " + ", ".join(ServiceLevel), level)
 
 
 async def _allowed(

@@ -13,7 +13,7 @@ from typing import cast
 import msgspec
 
 from administration.catalogue import fresh_catalogue
-from administration.names import checked_text
+from administration.changes import Changes, checked_changes, with_changes, write_changes
 from administration.ordering.ports import OrderingStore
 from administration.show import shown
 from domain.catalogue import Catalogue
@@ -33,8 +33,6 @@ from priority.standings import targets
 SECTION = "ordering."
 KEYS = tuple(key for key in Settings().as_mapping() if key.startswith(SECTION))
 
-Changes = Mapping[str, object]  # key -> new value, checked
-
 
 def ordering_changes(values: Iterable[tuple[str, object]]) -> Changes:
     """New values by full key, each within its range and given once. Raises InvalidInputError.
@@ -42,17 +40,14 @@ def ordering_changes(values: Iterable[tuple[str, object]]) -> Changes:
     >>> ordering_changes([("policy", "fifo"), ("ordering.max_wait_s", 60)])
     {'ordering.policy': 'fifo', 'ordering.max_wait_s': 60.0}
     """
-    changes: dict[str, object] = {}
-    for name, value in values:
-        key = name if name.startswith(SECTION) else SECTION + name
-        if key not in KEYS:
-            raise InvalidInputError("ordering setting", "one of " + ", ".join(KEYS), name)
-        if key in changes:
-            raise InvalidInputError(key, "one value", value)
-        changes[key] = Settings().changed(key, value).as_mapping()[key]
-    if not changes:
-        raise InvalidInputError("ordering setting", "at least one KEY=VALUE", "none")
-    return changes
+    return checked_changes(values, _key_of, "ordering setting")
+
+
+def _key_of(name: str) -> str:
+    key = name if name.startswith(SECTION) else SECTION + name
+    if key not in KEYS:
+        raise InvalidInputError("ordering setting", "one of " + ", ".join(KEYS), name)
+    return key
 
 
 def with_ordering(settings: Settings, changes: Changes) -> Settings:
@@ -62,10 +57,9 @@ def with_ordering(settings: Settings, changes: Changes) -> Settings:
     Traceback (most recent call last):
     domain.errors.InvalidInputError: ordering.queues: expected each queue once, got 'normal=0/1/1 normal=1/1/1'
     """
-    for key, value in changes.items():
-        settings = settings.changed(key, value)
-    check_ordering(settings)
-    return settings
+    changed = with_changes(settings, changes)
+    check_ordering(changed)
+    return changed
 
 
 def check_ordering(settings: Settings) -> None:
@@ -139,25 +133,10 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """A batch's place among all that are active, 1 = first, as it is and as it would be."""
-
-    batch_id: BatchId
-    place: int
-    would_be: int
-    held: str | None
-    would_be_held: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class OrderPreview:
-    """What some changes would do to the order of this moment."""
+    """What some changes would do to the order of this moment, and why the first batches stand where they stand."""
 
-    changes: Sequence[tuple[str, object, object]]  # key, from, to
-    policy: str
-    would_be_policy: str
-    moves: Sequence[Move]  # in the order as it would be
-    batches: int
+    shown: shapes.OrderPreviewed  # places in the order as it would be
     reasons: Sequence[Breakdown] = ()  # of the first, in their order as it is
     would_be_reasons: Sequence[Breakdown] = ()  # of the first, in the order as it would be
 
@@ -201,30 +180,18 @@ class Priorities:
         )
         old, new = await asyncio.to_thread(_both, view, reference, catalogue, changed, now)
         before = catalogue.settings.as_mapping()
-        return OrderPreview(
-            [(key, before[key], value) for key, value in changes.items()],
-            catalogue.settings.ordering.policy,
-            changed.settings.ordering.policy,
-            _moves(old, new, limit),
-            len(old.order.places),
-            _reasons(old),
-            _reasons(new),
-        )
+        shown: shapes.OrderPreviewed = {
+            "changes": [{"key": key, "from": before[key], "to": value} for key, value in changes.items()],
+            "policy": {"from": catalogue.settings.ordering.policy, "to": changed.settings.ordering.policy},
+            "batches": len(old.order.places),
+            "places": _moves(old, new, limit),
+        }
+        return OrderPreview(shown, _reasons(old), _reasons(new))
 
     async def set(self, changes: Changes, *, who: str, why: str) -> list[shapes.ChangeMade]:
-        """Write the changes, all or none, each with who and why in the audit trail; what was written, as JSON.
-
-        Raises InvalidInputError without a reason, or for settings that make no sense together.
-        """
-        if not why.strip():
-            raise InvalidInputError("why", "a reason: it is kept in the audit trail", why)
-        checked_text(why, "why")
-        checked_text(who, "by")
-        settings, _ = Settings.from_stored(await self._store.settings.settings())
-        with_ordering(settings, changes)
-        before = settings.as_mapping()
-        await self._store.settings.set_settings(changes, now=self._clock.now(), who=who, why=why)
-        return [{"key": key, "from": before[key], "to": value, "by": who, "why": why} for key, value in changes.items()]
+        """Write the changes (administration/changes.py). Raises InvalidInputError where they make no sense together."""
+        store = self._store.settings
+        return await write_changes(store, changes, check=check_ordering, clock=self._clock, who=who, why=why)
 
     async def settings(self) -> Settings:
         """The settings of the moment."""
@@ -238,14 +205,17 @@ def _both(
     return old, new
 
 
-def _moves(old: OrderingPass, new: OrderingPass, limit: int) -> list[Move]:
+def _moves(old: OrderingPass, new: OrderingPass, limit: int) -> list[shapes.PlaceMoved]:
+    """Every batch's place among all that are active, 1 = first, as it is and as it would be."""
     places = {place.batch_id: number for number, place in enumerate(old.order.places, start=1)}
-
-    def hold(found: OrderingPass, batch_id: BatchId) -> str | None:
-        return found.found[batch_id].hold
-
     return [
-        Move(one.batch_id, places[one.batch_id], number, hold(old, one.batch_id), hold(new, one.batch_id))
+        {
+            "batch": one.batch_id,
+            "place": places[one.batch_id],
+            "would_be": number,
+            "held": old.found[one.batch_id].hold,
+            "would_be_held": new.found[one.batch_id].hold,
+        }
         for number, one in enumerate(new.order.places[:limit], start=1)
     ]
 
@@ -267,13 +237,3 @@ def limit_as_json(limit: Limit) -> shapes.LimitShown:
     """A limit; `name` None is everybody's, `counts` says what the quantity is."""
     counts = limit.quantity
     return shown(shapes.LimitShown, limit, quantity=counts.name.lower(), counts=counts.value)
-
-
-def preview_as_json(found: OrderPreview) -> shapes.OrderPreviewed:
-    """What would be changed, and every batch's place as it is and as it would be, 1 = first."""
-    return {
-        "changes": [{"key": key, "from": old, "to": new} for key, old, new in found.changes],
-        "policy": {"from": found.policy, "to": found.would_be_policy},
-        "batches": found.batches,
-        "places": [shown(shapes.PlaceMoved, move, batch=move.batch_id) for move in found.moves],
-    }

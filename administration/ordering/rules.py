@@ -1,40 +1,25 @@
-"""What accounts and submitters may have: permissions, further accounts, grants and limits, checked and changed."""
+"""What accounts and submitters may have: grants and limits, checked and changed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from administration.names import checked_name
+from administration.names import checked_name, chosen
 from administration.ordering.ports import OrderingStore
 from domain.bounds import in_bounds
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit, Quantity, Scope
-from domain.ordered_work import Grant, Permission
+from domain.ordered_work import Grant
 from domain.units import AccountId, Seconds
 
 
 class Rules:
-    """What the command line and the API do with permissions, grants and limits; they hold from the next ordering on."""
+    """What the command line and the API do with grants and limits; they hold from the next ordering on."""
 
     def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-
-    async def permit(
-        self, permissions: Sequence[str], *, account: str | None = None, submitter: str | None = None
-    ) -> None:
-        """What a submitter, or everybody in and below an account, may do from now on, instead of what they might.
-
-        Raises InvalidInputError, NotFoundError.
-        """
-        checked = sorted({_permission(one) for one in permissions})
-        if (account is None) == (submitter is None):
-            raise InvalidInputError("permit", "either an account or a submitter", (account, submitter))
-        if account is not None:
-            await self._store.people.permit_account(account, checked)
-        elif submitter is not None:
-            await self._store.people.permit_submitter(submitter, checked)
 
     async def grants(self) -> dict[str, Grant]:
         """The grants as of the last ordering, by the account's name."""
@@ -82,7 +67,9 @@ class Rules:
 
         Raises InvalidInputError.
         """
-        made = Limit(_scope(scope), _quantity(quantity), name if name is None else checked_name(name), soft, hard)
+        made = Limit(
+            chosen(Scope, scope, "scope"), _quantity(quantity), name if name is None else checked_name(name), soft, hard
+        )
         for field, bound in (("soft", soft), ("hard", hard)):
             if bound is not None:
                 in_bounds(field, bound)
@@ -95,22 +82,10 @@ class Rules:
 
     async def lift(self, scope: str, quantity: str, *, name: str | None = None) -> None:
         """Take a limit away. Raises InvalidInputError, NotFoundError."""
-        await self._store.ordering_rules.drop_limit(_scope(scope), _quantity(quantity), name)
+        await self._store.ordering_rules.drop_limit(chosen(Scope, scope, "scope"), _quantity(quantity), name)
 
     async def _account_ids(self) -> dict[str, AccountId]:
         return {one.name: one.account_id for one in await self._store.people.accounts()}
-
-
-def _permission(word: str) -> Permission:
-    if word not in list(Permission):
-        raise InvalidInputError("permission", "one of " + ", ".join(Permission), word)
-    return Permission(word)
-
-
-def _scope(word: str) -> Scope:
-    if word not in list(Scope):
-        raise InvalidInputError("scope", "one of " + ", ".join(Scope), word)
-    return Scope(word)
 
 
 def _quantity(word: str) -> Quantity:

@@ -1,18 +1,17 @@
-"""Shows what accounts and submitters are owed and used, and changes shares and memberships."""
+"""Shows what accounts and submitters are owed and used; changes shares, memberships and permissions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 
-from administration.names import checked_shares
+from administration.names import checked_shares, chosen
 from administration.ordering.ports import OrderingStore
-from administration.ordering.rules import Rules
 from administration.show import shown
 from domain.batches import Account
 from domain.clock import Clock
 from domain.errors import InvalidInputError
-from domain.ordered_work import Member, OrderingView
+from domain.ordered_work import Member, OrderingView, Permission
 from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
 from domain.units import AccountId, Instant
@@ -22,7 +21,7 @@ from priority.fair_share import FairShares, Leaf, Share, fair_shares
 
 
 class Sharing:
-    """What the command line and the API do with shares."""
+    """What the command line and the API do with shares and permissions."""
 
     def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._store = store
@@ -33,18 +32,48 @@ class Sharing:
         settings, _ = Settings.from_stored(await self._store.settings.settings())
         return share_rows(await self._store.ordering.view(), settings.ordering, self._clock.now())
 
-    async def set_account(self, name: str, shares: float) -> Account:
-        """Raises InvalidInputError, NotFoundError."""
-        return await self._store.people.set_account(name, shares=checked_shares(shares))
+    async def set_account(
+        self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
+    ) -> shapes.AccountStanding:
+        """Its shares, and what all who submit in it or below it may do; what is None stays.
 
-    async def set_submitter(self, name: str, shares: float, account: str | None = None) -> None:
-        """The submitter's shares in its own account, or in another one, where it may submit from then on."""
+        Raises InvalidInputError, NotFoundError.
+        """
+        _check(shares, permissions)
+        if permissions is not None:
+            await self._store.people.permit_account(name, _permitted(permissions))
+        if shares is not None:
+            await self._store.people.set_account(name, shares=shares)
+        [changed] = [one for one in await self._store.people.accounts() if one.name == name]
+        return shown(shapes.AccountStanding, changed)
+
+    async def set_submitter(
+        self,
+        name: str,
+        *,
+        shares: float | None = None,
+        account: str | None = None,
+        permissions: Sequence[str] | None = None,
+    ) -> shapes.SubmitterStanding:
+        """Its shares, which are in `account` where that is told, and what it may do; what is None stays.
+
+        Raises InvalidInputError, NotFoundError.
+        """
         people = self._store.people
-        home = {one.account_id: one.name for one in await people.accounts()}[(await people.submitter(name)).account_id]
-        if account is None or account == home:
-            await people.set_submitter(name, shares=checked_shares(shares))
-        else:
-            await people.put_membership(name, account=account, shares=checked_shares(shares))
+        if account is not None and shares is None:
+            shares = 1.0
+        _check(shares, permissions)
+        if permissions is not None:
+            await people.permit_submitter(name, _permitted(permissions))
+        names = {one.account_id: one.name for one in await people.accounts()}
+        if shares is not None and account not in (None, names[(await people.submitter(name)).account_id]):
+            await people.put_membership(name, account=account, shares=shares)
+        elif shares is not None:
+            await people.set_submitter(name, shares=shares)
+        changed = await people.submitter(name)
+        further = await people.memberships(changed.submitter_id)
+        further_accounts = {names[one]: part for one, part in further.items()}
+        return shown(shapes.SubmitterStanding, changed, further_accounts=further_accounts)
 
 
 def share_rows(view: OrderingView, settings: OrderingSettings, now: Instant) -> list[shapes.ShareShown]:
@@ -88,54 +117,8 @@ def _row(depth: int, account: str, submitter: str | None, share: Share) -> shape
     )
 
 
-class Members:
-    """What the command line and the API do with accounts and submitters."""
-
-    def __init__(self, store: OrderingStore, clock: Clock) -> None:
-        self._store = store
-        self._sharing = Sharing(store, clock)
-        self._rules = Rules(store, clock)
-
-    async def set_account(
-        self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
-    ) -> shapes.AccountStanding:
-        """Its shares, and what all who submit in it or below it may do; what is None stays.
-
-        Raises InvalidInputError, NotFoundError.
-        """
-        _check(shares, permissions)
-        if permissions is not None:
-            await self._rules.permit(permissions, account=name)
-        if shares is not None:
-            await self._sharing.set_account(name, shares)
-        [changed] = [one for one in await self._store.people.accounts() if one.name == name]
-        return shown(shapes.AccountStanding, changed)
-
-    async def set_submitter(
-        self,
-        name: str,
-        *,
-        shares: float | None = None,
-        account: str | None = None,
-        permissions: Sequence[str] | None = None,
-    ) -> shapes.SubmitterStanding:
-        """Its shares, which are in `account` where that is told, and what it may do; what is None stays.
-
-        Raises InvalidInputError, NotFoundError.
-        """
-        if account is not None and shares is None:
-            shares = 1.0
-        _check(shares, permissions)
-        if permissions is not None:
-            await self._rules.permit(permissions, submitter=name)
-        if shares is not None:
-            await self._sharing.set_submitter(name, shares, account)
-        people = self._store.people
-        changed = await people.submitter(name)
-        names = {one.account_id: one.name for one in await people.accounts()}
-        further = await people.memberships(changed.submitter_id)
-        further_accounts = {names[one]: part for one, part in further.items()}
-        return shown(shapes.SubmitterStanding, changed, further_accounts=further_accounts)
+def _permitted(permissions: Sequence[str]) -> list[Permission]:
+    return sorted({chosen(Permission, one, "permission") for one in permissions})
 
 
 def _check(shares: float | None, permissions: Sequence[str] | None) -> None:

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 import structlog
 
-from administration.simulations.ports import Simulations
 from domain.clock import Clock
 from domain.errors import ConflictError, UnavailableError
-from domain.units import later
-from domain.views import SILENT_S, SimulationState
+from domain.units import Instant, later
+from domain.views import SILENT_S, Simulation, SimulationState
 
 if TYPE_CHECKING:
     from simulator.run import Case, Ran
@@ -48,6 +47,40 @@ class RequestedRun(Protocol):
 
     def result(self, ran: Sequence[Ran]) -> dict[str, object]:
         """What the cases, run in their order, came to."""
+        ...
+
+
+class Simulations(Protocol):
+    """Simulations that were asked for at the console or over the API."""
+
+    async def add(
+        self, asked: Mapping[str, object], *, who: str, now: Instant, heard_since: Instant, most: int
+    ) -> int | None:
+        """Its id; None where `most` are under way that were heard from since."""
+        ...
+
+    async def note(self, simulation_id: int, done_fraction: float, *, now: Instant) -> bool:
+        """False when it is not under way any more: it was cancelled."""
+        ...
+
+    async def end(
+        self,
+        simulation_id: int,
+        state: SimulationState,
+        *,
+        now: Instant,
+        result: Mapping[str, object] | None = None,
+        failure: str | None = None,
+    ) -> bool:
+        """False when it is not under way any more."""
+        ...
+
+    async def simulations(self, limit: int) -> Sequence[Simulation]:
+        """Newest first, without their results."""
+        ...
+
+    async def simulation(self, simulation_id: int) -> Simulation:
+        """Raises NotFoundError."""
         ...
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+from administration.changes import Changes, checked_changes
 from administration.show import shown
 from domain.errors import InvalidInputError
 from domain.settings import Settings, meaning_of
@@ -206,8 +207,6 @@ FORESEEN = (
 
 NEVER_CHANGED = SimpleNamespace(changed_at=None, changed_by=None, why=None)
 
-Changes = Mapping[str, object]  # key -> new value, checked
-
 
 def full_key(name: str, keys: Sequence[str] = THRESHOLDS) -> str:
     """The key of a threshold, which may be given without its section. Raises InvalidInputError unless it is in `keys`.
@@ -227,22 +226,7 @@ def changes_of(values: Iterable[tuple[str, object]], keys: Sequence[str] = THRES
     >>> changes_of([("p_tight", 0.85), ("min_rows", 10)])
     {'deadline.p_tight': 0.85, 'ranking.min_rows': 10}
     """
-    changes: dict[str, object] = {}
-    for name, value in values:
-        key = full_key(name, keys)
-        if key in changes:
-            raise InvalidInputError(key, "one value", value)
-        changes[key] = Settings().changed(key, value).as_mapping()[key]
-    if not changes:
-        raise InvalidInputError("threshold", "at least one KEY=VALUE", "none")
-    return changes
-
-
-def with_changes(settings: Settings, changes: Changes) -> Settings:
-    """The settings as they would be."""
-    for key, value in changes.items():
-        settings = settings.changed(key, value)
-    return settings
+    return checked_changes(values, lambda name: full_key(name, keys), "threshold")
 
 
 def thresholds_as_json(settings: Settings, latest: Sequence[SettingChange]) -> list[shapes.ThresholdShown]:

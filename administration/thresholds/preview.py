@@ -25,6 +25,7 @@ from domain.units import AppId, AppVersionId, Flop, HostId, Instant, JobClassId,
 from hoststats.ports import Table
 from hoststats.ranking import Floats
 from hoststats.standing import Passing, opens, passing, percentiles, time_to_send_s
+from muster_client import shapes
 from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import reachable
 from scheduler.runtime import runtime_behind_s
@@ -154,60 +155,6 @@ class GateStanding:
     newcomers: Newcomers
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One gate as it is or would be. `asked` is the setting, `threshold` what holds: lower while too few can reach it.
-
-    `newcomers` hosts without a row pass, too; they are not among `passing.rows`, but among its calls.
-    """
-
-    asked: float
-    threshold: float
-    passing: Passing
-    newcomers: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GateOfType:
-    """One gate of one (app, processor type)."""
-
-    gate: Gate
-    old: Side
-    new: Side
-
-
-@dataclass(frozen=True, slots=True)
-class TypePreview:
-    """One (app, processor type). `small_population`: the bootstrap rule gives percentiles, as things are."""
-
-    app_id: AppId
-    processor_type: ProcessorType
-    rows: int
-    newcomers: int
-    small_population: bool
-    gates: tuple[GateOfType, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """How long the jobs behind a gate wait, at one job per call. `send_s` None: no host behind the gate calls."""
-
-    threshold: float
-    calls_per_hour: float
-    send_s: Seconds | None
-
-
-@dataclass(frozen=True, slots=True)
-class WaitPreview:
-    """Unsent instances of an app behind one gate."""
-
-    app_id: AppId
-    gate: Gate
-    jobs: int
-    old: Wait
-    new: Wait
-
-
 class HostPopulationView:
     """The hosts as one setting of the thresholds sees them."""
 
@@ -244,13 +191,21 @@ class HostPopulationView:
         cuts = self._standings[of_type].cuts
         return cuts is None or cuts.n < self.settings.ranking.min_rows
 
-    def side(self, of_type: TypeOf, gate: Gate) -> Side:
-        """One gate on one processor type."""
+    def side(self, of_type: TypeOf, gate: Gate) -> shapes.GateSide:
+        """One gate on one processor type.
+
+        `newcomers` hosts without a row pass, too; they are not among `havs`, but among the calls.
+        """
         settings = self.settings.deadline
         threshold = gates_of(reachable(settings, self._standings[of_type].cuts))[gate]
         passed = self.passing({of_type: threshold})
-        newcomers = self._newcomers(of_type, threshold)
-        return Side(gates_of(settings)[gate], threshold, passed, newcomers.hosts)
+        return {
+            "asked": gates_of(settings)[gate],
+            "threshold": threshold,
+            "havs": passed.rows,
+            "newcomers": self._newcomers(of_type, threshold).hosts,
+            "calls_per_hour": round(passed.calls_per_hour, 3),
+        }
 
     def passing(self, thresholds: Mapping[TypeOf, float]) -> Passing:
         """Rows that reach their threshold, and the calls from their hosts and from newcomers who do.
@@ -276,44 +231,54 @@ class HostPopulationView:
 
 
 def types_previewed(
-    standings: Mapping[TypeOf, GateStanding], old: HostPopulationView, new: HostPopulationView
-) -> tuple[TypePreview, ...]:
+    standings: Mapping[TypeOf, GateStanding],
+    old: HostPopulationView,
+    new: HostPopulationView,
+    names: Mapping[AppId, str],
+) -> list[shapes.TypePreviewed]:
     """Every gate of every (app, processor type), as it is and as it would be."""
-    return tuple(
-        TypePreview(
-            *of_type,
-            rows=int(standing.table.size),
-            newcomers=standing.newcomers.hosts,
-            small_population=old.is_small(of_type),
-            gates=tuple(
-                GateOfType(gate, old.side(of_type, gate), new.side(of_type, gate))
-                for gate in gates_asked(old.settings.deadline)
-            ),
-        )
+    gates = gates_asked(old.settings.deadline)
+    return [
+        {
+            "app": names[of_type[0]],
+            "processor_type": of_type[1],
+            "havs": int(standing.table.size),
+            "newcomers": standing.newcomers.hosts,
+            "small_population": old.is_small(of_type),
+            "gates": [
+                {"gate": gate.value, "old": old.side(of_type, gate), "new": new.side(of_type, gate)} for gate in gates
+            ],
+        }
         for of_type, standing in standings.items()
-    )
+    ]
 
 
 def waits_previewed(
-    behind: Mapping[BehindGate, int], old: HostPopulationView, new: HostPopulationView
-) -> tuple[WaitPreview, ...]:
+    behind: Mapping[BehindGate, int], old: HostPopulationView, new: HostPopulationView, names: Mapping[AppId, str]
+) -> list[shapes.WaitPreviewed]:
     """How long what waits behind each gate would take to be sent."""
-    return tuple(
-        WaitPreview(
-            place.app_id,
-            place.gate,
-            jobs,
-            _wait(old, place.gate, jobs, {(place.app_id, kind): before for kind, before, _ in place.thresholds}),
-            _wait(new, place.gate, jobs, {(place.app_id, kind): after for kind, _, after in place.thresholds}),
-        )
+    return [
+        {
+            "app": names[place.app_id],
+            "gate": place.gate.value,
+            "jobs": jobs,
+            "old": _wait(old, place.gate, jobs, {(place.app_id, kind): before for kind, before, _ in place.thresholds}),
+            "new": _wait(new, place.gate, jobs, {(place.app_id, kind): after for kind, _, after in place.thresholds}),
+        }
         for place, jobs in sorted(behind.items(), key=lambda one: (one[0].app_id, one[0].gate, one[0].thresholds))
-    )
+    ]
 
 
-def _wait(population: HostPopulationView, gate: Gate, jobs: int, thresholds: Mapping[TypeOf, float]) -> Wait:
+def _wait(population: HostPopulationView, gate: Gate, jobs: int, thresholds: Mapping[TypeOf, float]) -> shapes.WaitSide:
+    """At one job per call; `send_s` None: no host behind the gate calls."""
     passed = population.low_turnaround(thresholds) if gate is Gate.LOW_TURNAROUND else population.passing(thresholds)
     rate = passed.calls_per_hour
-    return Wait(min(thresholds.values()), rate, time_to_send_s(jobs, rate))
+    send_s = time_to_send_s(jobs, rate)
+    return {
+        "threshold": min(thresholds.values()),
+        "calls_per_hour": round(rate, 3),
+        "send_s": None if send_s is None else round(send_s, 1),
+    }
 
 
 def gates_asked(settings: DeadlineSettings) -> Iterable[Gate]:

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
+from administration.changes import Changes, with_changes
 from administration.simulations.rules import as_result
-from administration.thresholds.keys import Changes, with_changes
 from administration.thresholds.recent import SCENARIO, Recent, RecentSample, RecentStore, recent_project
 from domain.clock import Clock
 from domain.settings import Settings

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.names import checked_text
+from administration.changes import Changes, with_changes, write_changes
 from administration.ports import Applications, Insight, SettingStore
-from administration.thresholds.keys import Changes, thresholds_as_json, with_changes
+from administration.thresholds.keys import thresholds_as_json
 from administration.thresholds.preview import (
     HostPopulationView,
     KeptStandings,
-    TypePreview,
-    WaitPreview,
     behind_gates,
     types_of,
     types_previewed,
     waits_previewed,
 )
 from domain.clock import Clock
-from domain.errors import InvalidInputError
 from domain.settings import Settings
-from domain.units import HostId, Instant
+from domain.units import HostId
 from muster_client import shapes
 
 MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
@@ -42,19 +37,6 @@ class ThresholdStore(Protocol):
     def insight(self) -> Insight: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What some changes would do, before anything is changed."""
-
-    computed_at: Instant
-    hosts_read_at: Instant  # up to KEPT_S before: whoever tries several values has hosts read once
-    changes: tuple[tuple[str, object, object], ...]  # key, from, to
-    types: tuple[TypePreview, ...]
-    waits: tuple[WaitPreview, ...]
-    app_names: Mapping[int, str]
-    stale_cut_points: Sequence[shapes.StaleShown] = ()  # left out, as JSON
-
-
 class Thresholds:
     """What the command line, the API and the console do with thresholds. One in a process, for what it keeps."""
 
@@ -69,19 +51,11 @@ class Thresholds:
         return thresholds_as_json(settings, await self._store.settings.setting_changes(MOST_CHANGES))
 
     async def set(self, changes: Changes, *, who: str, why: str) -> list[shapes.ChangeMade]:
-        """Write the changes, all or none, each with who and why in the audit trail; what was written, as JSON.
+        """Write the changes (administration/changes.py)."""
+        store = self._store.settings
+        return await write_changes(store, changes, check=lambda _: None, clock=self._clock, who=who, why=why)
 
-        Raises InvalidInputError without a reason.
-        """
-        if not why.strip():
-            raise InvalidInputError("why", "a reason: it is kept in the audit trail", why)
-        checked_text(why, "why")
-        checked_text(who, "by")
-        before = Settings.from_stored(await self._store.settings.settings())[0].as_mapping()
-        await self._store.settings.set_settings(changes, now=self._clock.now(), who=who, why=why)
-        return [{"key": key, "from": before[key], "to": value, "by": who, "why": why} for key, value in changes.items()]
-
-    async def preview(self, changes: Changes) -> Preview:
+    async def preview(self, changes: Changes) -> shapes.ThresholdsPreviewed:
         """What the changes would do, by the hosts that called lately and the work that waits now. Nothing changes.
 
         Hosts are as they were at `hosts_read_at`, up to a minute ago where somebody has asked then.
@@ -96,20 +70,21 @@ class Thresholds:
         )
         low = catalogue.acceleration.hosts if catalogue.acceleration is not None else frozenset[HostId]()
 
-        def counted() -> tuple[tuple[TypePreview, ...], tuple[WaitPreview, ...]]:
+        names = {app_id: app.name for app_id, app in catalogue.apps.items()}
+
+        def counted() -> tuple[list[shapes.TypePreviewed], list[shapes.WaitPreviewed]]:
             behind = behind_gates(waiting, catalogue, settings.deadline, changed.deadline, now=now)
             old = HostPopulationView(standings, settings, now=now, low_turnaround=low)
             new = old.under(changed)
-            return types_previewed(standings, old, new), waits_previewed(behind, old, new)
+            return types_previewed(standings, old, new, names), waits_previewed(behind, old, new, names)
 
         types, waits = await asyncio.to_thread(counted)  # a million rows take a second, and clients are served here
         before = settings.as_mapping()
-        return Preview(
-            now,
-            hosts_read_at,
-            tuple((key, before[key], value) for key, value in changes.items()),
-            types,
-            waits,
-            {app_id: app.name for app_id, app in catalogue.apps.items()},
-            stale_as_json(catalogue),
-        )
+        return {
+            "computed_at": now,
+            "hosts_read_at": hosts_read_at,
+            "stale_cut_points": stale_as_json(catalogue),
+            "changes": [{"key": key, "from": before[key], "to": value} for key, value in changes.items()],
+            "hosts": types,
+            "waiting": waits,
+        }

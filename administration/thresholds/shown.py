@@ -1,48 +1,14 @@
-"""A preview of thresholds as JSON, and in words. Pure."""
+"""Thresholds, a preview of them and a replay in words. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any  # a JSON document's values
 
-from administration.show import shown
-from administration.thresholds.preview import Side, TypePreview, Wait
-from administration.thresholds.service import Preview
 from domain.formatting import in_words
-from muster_client import shapes
 
 if TYPE_CHECKING:
     from administration.thresholds.replay import Replayed
-
-
-def preview_as_json(preview: Preview) -> shapes.ThresholdsPreviewed:
-    """One object: the changes, each gate of each (app, processor type) before and after, and what waits."""
-    return {
-        "computed_at": preview.computed_at,
-        "hosts_read_at": preview.hosts_read_at,
-        "stale_cut_points": list(preview.stale_cut_points),
-        "changes": [{"key": key, "from": before, "to": after} for key, before, after in preview.changes],
-        "hosts": [_type(one, preview.app_names[one.app_id]) for one in preview.types],
-        "waiting": [
-            shown(shapes.WaitPreviewed, one, app=preview.app_names[one.app_id], old=_wait(one.old), new=_wait(one.new))
-            for one in preview.waits
-        ],
-    }
-
-
-def _type(one: TypePreview, app: str) -> shapes.TypePreviewed:
-    gates = [shown(shapes.GatePreviewed, gate, old=_side(gate.old), new=_side(gate.new)) for gate in one.gates]
-    return shown(shapes.TypePreviewed, one, app=app, havs=one.rows, gates=gates)
-
-
-def _side(side: Side) -> shapes.GateSide:
-    rate = round(side.passing.calls_per_hour, 3)
-    return shown(shapes.GateSide, side, havs=side.passing.rows, calls_per_hour=rate)
-
-
-def _wait(wait: Wait) -> shapes.WaitSide:
-    send_s = None if wait.send_s is None else round(wait.send_s, 1)
-    return shown(shapes.WaitSide, wait, calls_per_hour=round(wait.calls_per_hour, 3), send_s=send_s)
 
 
 def thresholds_as_text(rows: Sequence[Mapping[str, object]]) -> str:
@@ -75,7 +41,7 @@ def _plain(value: object) -> str:
 
 
 def preview_as_text(found: Mapping[str, Any]) -> str:
-    """The same (`preview_as_json`) for people."""
+    """A preview (service.py) for people."""
     return "\n".join(_lines(found))
 
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from administration.thresholds.keys import changes_of
-from administration.thresholds.preview import TypePreview, WaitPreview
-from administration.thresholds.service import Preview, Thresholds
-from administration.thresholds.shown import preview_as_json, preview_as_text
+from administration.thresholds.service import Thresholds
+from administration.thresholds.shown import preview_as_text
 from domain.acceleration import Acceleration
 from domain.apps import CPU, AppVersion
 from domain.batches import QoS
@@ -19,6 +18,7 @@ from domain.jobs import InstanceState
 from domain.ranking import Gate
 from domain.settlement import JobSettlement
 from domain.units import HOUR_S, BatchId, Instant, VolunteerId, later
+from muster_client import shapes
 from scheduler.gates import percentile_of
 from tests.builders import NOW
 from tests.conformance.test_host_statistics import a_result, one_sample_is_enough, ranked
@@ -68,18 +68,16 @@ async def ranked_hosts(
     return hosts
 
 
-async def previewed(store: Store, *changes: tuple[str, object], now: Instant = LATER) -> Preview:
+async def previewed(store: Store, *changes: tuple[str, object], now: Instant = LATER) -> shapes.ThresholdsPreviewed:
     return await thresholds(store, now).preview(changes_of(changes))
 
 
-def gate_of(types: tuple[TypePreview, ...], gate: Gate) -> tuple[tuple[int, float], tuple[int, float]]:
+def gate_of(types: list[shapes.TypePreviewed], gate: Gate) -> tuple[tuple[int, float], tuple[int, float]]:
     """Rows and calls an hour, before and after, of the one (app, processor type) there is."""
     [one] = types
-    [found] = [each for each in one.gates if each.gate is gate]
-    return (
-        (found.old.passing.rows, round(found.old.passing.calls_per_hour, 6)),
-        (found.new.passing.rows, round(found.new.passing.calls_per_hour, 6)),
-    )
+    [found] = [each for each in one["gates"] if each["gate"] == gate.value]
+    old, new = found["old"], found["new"]
+    return (old["havs"], old["calls_per_hour"]), (new["havs"], new["calls_per_hour"])
 
 
 async def a_late_batch(store: Store, jobs: int = 6, quorum: int = 1) -> BatchId:
@@ -100,10 +98,10 @@ async def test_a_preview_counts_the_rows_a_request_would_let_through(store: Stor
 
     before, after = (sum(one is not None and one >= gate for one in p) for gate in (0.9, 0.45))
     assert 0 < before < after
-    assert gate_of(found.types, Gate.TIGHT) == ((before, float(before)), (after, float(after)))
-    assert gate_of(found.types, Gate.AFAP)[0] == gate_of(found.types, Gate.AFAP)[1]
-    assert found.changes == (("deadline.p_tight", 0.9, 0.45),)
-    assert [(one.processor_type, one.rows, one.newcomers) for one in found.types] == [(CPU, 20, 0)]
+    assert gate_of(found["hosts"], Gate.TIGHT) == ((before, float(before)), (after, float(after)))
+    assert gate_of(found["hosts"], Gate.AFAP)[0] == gate_of(found["hosts"], Gate.AFAP)[1]
+    assert found["changes"] == [{"key": "deadline.p_tight", "from": 0.9, "to": 0.45}]
+    assert [(one["processor_type"], one["havs"], one["newcomers"]) for one in found["hosts"]] == [(CPU, 20, 0)]
 
 
 async def test_jobs_behind_a_gate_wait_for_the_calls_of_those_who_pass(store: Store) -> None:
@@ -113,13 +111,13 @@ async def test_jobs_behind_a_gate_wait_for_the_calls_of_those_who_pass(store: St
 
     found = await previewed(store, ("p_tight", 0.45))
 
-    [wait] = found.waits
-    assert (wait.gate, wait.jobs) == (Gate.TIGHT, 6)
-    (_, old_rate), (_, new_rate) = gate_of(found.types, Gate.TIGHT)
-    assert wait.old.calls_per_hour == pytest.approx(old_rate)
-    assert wait.new.calls_per_hour == pytest.approx(new_rate)
-    assert wait.old.send_s == pytest.approx(6 / old_rate * HOUR_S)
-    assert wait.new.send_s == pytest.approx(6 / new_rate * HOUR_S)
+    [wait] = found["waiting"]
+    assert (wait["gate"], wait["jobs"]) == (Gate.TIGHT, 6)
+    (_, old_rate), (_, new_rate) = gate_of(found["hosts"], Gate.TIGHT)
+    assert wait["old"]["calls_per_hour"] == pytest.approx(old_rate)
+    assert wait["new"]["calls_per_hour"] == pytest.approx(new_rate)
+    assert wait["old"]["send_s"] == round(6 / old_rate * HOUR_S, 1)
+    assert wait["new"]["send_s"] == round(6 / new_rate * HOUR_S, 1)
 
 
 async def test_each_gate_has_a_line_of_its_own(store: Store) -> None:
@@ -130,10 +128,10 @@ async def test_each_gate_has_a_line_of_its_own(store: Store) -> None:
     retried = await a_submitted_batch(store, jobs=3, qos=QoS.AFAP)
     await a_retry(store, hosts[0], retried.batch_id)
 
-    waits = (await previewed(store, ("p_retry", 0.4))).waits
+    waits = (await previewed(store, ("p_retry", 0.4)))["waiting"]
 
-    assert [(one.gate, one.jobs) for one in waits] == [(Gate.RETRY, 1), (Gate.TIGHT, 4)]
-    assert [(one.old.threshold, one.new.threshold) for one in waits] == [(0.5, 0.4), (0.9, 0.9)]
+    assert [(one["gate"], one["jobs"]) for one in waits] == [(Gate.RETRY, 1), (Gate.TIGHT, 4)]
+    assert [(one["old"]["threshold"], one["new"]["threshold"]) for one in waits] == [(0.5, 0.4), (0.9, 0.9)]
 
 
 async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> None:
@@ -153,13 +151,13 @@ async def test_while_nobody_is_ranked_newcomers_pass_the_gates_they_can_reach(st
 
     found = await previewed(store, ("p_tight", 0.6))
 
-    [one] = found.types
-    assert (one.rows, one.newcomers, one.small_population) == (0, 1, True)
-    [tight] = [each for each in one.gates if each.gate is Gate.TIGHT]
-    assert (tight.old.newcomers, tight.new.newcomers) == (1, 1)
-    assert (tight.new.asked, tight.new.threshold) == (0.6, 0.5)  # nobody can reach more yet
-    [wait] = found.waits
-    assert wait.old.send_s == pytest.approx(5 * HOUR_S)
+    [one] = found["hosts"]
+    assert (one["havs"], one["newcomers"], one["small_population"]) == (0, 1, True)
+    [tight] = [each for each in one["gates"] if each["gate"] == Gate.TIGHT]
+    assert (tight["old"]["newcomers"], tight["new"]["newcomers"]) == (1, 1)
+    assert (tight["new"]["asked"], tight["new"]["threshold"]) == (0.6, 0.5)  # nobody can reach more yet
+    [wait] = found["waiting"]
+    assert wait["old"]["send_s"] == pytest.approx(5 * HOUR_S)
 
 
 async def test_jobs_nobody_may_have_wait_for_ever(store: Store) -> None:
@@ -167,10 +165,10 @@ async def test_jobs_nobody_may_have_wait_for_ever(store: Store) -> None:
     await ranked_hosts(store, version)
     await a_late_batch(store)
 
-    [wait] = (await previewed(store, ("p_tight", 1.0))).waits
+    [wait] = (await previewed(store, ("p_tight", 1.0)))["waiting"]
 
-    assert wait.old.send_s is not None
-    assert wait.new == replace(wait.new, calls_per_hour=0.0, send_s=None)
+    assert wait["old"]["send_s"] is not None
+    assert (wait["new"]["calls_per_hour"], wait["new"]["send_s"]) == (0.0, None)
 
 
 async def test_more_samples_asked_for_leave_fewer_rows(store: Store) -> None:
@@ -178,7 +176,7 @@ async def test_more_samples_asked_for_leave_fewer_rows(store: Store) -> None:
     await ranked_hosts(store, version)
     await store.settings.set_setting("deadline.p_afap", 0.4, now=NOW, who="ops", why="")
 
-    (before, _), (after, _) = gate_of((await previewed(store, ("min_samples", 5))).types, Gate.AFAP)
+    (before, _), (after, _) = gate_of((await previewed(store, ("min_samples", 5)))["hosts"], Gate.AFAP)
 
     assert before > after == 1
 
@@ -187,9 +185,9 @@ async def test_a_host_that_does_not_call_any_more_does_not_count(store: Store) -
     version = await a_registered_version(store)
     await ranked_hosts(store, version)
 
-    [one] = (await previewed(store, ("p_tight", 0.5), now=later(LATER, 8 * 86400.0))).types
+    [one] = (await previewed(store, ("p_tight", 0.5), now=later(LATER, 8 * 86400.0)))["hosts"]
 
-    assert (one.rows, one.newcomers) == (0, 0)
+    assert (one["havs"], one["newcomers"]) == (0, 0)
 
 
 async def test_a_rule_without_gates_keeps_no_job_waiting(store: Store) -> None:
@@ -199,8 +197,8 @@ async def test_a_rule_without_gates_keeps_no_job_waiting(store: Store) -> None:
 
     found = await previewed(store, ("p_tight", 0.5))
 
-    assert found.waits == ()
-    assert [one.gates for one in found.types] == [()]
+    assert found["waiting"] == []
+    assert [one["gates"] for one in found["hosts"]] == [[]]
 
 
 async def test_cut_points_too_old_to_judge_by_are_left_out_as_of_every_decision(store: Store) -> None:
@@ -210,10 +208,13 @@ async def test_cut_points_too_old_to_judge_by_are_left_out_as_of_every_decision(
 
     found, stale = await previewed(store, ("p_tight", 0.45)), await previewed(store, ("p_tight", 0.45), now=old)
 
-    assert [(one.small_population, one.rows) for one in (*found.types, *stale.types)] == [(False, 20), (True, 20)]
-    assert found.stale_cut_points == []
-    assert [(one["app"], one["processor_type"]) for one in stale.stale_cut_points] == [("pi", CPU)]
-    assert "pi cpu: hosts were last ranked" in preview_as_text(preview_as_json(stale))
+    assert [(one["small_population"], one["havs"]) for one in (*found["hosts"], *stale["hosts"])] == [
+        (False, 20),
+        (True, 20),
+    ]
+    assert found["stale_cut_points"] == []
+    assert [(one["app"], one["processor_type"]) for one in stale["stale_cut_points"]] == [("pi", CPU)]
+    assert "pi cpu: hosts were last ranked" in preview_as_text(stale)
 
 
 async def test_jobs_of_an_accelerated_batch_wait_for_calls_of_low_turnaround_hosts(store: Store) -> None:
@@ -226,11 +227,11 @@ async def test_jobs_of_an_accelerated_batch_wait_for_calls_of_low_turnaround_hos
         Acceleration(NOW, low, apps=frozenset({version.app_id}), batches=frozenset({batch.batch_id}))
     )
 
-    [wait] = (await previewed(store, ("p_tight", 0.45))).waits
+    [wait] = (await previewed(store, ("p_tight", 0.45)))["waiting"]
 
-    assert (wait.gate, wait.jobs) == (Gate.LOW_TURNAROUND, 4)
-    assert wait.old.calls_per_hour == pytest.approx(2.0)
-    assert wait.old.send_s == pytest.approx(2 * HOUR_S)
+    assert (wait["gate"], wait["jobs"]) == (Gate.LOW_TURNAROUND, 4)
+    assert wait["old"]["calls_per_hour"] == pytest.approx(2.0)
+    assert wait["old"]["send_s"] == pytest.approx(2 * HOUR_S)
 
 
 async def test_a_preview_changes_nothing(store: Store) -> None:
@@ -281,12 +282,12 @@ async def test_a_change_without_a_reason_is_refused(store: Store) -> None:
     assert await store.settings.settings() == {}
 
 
-def all_jobs(waits: tuple[WaitPreview, ...]) -> int:
-    return sum(one.jobs for one in waits)
+def all_jobs(waits: list[shapes.WaitPreviewed]) -> int:
+    return sum(one["jobs"] for one in waits)
 
 
 async def test_ungated_work_is_not_among_what_waits(store: Store) -> None:
     await a_registered_version(store)
     await a_submitted_batch(store, jobs=9)
 
-    assert all_jobs((await previewed(store, ("p_tight", 0.5))).waits) == 0
+    assert all_jobs((await previewed(store, ("p_tight", 0.5)))["waiting"]) == 0

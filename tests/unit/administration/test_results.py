@@ -19,7 +19,7 @@ from aiohttp.test_utils import TestServer
 from administration.access.who import Person
 from administration.collecting import collect
 from administration.results import CutFileError, OutputState, Result, Results, sees_results, tar_of
-from api.outputs import file_headers
+from api.batches import file_headers
 from cli.results import PatientResults
 from domain.access import Right, Role
 from domain.dispatch import Upload

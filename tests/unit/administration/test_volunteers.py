@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from administration.show_people import volunteer_as_json
-from administration.volunteers import VolunteerBody, change_volunteer
+from administration.volunteers import VolunteerBody, change_volunteer, volunteer_as_json
 from domain.errors import InvalidInputError, NotFoundError
 from muster_client.shapes import VolunteerShown
 from tests.builders import NOW, an_app

@@ -13,7 +13,7 @@ import pytest
 from administration.thresholds.keys import changes_of, full_key
 from administration.thresholds.preview import KEPT_S, MOST_KEPT, BehindGate, KeptStandings, behind_gates
 from administration.thresholds.service import Thresholds
-from administration.thresholds.shown import preview_as_json, preview_as_text
+from administration.thresholds.shown import preview_as_text
 from domain.acceleration import Acceleration
 from domain.apps import CPU, AppVersion
 from domain.batches import BatchCounts, QoS
@@ -114,9 +114,9 @@ async def test_a_preview_says_how_old_what_it_knows_of_hosts_is() -> None:
     clock.time = later(NOW, 40.0)
     second = await thresholds.preview(changes)
 
-    assert [(one.computed_at, one.hosts_read_at) for one in (first, second)] == [(NOW, NOW), (clock.time, NOW)]
-    assert "Hosts that called lately, and" in preview_as_text(preview_as_json(first))
-    assert "Hosts that called lately (as they were 40 s ago), and" in preview_as_text(preview_as_json(second))
+    assert [(one["computed_at"], one["hosts_read_at"]) for one in (first, second)] == [(NOW, NOW), (clock.time, NOW)]
+    assert "Hosts that called lately, and" in preview_as_text(first)
+    assert "Hosts that called lately (as they were 40 s ago), and" in preview_as_text(second)
 
 
 DAY_S = 86400.0

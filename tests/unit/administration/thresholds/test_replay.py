@@ -15,8 +15,9 @@ from typing import cast
 
 import pytest
 
+from administration.changes import Changes
 from administration.simulations.process import duties, main
-from administration.thresholds.keys import Changes, changes_of
+from administration.thresholds.keys import changes_of
 from administration.thresholds.recent import RecentStore, recent_project
 from administration.thresholds.replay import Replayed, ThresholdReplay, replay
 from administration.thresholds.shown import replayed_in_words

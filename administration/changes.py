@@ -1,0 +1,58 @@
+"""Changes of several settings at once, as thresholds and the ordering are changed: checked, applied, and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from administration.names import checked_text
+from administration.ports import SettingStore
+from domain.clock import Clock
+from domain.errors import InvalidInputError
+from domain.settings import Settings
+from muster_client import shapes
+
+Changes = Mapping[str, object]  # key -> new value, checked
+
+
+def checked_changes(values: Iterable[tuple[str, object]], key_of: Callable[[str], str], what: str) -> Changes:
+    """New values by the key that `key_of` makes of a name, each within its range and given once.
+
+    Raises InvalidInputError, about `what` where there are none.
+
+    >>> checked_changes([("p_tight", 0.85)], "deadline.{}".format, "threshold")
+    {'deadline.p_tight': 0.85}
+    """
+    changes: dict[str, object] = {}
+    for name, value in values:
+        key = key_of(name)
+        if key in changes:
+            raise InvalidInputError(key, "one value", value)
+        changes[key] = Settings().changed(key, value).as_mapping()[key]
+    if not changes:
+        raise InvalidInputError(what, "at least one KEY=VALUE", "none")
+    return changes
+
+
+def with_changes(settings: Settings, changes: Changes) -> Settings:
+    """The settings as they would be."""
+    for key, value in changes.items():
+        settings = settings.changed(key, value)
+    return settings
+
+
+async def write_changes(
+    store: SettingStore, changes: Changes, *, check: Callable[[Settings], None], clock: Clock, who: str, why: str
+) -> list[shapes.ChangeMade]:
+    """Write the changes, all or none, each with who and why in the audit trail; what was written, as JSON.
+
+    Raises InvalidInputError without a reason, and what `check` raises of the settings as they would be.
+    """
+    if not why.strip():
+        raise InvalidInputError("why", "a reason: it is kept in the audit trail", why)
+    checked_text(why, "why")
+    checked_text(who, "by")
+    settings, _ = Settings.from_stored(await store.settings())
+    check(with_changes(settings, changes))
+    before = settings.as_mapping()
+    await store.set_settings(changes, now=clock.now(), who=who, why=why)
+    return [{"key": key, "from": before[key], "to": value, "by": who, "why": why} for key, value in changes.items()]
