@@ -24,7 +24,7 @@ from domain.apps import App
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.units import AppId, Instant, Seconds, later
-from jobs.build import build_orderer
+from jobs.ordering.ordering_pass import Orderer
 from runtime.project import database_dsn, release_database
 from store.postgres import PostgresStore, open_store
 
@@ -99,7 +99,7 @@ class _Duty:
         self._clock = clock
         self._server = server
         self._catalogue = Catalogue()
-        self._orderer = build_orderer(store.ordering, lambda: self._catalogue, clock)
+        self._orderer = Orderer(store.ordering, lambda: self._catalogue, clock)
 
     async def measured(self, policy: str) -> Mapping[str, object]:
         print(f"{policy} in service ...", file=sys.stderr)
