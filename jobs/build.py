@@ -9,19 +9,14 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.settings import LifecycleSettings
 from jobs.comparisons import Comparisons
-from jobs.ordering.ordering_pass import Orderer
 from jobs.ports import (
     AccelerationNotes,
     EndedWork,
-    OrderedWork,
     Outages,
     OverdueWork,
-    RedundantWork,
-    ReservedWork,
     TailWork,
     UnsettledJobs,
 )
-from jobs.reserving import ClassLooker, Reserver
 from jobs.sweeper import HistoryMover, OutageWatch, Sweeper
 from jobs.tails import Accelerator, TailCopier
 from jobs.validator import Validator
@@ -63,18 +58,3 @@ def build(ports: JobsPorts, catalogue: Callable[[], Catalogue], clock: Clock) ->
         TailCopier(ports.tails, catalogue, clock),
         Accelerator(ports.tails, ports.notes, catalogue, clock),
     )
-
-
-def build_orderer(work: OrderedWork, catalogue: Callable[[], Catalogue], clock: Clock) -> Orderer:
-    """The ordering of batches. Once per cluster."""
-    return Orderer(work, catalogue, clock)
-
-
-def build_reserver(work: ReservedWork, catalogue: Callable[[], Catalogue], clock: Clock) -> Reserver:
-    """What is set aside for big jobs. Once per cluster."""
-    return Reserver(work, catalogue, clock)
-
-
-def build_class_looker(work: RedundantWork, catalogue: Callable[[], Catalogue], clock: Clock) -> ClassLooker:
-    """How classes of hosts alike stand. Once per cluster."""
-    return ClassLooker(work, catalogue, clock)

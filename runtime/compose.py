@@ -35,6 +35,8 @@ from feeder.service import Feeder
 from hoststats.ports import HostStatisticsPorts
 from hoststats.service import LOOK_EVERY_S, HostStatisticsServices
 from jobs.comparing_pool import ComparingPool
+from jobs.ordering.ordering_pass import Orderer
+from jobs.reserving import ClassLooker, Reserver
 from jobs.sweeper import INTERVAL_S
 from portal.attach import AttachFlow
 from portal.build import PLACE, build_site
@@ -276,9 +278,9 @@ async def build_background(
             store.unsettled, comparing, store.overdue, store.outages, store.history, store.tails, store.notes
         )
         services = jobs.build.build(ports, catalogue.catalogue, clock)
-        orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
-        reserver = jobs.build.build_reserver(store.reserving, catalogue.catalogue, clock)
-        looker = jobs.build.build_class_looker(store.reserving, catalogue.catalogue, clock)
+        orderer = Orderer(store.ordering, catalogue.catalogue, clock)
+        reserver = Reserver(store.reserving, catalogue.catalogue, clock)
+        looker = ClassLooker(store.reserving, catalogue.catalogue, clock)
         cleaner = LeftoverCleaner(
             UploadFolder(project.upload_dir), store.uploads, clock, lambda: catalogue.catalogue().settings.storage
         )

@@ -30,8 +30,9 @@ from hoststats.ports import HostStatisticsPorts
 from hoststats.service import TimerReport
 from jobs.build import JobsPorts, JobsServices
 from jobs.comparisons import Compared, Comparison, compare_here
+from jobs.ordering.ordering_pass import Orderer
 from jobs.requirements import InputSpec
-from jobs.reserving import ReservingReport
+from jobs.reserving import ClassLooker, Reserver, ReservingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from jobs.validator import Validator
@@ -153,9 +154,9 @@ class Services:
         overdue = RecordedOverdue(store.overdue, record)
         ports = JobsPorts(unsettled, self._files, overdue, store.outages, store.history, store.tails, store.notes)
         self.jobs: JobsServices = jobs.build.build(ports, catalogue.catalogue, clock)
-        self.orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
-        self.reserver = jobs.build.build_reserver(store.reserving, catalogue.catalogue, clock)
-        self.class_looker = jobs.build.build_class_looker(store.reserving, catalogue.catalogue, clock)
+        self.orderer = Orderer(store.ordering, catalogue.catalogue, clock)
+        self.reserver = Reserver(store.reserving, catalogue.catalogue, clock)
+        self.class_looker = ClassLooker(store.reserving, catalogue.catalogue, clock)
         self.ranking = hoststats.service.build(
             HostStatisticsPorts(store.applications, store.hav_tables, store.generations),
             lambda: catalogue.catalogue().settings.ranking,

@@ -6,7 +6,9 @@ these functions, in the transaction of the step.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import cache
+from operator import attrgetter, sub
 from typing import TypeAlias
 
 from domain.batches import BatchCounts
@@ -15,6 +17,7 @@ from domain.quick import quick_dataclass
 from domain.units import Instant
 from lifecycle.states import RETRY_CAUSES
 
+_numbers = attrgetter(*[one.name for one in fields(BatchCounts)])
 Kind: TypeAlias = tuple[InstanceState, bool, bool, bool]  # of instances that are counted alike
 
 
@@ -62,15 +65,7 @@ def _difference(before: Kind | None, after: Kind) -> BatchCounts:
     new = _counts(after)
     if before is None:
         return new
-    old = _counts(before)
-    return BatchCounts(
-        unsent=new.unsent - old.unsent,
-        in_progress=new.in_progress - old.in_progress,
-        retries=new.retries - old.retries,
-        sent=new.sent - old.sent,
-        reported=new.reported - old.reported,
-        deadlines_missed=new.deadlines_missed - old.deadlines_missed,
-    )
+    return BatchCounts(*map(sub, _numbers(new), _numbers(_counts(before))))
 
 
 @cache

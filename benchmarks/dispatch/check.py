@@ -12,7 +12,7 @@ import asyncpg
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.dispatch.world import sql
+from benchmarks.dispatch.world import SQL
 from domain.units import Instant
 
 FETCH = 50_000  # rows at a time
@@ -67,7 +67,7 @@ async def _sent(connection: asyncpg.Connection, since: Instant) -> NDArray[np.in
     """host_id, job_id, instance_id and whether it is a copy, of everything sent since."""
     parts = [np.empty((0, 4), dtype=np.int64)]
     async with connection.transaction():
-        cursor = await connection.cursor(sql("sent_since"), since)
+        cursor = await connection.cursor(SQL["sent_since"], since)
         while rows := await cursor.fetch(FETCH):
             parts.append(np.array([tuple(row) for row in rows], dtype=np.int64))
     return np.concatenate(parts)

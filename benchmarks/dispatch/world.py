@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import stat
 from collections import defaultdict
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import asyncpg
@@ -13,6 +11,7 @@ import asyncpg
 from administration.apps import VersionDraft, add_app_version
 from administration.project import Project
 from administration.signing import with_project_key
+from benchmarks.statements import statements
 from domain.apps import App
 from domain.batches import QoS
 from domain.clock import Clock
@@ -30,6 +29,7 @@ JOB_FLOP = Flop(3.6e12)  # about an hour
 DELAY_BOUND_S = Seconds(7 * DAY_S)
 CHUNK = 100_000  # jobs per statement
 LEAST_PER_BATCH = 100  # jobs of a batch that tops the backlog up
+SQL = statements("dispatch")
 SEED = "SELECT setseed(0.5)"
 
 # Nothing but the mechanism sets a limit: neither quotas nor jobs in progress.
@@ -59,12 +59,6 @@ KINDS: tuple[tuple[QoS, float | None], ...] = (
     (QoS.AFAP, None),
     (QoS.SHORT_DEADLINE, None),
 )
-
-
-@cache
-def sql(name: str) -> str:
-    """The text of sql/<name>.sql."""
-    return files("benchmarks.dispatch").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
 
 
 async def install_project(folder: Path, *, url: str, slots: int, clock: Clock, new_hosts: bool = False) -> Project:
@@ -110,16 +104,16 @@ class World:
             self._store.applications, project, new, clock=self._clock, sign=with_project_key(project)
         )
         await self._connection.execute(SEED)
-        await self._connection.execute(sql("volunteers"), (HOSTS + 1) // 2, now - 90 * DAY_S)
-        await self._connection.execute(sql("hosts"), HOSTS, now - 90 * DAY_S, now - HOUR_S, self._jobs)
+        await self._connection.execute(SQL["volunteers"], (HOSTS + 1) // 2, now - 90 * DAY_S)
+        await self._connection.execute(SQL["hosts"], HOSTS, now - 90 * DAY_S, now - HOUR_S, self._jobs)
         quota = SETTINGS["scheduler.daily_quota"]
-        await self._connection.execute(sql("histories"), HOSTS, version_id, now, quota, self._valid)
-        await self._connection.execute(sql("cut_points"), now, app.app_id)
+        await self._connection.execute(SQL["histories"], HOSTS, version_id, now, quota, self._valid)
+        await self._connection.execute(SQL["cut_points"], now, app.app_id)
         held = HOSTS * self._jobs
         batch_id, class_id = await self._batch(QoS.THROUGHPUT, held, forecast_s=None)
         sent_at, due_at = now - HOUR_S, now - HOUR_S + DELAY_BOUND_S
         await self._connection.execute(
-            sql("held_jobs"), batch_id, class_id, held, sent_at, HOSTS, version_id, due_at, timeout=3600.0
+            SQL["held_jobs"], batch_id, class_id, held, sent_at, HOSTS, version_id, due_at, timeout=3600.0
         )
         share, more = divmod(waiting_jobs, BATCHES)
         for number in range(BATCHES):
@@ -129,7 +123,7 @@ class World:
 
     async def waiting(self) -> int:
         """Unsent instances, by the counters."""
-        return int(await self._connection.fetchval(sql("waiting")))
+        return int(await self._connection.fetchval(SQL["waiting"]))
 
     async def top_up(self, waiting_jobs: int, *, most: int | None = None) -> int:
         """New batches until that many jobs wait, `most` at once; how many jobs were added."""
@@ -145,7 +139,7 @@ class World:
     async def held(self) -> dict[int, list[str]]:
         """The names of the results every host has in progress."""
         names: dict[int, list[str]] = defaultdict(list)
-        for row in await self._connection.fetch(sql("held_instances")):
+        for row in await self._connection.fetch(SQL["held_instances"]):
             name = instance_name(APP, row["batch_id"], row["job_id"], row["instance_id"])
             names[row["host_id"]].append(name)
         return names
@@ -158,7 +152,7 @@ class World:
         for start in range(0, count, CHUNK):
             some = min(CHUNK, count - start)
             await self._connection.execute(
-                sql("waiting_jobs"), batch_id, class_id, some, self._clock.now(), timeout=3600.0
+                SQL["waiting_jobs"], batch_id, class_id, some, self._clock.now(), timeout=3600.0
             )
 
     async def _batch(self, qos: QoS, count: int, *, forecast_s: float | None) -> tuple[BatchId, JobClassId]:
@@ -193,5 +187,5 @@ class World:
             )  # fmt: skip
             [class_id] = await writer.add_classes(batch_id, [job_class])
         if forecast_s is not None:
-            await self._connection.execute(sql("publish_forecast"), batch_id, now + forecast_s)
+            await self._connection.execute(SQL["publish_forecast"], batch_id, now + forecast_s)
         return batch_id, class_id

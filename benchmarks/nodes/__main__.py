@@ -13,7 +13,6 @@ import json
 import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
-from importlib.resources import files
 from pathlib import Path
 from statistics import median
 
@@ -29,6 +28,7 @@ from benchmarks.dispatch.world import World, install_project
 from benchmarks.nodes.figures import is_even, slowest_answers_s
 from benchmarks.nodes.processes import Load, Node
 from benchmarks.running import BenchmarkError, run_and_tell, say
+from benchmarks.statements import statements
 from domain.clock import Clock
 from domain.units import SHARDS
 from runtime.project import database_dsn, open_database, release_database
@@ -52,7 +52,7 @@ class Trial:
         self._world = world
         self._look = look
         self._clock = clock
-        self._shards = files("benchmarks.nodes").joinpath("sql", "shards.sql").read_text(encoding="utf-8")
+        self._shards = statements("nodes")["shards"]
         self.killed_s: list[float] = []
         self.taken_over_s: list[float] = []
         self.joined_s: list[float] = []

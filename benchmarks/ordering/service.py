@@ -11,8 +11,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from statistics import median
 
@@ -21,25 +19,21 @@ import psutil
 
 from benchmarks.dispatch.world import APP, install_project
 from benchmarks.ordering.policies import SETTINGS
+from benchmarks.statements import statements
 from domain.apps import App
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.units import AppId, Instant, Seconds, later
-from jobs.build import build_orderer
+from jobs.ordering.ordering_pass import Orderer
 from runtime.project import database_dsn, release_database
 from store.postgres import PostgresStore, open_store
 
+SQL = statements("ordering")
 ACCOUNTS = 12
 SENT_EVERY = 100
 PERIOD_S = 60.0
 REPEATS = 3
 POLICIES = ("multifactor", "components", "equal_access", "logical_time")
-
-
-@cache
-def sql(name: str) -> str:
-    """The text of sql/<name>.sql."""
-    return files("benchmarks.ordering").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
 
 
 class Turned:
@@ -89,8 +83,8 @@ async def _fill(
     for number in range(ACCOUNTS):
         await store.people.add_account(f"a{number}", parent=None, shares=1.0 + number % 5)
     accounts = [one.account_id for one in await store.people.accounts()]
-    await connection.execute(sql("submitters"), submitters, accounts, now, timeout=600.0)
-    await connection.execute(sql("waiting"), app.app_id, batches, now, timeout=600.0)
+    await connection.execute(SQL["submitters"], submitters, accounts, now, timeout=600.0)
+    await connection.execute(SQL["waiting"], app.app_id, batches, now, timeout=600.0)
     await connection.execute("VACUUM (ANALYZE)", timeout=600.0)
 
 
@@ -105,7 +99,7 @@ class _Duty:
         self._clock = clock
         self._server = server
         self._catalogue = Catalogue()
-        self._orderer = build_orderer(store.ordering, lambda: self._catalogue, clock)
+        self._orderer = Orderer(store.ordering, lambda: self._catalogue, clock)
 
     async def measured(self, policy: str) -> Mapping[str, object]:
         print(f"{policy} in service ...", file=sys.stderr)
@@ -120,7 +114,7 @@ class _Duty:
     async def _round(self, changes: Mapping[str, object]) -> dict[str, list[float]]:
         await self._store.settings.set_settings(changes, now=self._clock.now(), who="benchmark", why="")
         figures = await self._ordering("all")
-        await self._connection.execute(sql("send"), SENT_EVERY)
+        await self._connection.execute(SQL["send"], SENT_EVERY)
         figures |= await self._ordering("sent")
         return figures | await self._ordering("quiet")
 

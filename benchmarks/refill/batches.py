@@ -7,8 +7,6 @@ has just been sent; every batch has changed its place.
 from __future__ import annotations
 
 import time
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from statistics import median
 
@@ -17,6 +15,7 @@ import asyncpg
 from benchmarks.dispatch.world import APP, install_project
 from benchmarks.refill.figures import named
 from benchmarks.refill.steps import HALF, FixedCatalogue, Owned
+from benchmarks.statements import statements
 from domain.apps import App
 from domain.clock import Clock
 from domain.units import AppId
@@ -26,13 +25,8 @@ from runtime.project import database_dsn, release_database
 from store.postgres import PostgresStore, open_store
 
 LIMITS = (64, 500)  # batches asked for; a refill asks for the second
+SQL = statements("refill")
 SLOTS = 1000
-
-
-@cache
-def sql(name: str) -> str:
-    """The text of sql/<name>.sql."""
-    return files("benchmarks.refill").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
 
 
 async def measure_batches(batches: int, folder: Path, clock: Clock, *, repeats: int) -> dict[str, object]:
@@ -53,7 +47,7 @@ async def measure_batches(batches: int, folder: Path, clock: Clock, *, repeats: 
             ):
                 drained = {"tenth": batches - batches // 10, "just_sent": batches // 100}.get(name)
                 if change:
-                    await connection.execute(sql(change), *([drained] if drained else []), timeout=600.0)
+                    await connection.execute(SQL[change], *([drained] if drained else []), timeout=600.0)
                 figures |= await _looks(name, store, repeats)
                 figures[f"{name}_refill_ms"] = await _refill_ms(store, clock, repeats)
             return figures
@@ -66,7 +60,7 @@ async def measure_batches(batches: int, folder: Path, clock: Clock, *, repeats: 
 
 async def _fill(store: PostgresStore, connection: asyncpg.Connection, batches: int, clock: Clock) -> None:
     app = await store.applications.add_app(App(AppId(0), APP, "Test application"))
-    await connection.execute(sql("many_batches"), app.app_id, batches, clock.now(), timeout=600.0)
+    await connection.execute(SQL["many_batches"], app.app_id, batches, clock.now(), timeout=600.0)
     await connection.execute("VACUUM (ANALYZE)", timeout=600.0)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from statistics import median
 
@@ -13,6 +12,7 @@ import psutil
 
 from benchmarks.dispatch.processes import Node
 from benchmarks.soak.figures import MIB, Sample, Table
+from benchmarks.statements import statements
 
 TABLES = ("batch_count", "host", "host_app_version", "instance", "job", "job_todo")
 ANEW_S = 3600.0  # writing a table anew may take this long
@@ -78,10 +78,9 @@ class Watch:
 
 async def tables(connection: asyncpg.Connection) -> dict[str, Table]:
     """The tables that change with every request, by name."""
-    sql = files("benchmarks.soak").joinpath("sql", "tables.sql").read_text(encoding="utf-8")
     return {
         row["name"]: Table(row["live"], row["dead"], row["table_bytes"], json.loads(row["index_bytes"]))
-        for row in await connection.fetch(sql, list(TABLES))
+        for row in await connection.fetch(statements("soak")["tables"], list(TABLES))
     }
 
 

@@ -6,6 +6,7 @@ Rows whose object changed are written again when the table is read.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from statistics import fmean
 from typing import TypeAlias
 
@@ -127,50 +128,58 @@ def _instance(row: StoredInstance, batch_at: float, *, gone: bool) -> tuple[obje
         CANCELLED if is_cancelled else STANDINGS[row.state],
         counted_as(row.state, has_sample=row.turnaround_sample is not None),
         batch_at if row.created_at is None else row.created_at,
-        NAN if row.sent_at is None else row.sent_at,
-        NAN if row.due_at is None else row.due_at,
-        NAN if row.timeout_at is None else row.timeout_at,
-        NAN if row.reported_at is None else row.reported_at,
+        row.sent_at,
+        row.due_at,
+        row.timeout_at,
+        row.reported_at,
     )
 
 
 Pair = tuple[HostId, AppVersionId]
 
-HOST_COLUMNS: tuple[tuple[str, str], ...] = (
-    ("last_rpc_at", "f8"),
-    ("flop_per_s", "f8"),
-    ("ncpus", "f8"),
-    ("ram_bytes", "f8"),
-    ("disk_free_bytes", "f8"),
-    ("cpu_fraction", "f8"),
+# Columns with their types, and the attributes of a host that fill them.
+_OF_HOST = (
+    ("last_rpc_at", "f8", "last_rpc_at"),
+    ("flop_per_s", "f8", "flop_per_s"),
+    ("ncpus", "f8", "ncpus"),
+    ("ram_bytes", "f8", "ram_bytes"),
+    ("disk_free_bytes", "f8", "disk_free_bytes"),
+    ("cpu_fraction", "f8", "cpu_availability_fraction"),
 )
-# NaN where nothing is known.
-HAV_COLUMNS: tuple[tuple[str, str], ...] = (
-    ("host_id", "i4"),
-    ("volunteer_id", "i4"),
-    ("app_version_id", "i4"),
-    ("consecutive_valid", "i4"),
-    ("failed", "?"),
-    ("clean_since_at", "f8"),
-    ("stats_at", "f8"),
-    ("relaxed_n", "f8"),
-    ("relaxed_sum", "f8"),
-    ("tight_n", "f8"),
-    ("tight_sum", "f8"),
-    ("tight_sum_sq", "f8"),
-    ("tight_missed_n", "f8"),
-    ("log_n", "i8"),
-    ("log_sum", "f8"),
-    ("log_sum_sq", "f8"),
-    ("n_error", "i8"),
-    ("n_timeout", "i8"),
-    ("n_due", "i8"),
+# The same of a host's row of an app version. NaN where nothing is known.
+_OF_HAV = (
+    ("host_id", "i4", "host_id"),
+    ("app_version_id", "i4", "app_version_id"),
+    ("consecutive_valid", "i4", "consecutive_valid"),
+    ("failed", "?", "failed_last"),
+    ("clean_since_at", "f8", "clean_since_at"),
+    ("stats_at", "f8", "relaxed.at"),
+    ("relaxed_n", "f8", "relaxed.n"),
+    ("relaxed_sum", "f8", "relaxed.total"),
+    ("tight_n", "f8", "tight.n"),
+    ("tight_sum", "f8", "tight.total"),
+    ("tight_sum_sq", "f8", "tight.total_sq"),
+    ("tight_missed_n", "f8", "tight_missed_n"),
+    ("log_n", "i8", "log_n"),
+    ("log_sum", "f8", "log_sum"),
+    ("log_sum_sq", "f8", "log_sum_sq"),
+    ("n_error", "i8", "n_error"),
+    ("n_timeout", "i8", "n_timeout"),
+    ("n_due", "i8", "n_due"),
+)
+HOST_COLUMNS = tuple((name, kind) for name, kind, _ in _OF_HOST)
+HAV_COLUMNS = (
+    *((name, kind) for name, kind, _ in _OF_HAV),
     ("s_per_flop", "f8"),
-    ("last_rpc_at", "f8"),
     ("rpc_interval_s", "f8"),
+    ("volunteer_id", "i4"),
+    ("last_rpc_at", "f8"),
     ("cpu_fraction", "f8"),
     ("gpu_fraction", "f8"),
 )
+_host = attrgetter(*[attribute for _, _, attribute in _OF_HOST])
+_of_hav = attrgetter(*[attribute for _, _, attribute in _OF_HAV])
+_of_its_host = attrgetter("volunteer_id", "last_rpc_at", "cpu_availability_fraction", "gpu_availability_fraction")
 
 
 class HostColumns:
@@ -220,41 +229,10 @@ class HostColumns:
         )
 
 
-def _host(host: Host) -> tuple[object, ...]:
-    """The fields of HOST_COLUMNS."""
-    about = (host.ram_bytes, host.disk_free_bytes, host.cpu_availability_fraction)
-    return (host.last_rpc_at, host.flop_per_s, host.ncpus, *about)
-
-
 def _hav(host: Host, rpc_interval_s: float | None, row: HostAppVersion) -> tuple[object, ...]:
     """The fields of HAV_COLUMNS."""
-    relaxed, tight = row.relaxed, row.tight
-    return (
-        row.host_id,
-        host.volunteer_id,
-        row.app_version_id,
-        row.consecutive_valid,
-        row.failed_last,
-        NAN if row.clean_since_at is None else row.clean_since_at,
-        relaxed.at,
-        relaxed.n,
-        relaxed.total,
-        tight.n,
-        tight.total,
-        tight.total_sq,
-        row.tight_missed_n,
-        row.log_n,
-        row.log_sum,
-        row.log_sum_sq,
-        row.n_error,
-        row.n_timeout,
-        row.n_due,
-        row.speed.mean if row.speed.n > 0 else NAN,
-        host.last_rpc_at,
-        NAN if rpc_interval_s is None else rpc_interval_s,
-        host.cpu_availability_fraction,
-        host.gpu_availability_fraction,
-    )
+    s_per_flop = row.speed.mean if row.speed.n > 0 else None
+    return (*_of_hav(row), s_per_flop, rpc_interval_s, *_of_its_host(host))
 
 
 NOBODY = 0  # in the place of a host: neither back nor timed out

@@ -13,8 +13,7 @@ from domain.jobs import InstanceState
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Permission
 from domain.units import BatchId, Flop, Instant, Seconds, later
-from jobs.build import build_orderer
-from jobs.ordering.ordering_pass import OrderingReport
+from jobs.ordering.ordering_pass import Orderer, OrderingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from tests.builders import NOW, a_job_class
@@ -42,7 +41,7 @@ async def ordered(store: Store, at_s: float = 0.0, **settings: object) -> Orderi
     for key, value in settings.items():
         await store.settings.set_setting(f"ordering.{key}", value, now=NOW, who="test", why="")
     catalogue = await store.applications.load_catalogue()
-    return await build_orderer(store.ordering, lambda: catalogue, HandClock(later(NOW, at_s))).run_once()
+    return await Orderer(store.ordering, lambda: catalogue, HandClock(later(NOW, at_s))).run_once()
 
 
 async def ready(store: Store) -> Sequence[BatchId]:

@@ -9,8 +9,8 @@ from domain.dispatch import RequestWrites
 from domain.ordering import Request
 from domain.reservations import Kept, Lease, LeaseEnd
 from domain.units import AppId, BatchId, Instant, Seconds, later
-from jobs.build import build_class_looker, build_orderer, build_reserver
-from jobs.reserving import ReservingReport
+from jobs.ordering.ordering_pass import Orderer
+from jobs.reserving import ClassLooker, Reserver, ReservingReport
 from tests.builders import NOW
 from tests.conformance.test_ordering_duty import submitted
 from tests.stores import Store
@@ -139,9 +139,9 @@ async def test_a_big_batch_that_nobody_takes_has_its_slot_until_a_job_is_sent(st
     await wide(store)
     big = await wide(store, ncpus=8)
     catalogue = await store.applications.load_catalogue()
-    await build_orderer(store.ordering, lambda: catalogue, HandClock()).run_once()
+    await Orderer(store.ordering, lambda: catalogue, HandClock()).run_once()
     clock = HandClock()
-    reserver = build_reserver(store.reserving, lambda: catalogue, clock)
+    reserver = Reserver(store.reserving, lambda: catalogue, clock)
 
     assert await reserver.run_once() == ReservingReport()  # it has not been seen waiting before
     assert await reserver.run_once() == ReservingReport(kept=1, newly_kept=1)
@@ -160,7 +160,7 @@ async def test_classes_of_hosts_alike_are_looked_at_while_jobs_need_them(store: 
     for vendor, flop_per_s, count in (("GenuineIntel", 1e9, 2), ("AuthenticAMD", 2e9, 1), ("", 1e9, 1)):
         for _ in range(count):
             await a_registered_host(store, last_rpc_at=NOW, cpu_vendor=vendor, flop_per_s=flop_per_s, ncpus=4)
-    looker = build_class_looker(store.reserving, lambda: catalogue, HandClock())
+    looker = ClassLooker(store.reserving, lambda: catalogue, HandClock())
     await wide(store)
     assert (await looker.run_once()).standings == ()
 

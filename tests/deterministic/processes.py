@@ -24,6 +24,7 @@ from domain.settings import Settings
 from feeder.ports import FeederPorts
 from hoststats.ports import HostStatisticsPorts
 from jobs.build import JobsPorts
+from jobs.ordering.ordering_pass import Orderer
 from runtime.guards import ClockCheck, LedgerDoor, NodePauses
 from runtime.periodic_tasks import PeriodicTask
 from scheduler.service import SchedulerPorts, build_service
@@ -141,7 +142,7 @@ class Background:
             store.unsettled, NoFiles(), store.overdue, store.outages, store.history, store.tails, store.notes
         )
         services = jobs.build.build(ports, catalogue.catalogue, clock)
-        orderer = jobs.build.build_orderer(store.ordering, catalogue.catalogue, clock)
+        orderer = Orderer(store.ordering, catalogue.catalogue, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = hoststats.service.build(
             HostStatisticsPorts(store.applications, store.hav_tables, store.generations),

@@ -12,7 +12,6 @@ from domain.errors import InvalidInputError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Permission
 from domain.units import BatchId, Instant, Seconds, later
-from jobs.build import build_orderer
 from jobs.ordering.ordering_pass import Orderer, OrderingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
@@ -49,7 +48,7 @@ class Project:
 
     async def _orderer(self) -> Orderer:
         catalogue = await self.store.applications.load_catalogue()
-        return build_orderer(self.store.ordering, lambda: catalogue, self.clock)
+        return Orderer(self.store.ordering, lambda: catalogue, self.clock)
 
     async def submit(self, who: str = "ada", jobs: int = 10, **changes: object) -> BatchId:
         table = {"app": "pi", "qos": "throughput", "submitter": who, "jobs": {"fpops_est": 3.6e12, "count": jobs}}
@@ -384,7 +383,7 @@ async def test_of_two_orderers_at_once_one_is_late_and_does_nothing(project: Pro
             return view
 
     catalogue = await project.store.applications.load_catalogue()
-    done = await build_orderer(Stale(), lambda: catalogue, project.clock).run_once()  # type: ignore[arg-type]  # a twin
+    done = await Orderer(Stale(), lambda: catalogue, project.clock).run_once()  # type: ignore[arg-type]  # a twin
 
     assert done.late
     assert len(await waiting_of(project.store, adas)) == 9

@@ -1,3 +1,27 @@
+-- name: drain_batches
+-- Purpose: cancel what waits of the first active batches.
+-- Arguments: $1 how many batches.
+-- Result: none.
+WITH first AS (
+    SELECT batch_id
+    FROM batch
+    WHERE state = 'active'
+        AND (SELECT sum(batch_count.unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+    ORDER BY order_tier, order_key, batch_id
+    LIMIT $1
+),
+cancelled AS (
+    UPDATE instance SET state = 'cancelled'
+    FROM first
+    WHERE instance.batch_id = first.batch_id AND instance.state = 'unsent'
+    RETURNING instance.batch_id
+)
+UPDATE batch_count SET unsent = batch_count.unsent - 1
+FROM cancelled
+WHERE batch_count.batch_id = cancelled.batch_id AND batch_count.stripe = 3;
+
+
+-- name: many_batches
 -- Purpose: active batches of one job each, which waits; in order, and counted in as many rows as there are stripes.
 -- Arguments: $1 app_id, $2 how many, $3 created_at.
 -- Result: none.
@@ -32,3 +56,10 @@ instance_made AS (
 INSERT INTO batch_count (batch_id, stripe, unsent, sent)
 SELECT batch_id, stripe, CASE stripe WHEN 0 THEN 16 ELSE -1 END, CASE stripe WHEN 0 THEN 0 ELSE 1 END
 FROM instance_made CROSS JOIN generate_series(0, 15) AS stripe;
+
+
+-- name: reorder_batches
+-- Purpose: give every active batch another place in the order.
+-- Arguments: none.
+-- Result: none.
+UPDATE batch SET order_key = (batch_id * 7919) % 10007 WHERE state = 'active';

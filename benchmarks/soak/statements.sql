@@ -1,3 +1,4 @@
+-- name: tables
 -- Purpose: how large some tables and their indexes are, and how much of them is dead.
 -- Arguments: $1 names of tables.
 -- Result: name, live, dead (rows, as PostgreSQL's statistics have it), table_bytes, index_bytes (a JSON object by the

@@ -1,3 +1,21 @@
+-- name: send
+-- Purpose: send an instance of every n-th active batch that has one, as its counters say.
+-- Arguments: $1 n.
+-- Result: none.
+UPDATE batch_count SET unsent = unsent - 1, in_progress = in_progress + 1, sent = sent + 1
+WHERE stripe = 0 AND unsent > 0 AND batch_id % $1 = 0;
+
+
+-- name: submitters
+-- Purpose: submitters with shares of 1 to 9, in the accounts one after the other.
+-- Arguments: $1 how many, $2 account_ids, $3 now.
+-- Result: none.
+INSERT INTO submitter (name, account_id, shares, created_at)
+SELECT 's' || number, ($2::int[])[1 + number % cardinality($2::int[])], 1 + number * 7 % 9, $3::double precision
+FROM generate_series(1, $1::int) AS number;
+
+
+-- name: waiting
 -- Purpose: active batches of ten jobs each, of which nothing was sent yet, of all submitters in turn and up to 30 days old,
 --   with what a submission writes that the ordering reads.
 -- Arguments: $1 app_id, $2 how many, $3 now.

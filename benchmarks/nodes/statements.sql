@@ -1,3 +1,4 @@
+-- name: shards
 -- Purpose: how many shards each live worker holds.
 -- Arguments: $1 class of the advisory locks.
 -- Result: held, one row for each worker.

@@ -1,0 +1,14 @@
+"""Loads a benchmark's SQL by name, from benchmarks/<benchmark>/statements.sql, which is written as store/sql is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+
+from store.queries import blocks
+
+
+def statements(benchmark: str) -> Mapping[str, str]:
+    """The text of every statement of the benchmark by name."""
+    file = files("benchmarks").joinpath(benchmark, "statements.sql")
+    return dict(blocks(file.read_text(encoding="utf-8"), file.name))
