@@ -26,17 +26,17 @@ class Stage(StrEnum):
     """Stages in their order; each goes through the groups from the start."""
 
     LEASED = "leased"  # a job of the batch that the host is leased to, or for processors that are idle until then
-    GATED = "gated"  # jobs that ask for a percentile, while the host reaches one, up to the urgent share
+    GATED = "gated"  # jobs that ask for a percentile, while the host reaches one, up to their share
     PROMPT = "prompt"  # other jobs of AFAP batches, and of those due soon, before what can wait, in a share of requests
     LOCALITY = "locality"  # jobs whose sticky files the host holds
     BETA = "beta"  # apps being tested, for volunteers who opted in
     ALL = "all"  # everything in order
-    LEFT_OVER = "left_over"  # gated jobs beyond the urgent share, when there is nothing else
+    LEFT_OVER = "left_over"  # gated jobs beyond their share, when there is nothing else
     UNPAID = "unpaid"  # work that is charged nothing, when there is nothing else at all
 
 
 GATED_ALONE = frozenset({Stage.GATED, Stage.LEFT_OVER})  # give nothing that is not behind a gate
-WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # not bound by the share of urgent jobs
+WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # not bound by the share of gated jobs
 
 
 def stages_of(context: SchedulingContext, groups: Sequence[SlotGroup]) -> tuple[Stage, ...]:
