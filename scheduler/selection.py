@@ -182,7 +182,7 @@ class TypeSearch:
         if self._demand is one:
             self._demand = demand
         else:
-            self._evaluator.guard.release()
+            self._evaluator.guard.lease = None  # the host is given the job that it was leased for
             self._demand = self._demand.allowing(demand.jobs - 1)
 
     def run(self, stage: Stage) -> None:
@@ -348,7 +348,7 @@ class TypeSearch:
             if self._demand.instances > 0.0 or group.urgent or not self._shares:
                 return found
             fraction = context.catalogue.settings.scheduler.newcomer_fraction
-            kept = kept_for_newcomers(group.batch, found.standing, fraction)
+            kept = kept_for_newcomers(group.batch, found.percentile, fraction)
             if kept is not None:
                 self._note(place, group, kept)
             return kept or found
