@@ -18,7 +18,7 @@ class RuleTraits:
     """Which services a deadline rule needs.
 
     `gates`: the percentile gates it may put before a job. `relaxes_gates`: they are lowered where too few requests come
-    from hosts above (decision 12). `strict_gates`: a host at the gate does not pass. `shares_urgent`: urgent jobs get a
+    from hosts above (decision 12). `strict_gates`: a host at the gate does not pass. `shares_gated`: gated jobs get a
     share of each host, and the last jobs of a batch are kept for newcomers. `afap_first`: AFAP batches, and batches due
     soon, go before what can wait. `adds_slack`: a delay bound must exceed the least slack. `copies_tails`: last jobs
     are copied when late. `accelerates`: batch acceleration flags hosts and batches, and makes copies of its own.
@@ -27,7 +27,7 @@ class RuleTraits:
     gates: tuple[Gate, ...] = ()
     relaxes_gates: bool = False
     strict_gates: bool = False
-    shares_urgent: bool = False
+    shares_gated: bool = False
     afap_first: bool = False
     adds_slack: bool = False
     copies_tails: bool = True
@@ -36,7 +36,7 @@ class RuleTraits:
 
 def _muster(*, afap_first: bool) -> RuleTraits:
     gates = (Gate.AFAP, Gate.LATE, Gate.RETRY, Gate.TIGHT)
-    return RuleTraits(gates, relaxes_gates=True, shares_urgent=True, afap_first=afap_first, adds_slack=True)
+    return RuleTraits(gates, relaxes_gates=True, shares_gated=True, afap_first=afap_first, adds_slack=True)
 
 
 _MUSTER, _AT_ONCE = DeadlineRule.MUSTER, AfapPolicy.PROMPT  # looked up once: 75 ns each in Python 3.11

@@ -178,7 +178,7 @@ class Assignment:
     due_terms: DueTerms
     hr_class: int = 0  # fixed for the job by its first dispatch; 0 = none
     copies: int = 0  # adaptive replication: copies the job now needs; 0 = leave
-    gated: bool = False  # the host was asked for a percentile: one of its share of urgent jobs
+    gated: bool = False  # the host was asked for a percentile: one of its share of gated jobs
 
 
 class AssignmentFate(StrEnum):

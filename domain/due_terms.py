@@ -18,46 +18,41 @@ from domain.units import Seconds
 class DueRow(StrEnum):
     """What decided a due date: a row of a deadline rule, by the name it is stored under, with its sentence.
 
-    `number` is the row's in docs/formulas.md; 0: its rule has none. A row whose numbers change gets a new name, because
-    stored terms are read with today's sentences.
+    `number` is the row's in docs/formulas.md, with which its sentence begins; 0: its rule has none. A row whose numbers
+    change gets a new name, because stored terms are read with today's sentences.
     """
 
     number: int
     sentence: str
 
-    def __new__(cls, name: str, number: int, sentence: str) -> Self:
+    def __new__(cls, name: str, sentence: str) -> Self:
         row = str.__new__(cls, name)
-        row._value_, row.number, row.sentence = name, number, sentence
+        row._value_, row.sentence = name, sentence
+        row.number = int(sentence.removeprefix("row ").partition(":")[0]) if sentence.startswith("row ") else 0
         return row
 
     PROMPT_2_NO_ESTIMATE = (
         "prompt_2_no_estimate",
-        2,
         "row 2: no estimate yet, P {0:.3f} >= {1:g}, done for sure {2:length} from now; due in {3:length}",
     )
     PROMPT_2 = (
         "prompt_2",
-        2,
         "row 2: a good host, P {0:.3f} >= {1:g}, done for sure {2:length} from now; due in {3:length}",
     )
     PROMPT_3 = (
         "prompt_3",
-        3,
         "row 3: done in its turn {0:length} from now, within {1:g} times the {2:length} of a retry; due in {3:length}",
     )
     TABLE_1 = (
         "table_1",
-        1,
         "row 1: throughput, all work done {0:length} from now, due at the delay bound of {1:length}",
     )
     TABLE_2 = (
         "table_2",
-        2,
         "row 2: no estimate yet, P {0:.3f} >= {1:g}, due when this host is done for sure, {2:length} from now",
     )
     TABLE_3 = (
         "table_3",
-        3,
         (
             "row 3: done for sure {0:length} from now; the batch is to be complete in {1:length}, a retry takes "
             "{2:length}; due in {3:length}"
@@ -65,7 +60,6 @@ class DueRow(StrEnum):
     )
     TABLE_4 = (
         "table_4",
-        4,
         (
             "row 4: done for sure {0:length} from now, too late for a retry before completion in {1:length}, "
             "P {2:.3f} >= {3:g}; due in {4:length}"
@@ -73,28 +67,23 @@ class DueRow(StrEnum):
     )
     TABLE_5 = (
         "table_5",
-        5,
         "row 5: completion in {0:length} comes first, P {1:.3f} >= {2:g}, due when done for sure, {3:length} from now",
     )
     PROPOSAL_AFAP = (
         "proposal_afap",
-        0,
         "proposal: no estimate yet, P {0:.3f} > {1:g}, due at busy time + runtime, {2:length} from now",
     )
     PROPOSAL_EARLY = (
         "proposal_early",
-        0,
         "proposal: done {0:length} from now, before completion in {1:length}: due at completion",
     )
     PROPOSAL_LATE = (
         "proposal_late",
-        0,
         "proposal: completion in {0:length} comes first, P {1:.3f} > {2:g}, due when done, {3:length} from now",
     )
-    FIXED = ("fixed", 0, "fixed: all work done {0:length} from now, due at the delay bound of {1:length}")
+    FIXED = ("fixed", "fixed: all work done {0:length} from now, due at the delay bound of {1:length}")
     ACCELERATED = (
         "accelerated",
-        0,
         (
             "accelerated: for a low-turnaround host; all work done {0:length} from now, due at the delay bound of "
             "{1:length}"

@@ -225,7 +225,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         ends_when_idle=True,
     ),
     RefusalCode.BELOW_GATE: RefusalTraits(
-        meaning="The jobs that wait are urgent, and kept for computers that are faster or more reliable so far.",
+        meaning="The jobs that wait are kept for computers that are faster or more reliable so far.",
         remedy="Good results in time raise a computer's rank. Other work comes to all.",
         advice="It waits for better hosts; look what a lower threshold would do.",
         fits=True,

@@ -96,7 +96,7 @@ class SchedulerSettings:
         low=0,
         high=1,
     )
-    urgent_share_fraction: float = knob(0.5, "most of a host's jobs that are urgent (decision 50)", low=0, high=1)
+    urgent_share_fraction: float = knob(0.5, "most of a host's jobs that are gated (decision 50)", low=0, high=1)
     afap_first_fraction: float = knob(
         0.9, "share of requests in which AFAP jobs in their turn come before what can wait (decision 36)", low=0, high=1
     )

@@ -102,12 +102,12 @@ class JobArray:
     def sent(self, instance_ids: Iterable[InstanceId]) -> None:
         """These dispatches are committed: nothing is open about them any more."""
         for instance_id in instance_ids:
-            self._settle(instance_id)
+            self._confirm(instance_id)
 
     def lost(self, instance_ids: Iterable[InstanceId]) -> None:
         """Somebody else has these, or nobody needs them: they do not come back, and the host has them not."""
         for instance_id in instance_ids:
-            taken = self._settle(instance_id)
+            taken = self._confirm(instance_id)
             if taken is not None:
                 self._siblings.forget(taken.ready.job_id, taken.host_id, taken.volunteer_id)
 
@@ -211,7 +211,7 @@ class JobArray:
             if not group and not self.in_flight.of_batch(key[0]):
                 del self._groups[key]
 
-    def settle(self, gone: Collection[InstanceId], now_s: Seconds) -> None:
+    def forget(self, gone: Collection[InstanceId], now_s: Seconds) -> None:
         """Forget instances in flight whose fate is known, and notes about dispatches that came back long ago."""
         for instance_id in gone:
             self._forget(instance_id)
@@ -256,12 +256,12 @@ class JobArray:
 
     # ------------------------------------------------------------ in and out
 
-    def _settle(self, instance_id: InstanceId) -> Taken | None:
+    def _confirm(self, instance_id: InstanceId) -> Taken | None:
         """The fate of an instance in flight is known; None when it was before."""
         return self.in_flight.confirm(instance_id) if self._readers else self._forget(instance_id)
 
     def _forget(self, instance_id: InstanceId) -> Taken | None:
-        taken = self.in_flight.settle(instance_id)
+        taken = self.in_flight.remove(instance_id)
         if taken is not None:
             self._siblings.release(taken.ready.job_id)
         return taken

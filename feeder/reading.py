@@ -16,7 +16,7 @@ from domain.jobs import Candidate, FreshRange, JobClass, Ready
 from domain.units import SHARDS, BatchId, Instant, JobClassId, Seconds, shard_of
 from feeder.cursors import Cursors
 from feeder.ports import WaitingWork
-from feeder.supply import Standing, standing
+from feeder.supply import FeedMode, feed_mode
 
 
 class Classes:
@@ -138,14 +138,14 @@ class Snapshot:
 
     batches: tuple[Batch, ...]
     by_id: Mapping[BatchId, Batch]
-    standings: Mapping[BatchId, Standing]
+    feeds: Mapping[BatchId, FeedMode]
     owned: frozenset[int]
     whole: bool
     kept: frozenset[BatchId] = frozenset()
 
     def everywhere(self, batch_id: BatchId) -> bool:
         """Whether every worker holds the batch's first instances."""
-        found = self.standings.get(batch_id)
+        found = self.feeds.get(batch_id)
         return found is not None and found.everywhere
 
     def shards_of(self, batch_id: BatchId) -> frozenset[int]:
@@ -163,8 +163,8 @@ def snapshot_of(
     """The view of these ready batches, of which `limit` were asked for."""
     medians_s = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in batches}}
     flags = catalogue.acceleration
-    standings = {
-        batch.batch_id: standing(
+    feeds = {
+        batch.batch_id: feed_mode(
             batch,
             now=now,
             median_r_q_s=medians_s[batch.app_id],
@@ -175,4 +175,4 @@ def snapshot_of(
     }
     by_id = {batch.batch_id: batch for batch in batches}
     kept = frozenset(catalogue.reserved.kept)
-    return Snapshot(tuple(batches), by_id, standings, owned, whole=len(batches) < limit, kept=kept)
+    return Snapshot(tuple(batches), by_id, feeds, owned, whole=len(batches) < limit, kept=kept)

@@ -38,7 +38,7 @@ class LowWatermark:
         self._of_app: dict[AppId, int] = {}
         self._of_batch: dict[BatchId, int] = {}
 
-    def settle(self, groups: Iterable[Group], *, slots: int, readable: Collection[BatchId], low: bool = False) -> None:
+    def reset(self, groups: Iterable[Group], *, slots: int, readable: Collection[BatchId], low: bool = False) -> None:
         """The array holds this now, and more can be read of the `readable` batches: count anew. `low`: at once.
 
         A batch is low when half of its slots of own shards are taken, lest hosts are given what other workers give
@@ -61,7 +61,7 @@ class LowWatermark:
             self.low.set()
 
     def rest(self) -> None:
-        """There is nothing more to read for now: `low` is not set until the next `settle`."""
+        """There is nothing more to read for now: `low` is not set until the next `reset`."""
         self._resting = True
         self.low.clear()
 

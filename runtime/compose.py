@@ -123,14 +123,14 @@ class BackgroundParts:
     @property
     def tasks(self) -> dict[str, Loop]:
         """Loops by name."""
-        measuring = {"measuring": self.status.reporter.run, "measuring the project": self.status.cluster.run}
-        lasting = {
+        return {
             "catalogue": self.catalogue.run,
             "heartbeat": self.heartbeat.run,
             "duty locks": self.locks.run,
-            **measuring,
+            "measuring": self.status.reporter.run,
+            "measuring the project": self.status.cluster.run,
+            **{duty.name: duty.run for duty in self.duties},
         }
-        return {**lasting, **measuring, **{duty.name: duty.run for duty in self.duties}}
 
 
 @asynccontextmanager

@@ -34,18 +34,6 @@ class ReportsTaken:
     reports: tuple[Report, ...] = ()
     acks: tuple[str, ...] = ()
 
-    def without_failures_of(self, of_others: Collection[InstanceId]) -> ReportsTaken:
-        """The same without failures of instances of another record: only successes count for these.
-
-        A copy of the client that was told to drop them reports them as aborted, while the original still runs them.
-        """
-        if not of_others:
-            return self
-        kept = [
-            one for one in self.reports if one.to_state is InstanceState.REPORTED or one.instance_id not in of_others
-        ]
-        return ReportsTaken(tuple(kept), self.acks)
-
     def acks_without(self, left_out: frozenset[InstanceId]) -> tuple[str, ...]:
         """The names to acknowledge when the steps of these instances were not written after all.
 
@@ -66,11 +54,17 @@ def reported_ids(results: Iterable[ReportedResult]) -> tuple[InstanceId, ...]:
 
 
 def take_reports(
-    results: Iterable[ReportedResult], reported: Mapping[InstanceId, Reported], host: Host, *, now: Instant
+    results: Iterable[ReportedResult],
+    reported: Mapping[InstanceId, Reported],
+    host: Host,
+    only_successes: Collection[InstanceId] = (),
+    *,
+    now: Instant,
 ) -> ReportsTaken:
     """Judge every result of a request that came at `now` from `host`.
 
-    A repeated report, and one after which nothing can change any more, is acknowledged and makes no step.
+    A repeated report, one after which nothing can change any more, and a failure of the `only_successes` are
+    acknowledged and make no step.
     """
     by_name: dict[str, ReportedResult] = {}
     for result in results:
@@ -78,7 +72,12 @@ def take_reports(
             by_name.setdefault(result.name, result)
     known = {one.held.name: one for one in reported.values()}
     judged = [_report(result, known[name], host, now) for name, result in by_name.items() if name in known]
-    return ReportsTaken(tuple([report for report in judged if report is not None]), tuple(by_name))
+    steps = [
+        one
+        for one in judged
+        if one is not None and (one.to_state is InstanceState.REPORTED or one.instance_id not in only_successes)
+    ]
+    return ReportsTaken(tuple(steps), tuple(by_name))
 
 
 def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -> Report | None:

@@ -1,4 +1,4 @@
-"""The comparison as pictures: makespans by kind of batch, what they cost, and how urgent batches come to their end.
+"""The comparison as pictures: makespans by kind of batch, what they cost, and how AFAP batches come to their end.
 
 Drawn by matplotlib, which is an extra (`charts`): without it nothing else of the simulator is missing.
 """
@@ -36,7 +36,7 @@ class NoChartsError(MusterError):
 
 def write_charts(comparison: RuleComparison, folder: Path) -> list[Path]:
     """PNG files named after the scenario in `folder`, which is made: makespans, tails, prices, and, where there is an
-    urgent batch, its end. Raises NoChartsError."""
+    AFAP batch, its end. Raises NoChartsError."""
     new_picture = pictures()
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {
@@ -127,7 +127,7 @@ def _ends(picture: Picture, comparison: RuleComparison) -> Picture:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("hours since submission")
     axes.set_ylabel("share of jobs that are over")
-    axes.set_title(f"{comparison.scenario}: the end of urgent batches, all of {comparison.seeds} seeds")
+    axes.set_title(f"{comparison.scenario}: the end of AFAP batches, all of {comparison.seeds} seeds")
     axes.legend()
     return picture
 

@@ -175,16 +175,16 @@ class Processors:
 
     def _share_out(self, runnable: list[Task]) -> None:
         """Set every task's speed. Those in danger first, on all processors; the rest within this project's share."""
-        urgent = [task for task in runnable if task.in_danger]
+        endangered = [task for task in runnable if task.in_danger]
         capacity = self.count * self.share
-        if not urgent:
+        if not endangered:
             self._uses(_hand_out(runnable, capacity))
             self._taking = 0.0
         else:
             _hand_out(runnable, capacity)
             in_turn = [task.share * task.usage for task in runnable]
-            urgent.sort(key=attrgetter("due_at", "name"))
-            used = _hand_out(urgent, float(self.count), whole=True)
+            endangered.sort(key=attrgetter("due_at", "name"))
+            used = _hand_out(endangered, float(self.count), whole=True)
             used += _hand_out([task for task in runnable if not task.in_danger], max(0.0, capacity - used))
             self._uses(min(used, capacity))
             self._taking = _kept_from_others(runnable, in_turn)

@@ -17,7 +17,7 @@ CLAIRVOYANT = "clairvoyant"
 
 @dataclass(frozen=True, slots=True)
 class BatchEnds:
-    """How urgent batches came to their end: seconds from submission to the end of each of so many jobs that is over."""
+    """How AFAP batches came to their end: seconds from submission to the end of each of so many jobs that is over."""
 
     ends_s: tuple[float, ...]
     jobs: int

@@ -81,7 +81,7 @@ def compared(cases: Sequence[Case], ran: Sequence[Ran]) -> RuleComparison:
 
 
 def _ends(rule: str, cases: Sequence[Case], ran: Sequence[Ran]) -> BatchEnds:
-    """Of the urgent batches of all seeds under one rule. The clairvoyant bound tells of no job."""
+    """Of the AFAP batches of all seeds under one rule. The clairvoyant bound tells of no job."""
     ends_s: list[float] = []
     jobs = 0
     for case, one in zip(cases, ran, strict=True):
@@ -139,17 +139,12 @@ def run_on_dask(
     except ImportError as error:
         raise NoDaskError from error
     with Client(address, set_as_default=False) as client:  # type: ignore[no-untyped-call]  # Dask says no types
-        futures = [client.submit(run_unwatched, case, more_duties, pure=False) for case in cases]
+        futures = [client.submit(run_case, case, more_duties, unwatched, pure=False) for case in cases]
         places = {future.key: place for place, future in enumerate(futures)}
         for future in as_completed(futures, loop=client.loop):  # type: ignore[no-untyped-call]  # nor here
             keep(places[future.key], future.result())
             watching.over(places[future.key])
         return [future.result() for future in futures]
-
-
-def run_unwatched(case: Case, more_duties: MoreDuties) -> Ran:
-    """A run somewhere else."""
-    return run_case(case, more_duties, unwatched)
 
 
 def unwatched(at: Instant) -> None:

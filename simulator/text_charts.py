@@ -1,4 +1,4 @@
-"""The comparison as charts of characters: bars of makespans and tails, and how urgent batches come to their end."""
+"""The comparison as charts of characters: bars of makespans and tails, and how AFAP batches come to their end."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ HEIGHTS = " ▁▂▃▄▅▆▇█"  # from below
 
 
 def charts_of(comparison: RuleComparison) -> RenderableType:
-    """Bars of urgent batches' makespans and tails, and the share of their jobs that is over as time goes on."""
-    urgent = str(QoS.AFAP)
+    """Bars of AFAP batches' makespans and tails, and the share of their jobs that is over as time goes on."""
     rules = comparison.rules.items()
     return Group(
         *bars("AFAP makespan", {rule: f.afap_makespan_s for rule, f in rules}, cut_short=_cut_short(rules)),
-        *bars("AFAP tail, from 90 % of the jobs to all", {rule: (f.tail_s or {}).get(urgent) for rule, f in rules}),
+        *bars("AFAP tail, from 90 % of the jobs to all", {rule: (f.tail_s or {}).get(QoS.AFAP) for rule, f in rules}),
         *_curves(comparison.ends),
     )
 
 
 def _cut_short(rules: Iterable[tuple[str, Figures]]) -> set[str]:
-    """Those under which an urgent batch was not over at the end."""
+    """Those under which an AFAP batch was not over at the end."""
     return {rule for rule, figures in rules if QoS.AFAP in figures.cut_short}
 
 

@@ -170,13 +170,13 @@ def _drain(processors: Processors) -> float:
 
 def _free_of_danger_s(processors: Processors, fraction: float) -> Seconds:
     """Seconds until the first processor is free of tasks in danger; 0 while one has none."""
-    urgent = sorted(
+    endangered = sorted(
         (task.due_at, task.name, task.remaining_s, task.usage) for task in processors.tasks if task.in_danger
     )
-    if sum(usage for *_, usage in urgent) < processors.count:
+    if sum(usage for *_, usage in endangered) < processors.count:
         return Seconds(0.0)
     free = [0.0] * processors.count
-    for _, _, left_s, usage in urgent:
+    for _, _, left_s, usage in endangered:
         needed = min(len(free), max(1, math.ceil(usage)))
         end_s = free[needed - 1] + left_s
         free = sorted((*free[needed:], *([end_s] * needed)))

@@ -18,7 +18,7 @@ from domain.formatting import in_words
 from domain.jobs import JobClass
 from domain.reservations import Kept, Lease
 from domain.units import BatchId, Instant, JobClassId, Seconds
-from feeder.supply import standing
+from feeder.supply import feed_mode
 from muster_client import shapes
 
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -89,7 +89,7 @@ async def explain_batch(store: ExplainStore, clock: Clock, batch_id: BatchId, *,
     bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
     median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
     now, due = clock.now(), complete_at(batch, bound_s)
-    feeding = standing(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
+    feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     return shown(
         shapes.BatchExplained,
         batch,

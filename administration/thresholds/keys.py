@@ -52,7 +52,7 @@ EFFECTS = {
     ),
     "ranking.min_samples": Effect(
         "results, decayed",
-        "lucky newcomers stay out, good ones get urgent jobs later",
+        "lucky newcomers stay out, good ones get gated jobs later",
         "newcomers are ranked sooner, by less",
     ),
     "deadline.afap": Effect(
@@ -123,12 +123,12 @@ EFFECTS = {
     "deadline.first_factor": Effect(
         "times a retry's time",
         "batches with a deadline are sent sooner, and have more time for retries",
-        "they wait longer where the order of all batches has them; 0: until they are urgent",
+        "they wait longer where the order of all batches has them; 0: until they are gated",
     ),
     "scheduler.urgent_share_fraction": Effect(
         "share of a host's jobs",
-        "good hosts get more urgent jobs, and less of the ordinary work",
-        "urgent jobs are spread over more hosts, and wait longer where few may have them",
+        "good hosts get more gated jobs, and less of the ordinary work",
+        "gated jobs are spread over more hosts, and wait longer where few may have them",
     ),
     "scheduler.newcomer_fraction": Effect(
         "last share of a batch's first instances",

@@ -246,7 +246,7 @@ def test_ungated_jobs_go_out_in_the_order_of_the_array(sizes: list[int], wanted:
     assert given == in_order[:wanted]
 
 
-def urgent_groups(kind: str) -> ListGroup:
+def gated_groups(kind: str) -> ListGroup:
     """40 jobs behind a gate: of row 2, of row 4, or retries of it."""
     if kind == "retries":
         slots = [a_ready(instance_id=1000 + i, job_id=1000 + i, retries=1) for i in range(40)]
@@ -275,11 +275,11 @@ def a_good_host(fraction: float, *, ncpus: int, wanted: int, **changes: Any) -> 
     st.integers(1, 4),
     st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=8),
 )
-def test_request_after_request_a_host_keeps_to_its_urgent_share_while_there_is_other_work(
+def test_request_after_request_a_host_keeps_to_its_gated_share_while_there_is_other_work(
     kind: str, fraction: float, ncpus: int, turns: list[tuple[int, int]]
 ) -> None:
-    """It wants some jobs and returns the oldest it holds; one urgent job is let through where the share is less."""
-    array = ListArray([urgent_groups(kind), a_group(9, 40, disk_bytes=0.0)])
+    """It wants some jobs and returns the oldest it holds; one gated job is let through where the share is less."""
+    array = ListArray([gated_groups(kind), a_group(9, 40, disk_bytes=0.0)])
     held: tuple[InstanceInProgress, ...] = ()
     for seed, (wanted, returned) in enumerate(turns):
         context = a_good_host(fraction, ncpus=ncpus, wanted=wanted, held=held, seed=seed)
@@ -287,24 +287,24 @@ def test_request_after_request_a_host_keeps_to_its_urgent_share_while_there_is_o
             told = one.assignment
             names: dict[str, Any] = {"instance_id": told.instance_id, "job_id": told.job_id, "sent_at": NOW}
             held = (*held, a_held(**names, tight=told.tight, gated=told.gated, est_runtime_s=Seconds(1.0)))
-        urgent = sum(one.job_id < 9000 for one in held)
-        assert urgent <= max(fraction * len(held) + 1e-9, 1 if fraction else 0)
+        gated = sum(one.job_id < 9000 for one in held)
+        assert gated <= max(fraction * len(held) + 1e-9, 1 if fraction else 0)
         held = held[returned:]
         if sum(one.job_id < 9000 for one in held) > fraction * len(held):
-            held = ()  # what it returned was ordinary: it has more urgent jobs than its share by that
+            held = ()  # what it returned was ordinary: it has more gated jobs than its share by that
 
 
 @settings(max_examples=6, deadline=None)
 @given(st.sampled_from(["no estimate", "late", "retries"]), st.sampled_from([0.2, 0.5, 0.9]), st.integers(0, 1000))
-def test_a_host_that_holds_nothing_gets_an_urgent_job_in_that_share_of_its_requests(
+def test_a_host_that_holds_nothing_gets_a_gated_job_in_that_share_of_its_requests(
     kind: str, fraction: float, first: int
 ) -> None:
-    urgent = 0
+    gated = 0
     for seed in range(first, first + 200):
-        array = ListArray([urgent_groups(kind), a_group(9, 40)])
+        array = ListArray([gated_groups(kind), a_group(9, 40)])
         [one] = choose(a_good_host(fraction, ncpus=1, wanted=1, seed=seed), array).chosen
-        urgent += one.assignment.gated
-    assert abs(urgent / 200 - fraction) < 0.15
+        gated += one.assignment.gated
+    assert abs(gated / 200 - fraction) < 0.15
 
 
 @st.composite

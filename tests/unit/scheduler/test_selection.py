@@ -317,17 +317,17 @@ def test_beta_jobs_come_before_others_for_those_who_opted_in() -> None:
     assert ids(choose(an_asking(catalogue=catalogue), array(a_group(2, 3, app_id=2), a_group(3, 1)))) == [3000]
 
 
-def test_at_most_half_of_a_hosts_jobs_are_urgent_while_there_are_others() -> None:
+def test_at_most_half_of_a_hosts_jobs_are_gated_while_there_are_others() -> None:
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 2000, 2001]
 
 
-def test_all_of_a_hosts_jobs_are_urgent_when_there_is_nothing_else() -> None:
+def test_all_of_a_hosts_jobs_are_gated_when_there_is_nothing_else() -> None:
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 1)))) == [1000, 1001, 2000, 1002]
 
 
-def test_the_urgent_share_can_be_lifted() -> None:
+def test_the_gated_share_can_be_lifted() -> None:
     catalogue = a_catalogue(scheduler__urgent_share_fraction=1.0)
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),), catalogue=catalogue)
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 1002, 1003]
@@ -582,15 +582,15 @@ def test_ordinary_work_is_reached_behind_any_number_of_gated_groups() -> None:
         assert choice.counts() == {RefusalCode.BELOW_GATE: gated}
 
 
-def test_ordinary_work_is_reached_behind_gated_groups_once_urgent_jobs_have_their_share() -> None:
+def test_ordinary_work_is_reached_behind_gated_groups_once_gated_jobs_have_their_share() -> None:
     groups = [a_group(number, **AFAP) for number in range(1, GROUPS_LOOKED_AT + 51)]
     held = (a_held(instance_id=90, job_id=90, tight=True),)
     context = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
     assert ids(choose(context, array(*groups, a_group(9000, 1)))) == [9_000_000]
 
 
-def test_a_host_with_its_share_of_urgent_jobs_looks_at_few_prompt_groups() -> None:
-    """All of them are urgent for it: one look tells of the rest."""
+def test_a_host_with_its_share_of_gated_jobs_looks_at_few_prompt_groups() -> None:
+    """All of them are gated for it: one look tells of the rest."""
     groups = [a_group(number, batch_id=number, **AFAP) for number in range(1, 51)]
     held = (a_held(instance_id=90, job_id=90, tight=True),)
     context = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
