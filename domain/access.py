@@ -47,12 +47,12 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    session_s: Seconds = knob(Seconds(12 * HOUR_S), "seconds a session lasts after it was last used", low=60)
-    session_most_s: Seconds = knob(Seconds(30 * DAY_S), "seconds after which one signs in again in any case", low=60)
-    one_time_s: Seconds = knob(Seconds(7 * DAY_S), "seconds a one-time password may be used", low=60)
-    min_password_length: int = knob(10, "characters the password of somebody who signs in must have", low=8, high=64)
-    submission_key_s: Seconds = knob(Seconds(7 * DAY_S), "seconds an Idempotency-Key is remembered", low=3600)
-    event_streams: int = knob(200, "streams of progress one worker serves at a time", low=0, high=100_000)
+    session_s: Seconds = knob(Seconds(12 * HOUR_S), "idle time after which a session ends", low=60)
+    session_most_s: Seconds = knob(Seconds(30 * DAY_S), "maximum age of a session", low=60)
+    one_time_s: Seconds = knob(Seconds(7 * DAY_S), "validity of a one-time password", low=60)
+    min_password_length: int = knob(10, "minimum length of operators' passwords, characters", low=8, high=64)
+    submission_key_s: Seconds = knob(Seconds(7 * DAY_S), "time an Idempotency-Key is remembered", low=3600)
+    event_streams: int = knob(200, "maximum concurrent progress streams per worker", low=0, high=100_000)
 
 
 @dataclass(frozen=True, slots=True)
