@@ -155,7 +155,7 @@ class Report(InstanceStep):
     reported_before_at: Instant | None = None  # of an earlier report that this one corrects
     elapsed_s: Seconds = Seconds(0.0)
     cpu_s: Seconds = Seconds(0.0)
-    exit_status: int = 0
+    exit_status: int | None = None  # None: the client reported nothing, it no longer has the job
     stderr: str = ""
 
 

@@ -40,6 +40,7 @@ from store.rows import mapper, values_of
 RUN_LOCK = "a run of the host statistics"
 RUNS_KEPT = 1000
 COPY_TIMEOUT_S = 6 * 3600.0
+REMOVE_TIMEOUT_S = 60.0  # a table of some GB takes seconds to drop
 GENERATION_FIELDS = (("generation", "i4"), *PERCENTILE_FIELDS)
 
 log = structlog.get_logger("store")
@@ -150,7 +151,8 @@ class PostgresGenerations(OnDatabase):
         *,
         full: bool,
     ) -> PostgresNewGeneration:
-        await self._remove("broken_generations")
+        async with turn:
+            await _remove("broken_generations", lock)
         number = await writer.fetchval(load("insert_generation"), now, full)
         if full:
             await writer.execute(load("add_percentile_table"), number)
@@ -158,18 +160,8 @@ class PostgresGenerations(OnDatabase):
 
     async def remove_old(self) -> int:
         await self._database.fetch("remove_old_runs", RUNS_KEPT)
-        return await self._remove("old_generations")
-
-    async def _remove(self, which: str) -> int:
-        removed = 0
-        for row in await self._database.fetch(which):
-            try:
-                await self._database.fetch("remove_generation", row["generation"])
-            except asyncpg.LockNotAvailableError:
-                log.info("generation not removed: its percentiles are being read", generation=row["generation"])
-                continue  # the next run tries again
-            removed += 1
-        return removed
+        async with bulk_connection(self._database.dsn) as connection:
+            return await _remove("old_generations", connection)
 
     async def runs(self, limit: int) -> Sequence[HostStatisticsRun]:
         return [_run(row) for row in await self._database.fetch("list_statistics_runs", limit)]
@@ -177,6 +169,20 @@ class PostgresGenerations(OnDatabase):
     async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
         found = await self._database.fetch("percentiles_of_host", host_id)
         return [_percentile(row) for row in found]
+
+
+async def _remove(which: str, connection: asyncpg.Connection[asyncpg.Record]) -> int:
+    """Broken ones through the session that holds the lock of runs: what is found there is not of a run under way."""
+    removed = 0
+    with lost_means_unavailable():
+        for row in await connection.fetch(load(which)):
+            try:
+                await connection.fetch(load("remove_generation"), row["generation"], timeout=REMOVE_TIMEOUT_S)
+            except asyncpg.LockNotAvailableError:
+                log.info("generation not removed: its percentiles are being read", generation=row["generation"])
+                continue  # the next run tries again
+            removed += 1
+    return removed
 
 
 _cut_values = values_of(

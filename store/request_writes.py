@@ -147,7 +147,7 @@ STDERR_BYTES = 65_536  # kept of a report
 INT32 = 2**31 - 1
 _report_columns = columns_of(
     "instance_id host_id from_state to_state reported_at elapsed_s cpu_s exit_status reason turnaround_sample",
-    exit_status=lambda report: max(-INT32, min(INT32, report.exit_status)),
+    exit_status=lambda report: None if report.exit_status is None else max(-INT32, min(INT32, report.exit_status)),
     reason=lambda report: storable(report.reason),
 )
 

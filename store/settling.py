@@ -42,8 +42,13 @@ class PostgresUnsettledJobs:
         return [rows.job_facts(row, class_of[row["job_class_id"]], tuple(instances[row["job_id"]])) for row in jobs]
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
-        rows = await self._database.fetch("begin_comparisons", sorted(job_ids), now)
-        return {row["job_id"]: row["attempts"] for row in rows}
+        """In a transaction, which asks whether the validator is still this process's: jobs rest after an attempt."""
+
+        async def begin(connection: Connection) -> Mapping[JobId, int]:
+            begun = await connection.fetch(load("begin_comparisons"), sorted(job_ids), now)
+            return {row["job_id"]: row["attempts"] for row in begun}
+
+        return await self._database.in_transaction(begin)
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
         if not settlements:

@@ -247,6 +247,7 @@ def a_report(assignment: Assignment, **changes: Any) -> Report:
         "reported_at": later(assignment.sent_at, 3600.0),
         "elapsed_s": Seconds(3000.0),
         "cpu_s": Seconds(2900.0),
+        "exit_status": 0,
     }
     return Report(**(values | changes))
 

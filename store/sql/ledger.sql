@@ -234,8 +234,8 @@ RETURNING job.job_id;
 
 -- name: record_reports
 -- Purpose: end instances as their hosts report them, each only from the state it is thought to be in; in key order.
--- Arguments: $1 instance_ids, $2 host_ids, $3 from_states, $4 to_states, $5 reported_at, $6 elapsed_s, $7 cpu_s, $8 exit_statuses,
---   $9 reasons, $10 turnaround_samples or nulls (arrays, the instance_ids distinct).
+-- Arguments: $1 instance_ids, $2 host_ids, $3 from_states, $4 to_states, $5 reported_at, $6 elapsed_s, $7 cpu_s,
+--   $8 exit_statuses or nulls, $9 reasons, $10 turnaround_samples or nulls (arrays, the instance_ids distinct).
 -- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at.
 UPDATE instance SET
     state = report.to_state,

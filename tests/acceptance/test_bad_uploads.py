@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yarl
 
+from administration.checking.inspection import inspect
 from domain.jobs import InstanceState
 from tests.acceptance.evidence import evidence, files_below
 from tests.acceptance.host import RIGHT
@@ -15,7 +16,7 @@ from tests.acceptance.server import LiveServer
 from transfer.keys import load_keys
 from transfer.urls import UploadTokens
 from wire.messages import STATE_UPLOADED, UploadHeader
-from wire.uploads import encode_upload_header
+from wire.uploads import STATUS_TRY_AGAIN, encode_upload_header
 
 S = InstanceState
 
@@ -52,6 +53,22 @@ async def test_a_result_whose_output_never_came_is_no_success(server: LiveServer
     first, retry = await server.instances(batch_id)
     assert (first.state, retry.state) == (S.FAILED, S.UNSENT)
     assert first.reason == "output out was not produced, or is larger than 100000 bytes"
+
+
+async def test_part_of_a_lost_job_was_not_reported_as_success(server: LiveServer) -> None:
+    """Half an output came; then a request comes that does not list the job, and whose client wants no new jobs."""
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    assert (await host.upload(task, cut_at=3)).status == STATUS_TRY_AGAIN
+    await host.call(other_results=(), dont_send_work=True)
+
+    [lost, *_] = await server.instances(batch_id)
+    assert (lost.state, lost.exit_status) == (S.ABORTED, None)
+    async with server.store.checking.session() as session:
+        found = await inspect(session, server.project.upload_dir, limit=9, contents=False, progress=lambda *_: None)
+    assert (found.counts.unfinished, found.counts.unacknowledged_places) == (1, [])
 
 
 @pytest.mark.parametrize(

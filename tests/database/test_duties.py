@@ -10,8 +10,11 @@ import pytest
 from domain.errors import UnavailableError
 from store.locks import DEAD_S, DutyLocks
 from store.pool import Connection, Database
+from store.postgres import open_store
+from tests.builders import NOW
 from tests.faults.waiting import until
 from tests.pg import with_database
+from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 
 END_OTHERS = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
@@ -145,6 +148,28 @@ async def test_fence_of_lost_lock_is_refused(dsn: str, nodes: tuple[DutyLocks, D
         pass
     with pytest.raises(UnavailableError), DutyLocks(dsn).fence("sweep"):
         pass
+
+
+async def test_fence_refuses_attempt_to_compare(dsn: str, nodes: tuple[DutyLocks, DutyLocks]) -> None:
+    """An attempt that is counted by a process that lost the validator keeps the job from its successor for a minute."""
+    one, other = nodes
+    store = await open_store(dsn, min_size=1, max_size=2)
+    try:
+        host = await a_registered_host(store)
+        batch = await a_submitted_batch(store, jobs=1)
+        sent = await a_sent_instance(store, batch.batch_id, host)
+        await report(store, host, a_report(sent))
+        assert await one.mine("validator")
+        with one.fence("validator"):
+            await end_session(dsn, one)
+            assert await other.mine("validator")
+            with pytest.raises(UnavailableError, match="lost the lock of the duty validator"):
+                await store.unsettled.begin_comparisons([sent.job_id], now=NOW)
+        assert [job.job_id for job in await store.unsettled.unsettled(9, now=NOW)] == [sent.job_id]
+        with other.fence("validator"):
+            assert await store.unsettled.begin_comparisons([sent.job_id], now=NOW) == {sent.job_id: 1}
+    finally:
+        await store.close()
 
 
 async def end_session(dsn: str, locks: DutyLocks) -> None:

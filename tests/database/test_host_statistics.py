@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import asyncpg
@@ -17,11 +18,12 @@ from domain.errors import UnavailableError
 from domain.ranking import CutPoints, HostStatisticsRun, Since
 from domain.units import AppId, Instant, Seconds, later
 from scheduler.gates import percentile_of
-from store.percentiles import RUN_LOCK, PostgresHavTables
+from store.percentiles import RUN_LOCK, PostgresGenerations, PostgresHavTables
 from store.pool import Database
 from store.postgres import PostgresStore, open_store
 from tests.builders import NOW
 from tests.conformance.test_host_statistics import one_sample_is_enough, p_of, ranked, some_hosts, statistics
+from tests.faults.waiting import until
 from tests.unit.administration.clocks import StillClock
 from tests.worlds import a_registered_app, a_registered_version, read
 
@@ -29,6 +31,11 @@ TABLES = """
     SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'host_percentile_%' ORDER BY relname
 """
 LOCK = "SELECT pg_try_advisory_lock(1297437780, hashtext($1))"
+HOLDERS = """
+    SELECT pid FROM pg_locks
+    WHERE locktype = 'advisory' AND classid = 1297437780 AND objid = (hashtext($1)::bigint & 4294967295)::oid
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 END_LOCK_HOLDER = """
     SELECT pg_terminate_backend(pid, 5000) FROM pg_locks
     WHERE locktype = 'advisory' AND objid = (hashtext($1)::bigint & 4294967295)::oid
@@ -135,6 +142,34 @@ async def test_a_run_that_was_overtaken_switches_nothing(dsn: str) -> None:
 
     assert await fetched(dsn, "SELECT generation FROM percentile_pointer") == []
     await store.close()
+
+
+async def test_run_that_lost_its_lock_removes_nothing(dsn: str) -> None:
+    """A process stands still before it removes what broken runs left; meanwhile another process begins a run."""
+    slow, store = await Database.open(dsn, min_size=1, max_size=1), await open_store(dsn, max_size=2)
+    over = asyncio.Event()
+
+    async def run_slowly() -> None:
+        async with PostgresGenerations(slow).new(now=NOW, full=True):
+            await over.wait()
+
+    async def has_lock() -> bool:
+        return bool(await fetched(dsn, HOLDERS, RUN_LOCK))
+
+    async with AsyncExitStack() as stack:
+        async with slow.transaction():  # its pool has no connection left
+            running = asyncio.create_task(run_slowly())
+            await until(has_lock, 10.0, "the slow run has the lock")
+            await fetched(dsn, END_LOCK_HOLDER, RUN_LOCK)
+            under_way = await stack.enter_async_context(store.generations.new(now=NOW, full=True))
+        over.set()
+        await asyncio.gather(running, return_exceptions=True)
+        assert under_way is not None
+        await under_way.publish([], HostStatisticsRun(under_way.number, True, NOW, Seconds(0.0)))
+
+    assert await fetched(dsn, "SELECT generation FROM percentile_pointer") == [under_way.number]
+    await store.close()
+    await slow.close()
 
 
 async def test_old_generations_go_and_the_last_full_one_stays(dsn: str) -> None:
