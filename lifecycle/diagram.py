@@ -18,13 +18,13 @@ from lifecycle.states import JOB_ERRORS, LOST, RETRY_CAUSES, SHAPES, TRANSITIONS
 _HEAD = """\
 # The life of an instance
 
-Made from `lifecycle/states.py` by `python -m lifecycle.diagram > docs/lifecycle.md`, its drawing by
-`python -m lifecycle.diagram svg > docs/charts/lifecycle.svg`; a test fails when one of them is stale. Every step that
-is not here is refused.
+`lifecycle/states.py` defines the states and the steps. `python -m lifecycle.diagram > docs/lifecycle.md` generates this
+page, and `python -m lifecycle.diagram svg > docs/charts/lifecycle.svg` its drawing. A test fails if one of them is out
+of date. The server rejects every step that is not listed here.
 
-![The states of an instance and the steps between them; they are listed below](charts/lifecycle.svg)
+![The states of an instance and the steps between them; the tables below list them](charts/lifecycle.svg)
 
-An instance begins as unsent. The states with a thick border are the last ones.
+An instance starts as unsent. States with a thick border are final.
 """
 
 
@@ -48,8 +48,8 @@ def _states() -> str:
         for state in InstanceState
     ]
     head = (
-        "| state | has a host, sent_at, due_at | has reported_at | counts in retries | counts to max_errors "
-        "| counts to lifecycle.max_lost_instances |"
+        "| state | has a host, sent_at, due_at | has reported_at | counts towards retries | counts towards max_errors "
+        "| counts towards lifecycle.max_lost_instances |"
     )
     return "\n".join([head, "|---|---|---|---|---|---|", *rows, ""])
 
@@ -59,7 +59,7 @@ def _yes(answer: bool) -> str:
 
 
 def _reported(shape: StateShape) -> str:
-    return "perhaps" if shape.reported is None else _yes(shape.reported)
+    return "sometimes" if shape.reported is None else _yes(shape.reported)
 
 
 # ---- the drawing

@@ -200,8 +200,8 @@ COLUMNS: Sequence[Column] = (
     _coverage(90, "0.82 to 0.96"),
     _forecast("first_forecast", "first forecast, q50 / truth", "0.5 to 2", "forecast_ratio", [0], _times_off),
     Column("bound", "AFAP makespan / clairvoyant bound", "2.50", over_bound, high, median_of),
-    _plain("batches_unfinished", "batches not over", "0"),
-    _plain("refused_feasible_fraction", "refused in vain", ""),
+    _plain("batches_unfinished", "unfinished batches", "0"),
+    _plain("refused_feasible_fraction", "refused although jobs fit", ""),
 )
 
 
