@@ -16,8 +16,8 @@ stop() {
 trap stop EXIT
 [ "$(id -u)" != 0 ] || chown postgres "$folder"
 as_owner "$bin/initdb" -D "$folder/data" -U postgres --auth=trust --encoding=utf8 --locale=C >/dev/null
-# fsync off: a test cluster is thrown away, never recovered.
+# Nothing is synced, no whole pages are logged: a test cluster is thrown away, never recovered.
 as_owner "$bin/pg_ctl" -D "$folder/data" -l "$folder/log" -w \
-  -o "-h '' -k $folder -c fsync=off -c max_connections=200" start >/dev/null
+  -o "-h '' -k $folder -c fsync=off -c full_page_writes=off -c max_connections=200" start >/dev/null
 echo "PostgreSQL: $("$bin/postgres" --version)"
 MUSTER_TEST_DATABASE_URL="postgresql://postgres@/postgres?host=$folder" "$@"

@@ -28,7 +28,7 @@ class Course:
     def __init__(
         self, *, lanes: int = 2, most: int = 2, in_transaction: bool = True, gated: frozenset[Place] = frozenset(Place)
     ) -> None:
-        self.loop = SteppedLoop()
+        self.loop = SteppedLoop()  # type: ignore[abstract]  # as much of it as groups use
         self.database = FakeDatabase(gated)
         self.lanes, self.most, self.in_transaction = lanes, most, in_transaction
         self.grouped: Grouped[Ask, Added] = Grouped(
@@ -202,6 +202,7 @@ class Course:
         asking = set(self.askers.values())
         broken = [task.exception() for task in self.loop.tasks if task not in asking and not task.cancelled()]
         assert [error for error in broken if error is not None] == []
+        assert self.loop.errors == []
 
     # ---------------------------------------------------------------- the pieces
 

@@ -12,9 +12,16 @@ import pytest
 from cli.main import main
 from cli.simulate import axis_of
 
+# Periodic tasks at a slow pace: they would take most of the time.
 TINY = """
 name = "tiny"
 days = 8
+
+[settings]
+estimator.pause_s = 43200
+estimator.timer_s = 43200
+lifecycle.sweep_interval_s = 900
+ordering.interval_s = 21600
 
 [population]
 hosts = 10

@@ -14,9 +14,16 @@ from simulator.run import Case, run_case
 from simulator.scenario import FileScenario, read_scenario
 from simulator.sweep import cases_of, compared, run_here, unwatched
 
+# Periodic tasks at a slow pace: they would take most of the time.
 TINY = {
     "population.hosts": 12,
     "days": 12,
+    "settings": {
+        "estimator.pause_s": 43200,
+        "estimator.timer_s": 43200,
+        "lifecycle.sweep_interval_s": 900,
+        "ordering.interval_s": 21600,
+    },
     "submitter": [{"name": "ada"}],
     "batch": [
         {"name": "survey", "submitter": "ada", "qos": "throughput", "jobs": 30, "fpops_est": 1e13},
