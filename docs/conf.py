@@ -7,7 +7,8 @@ from pathlib import Path
 
 project = "Muster"
 author = "the maintainers of Muster"
-release = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
+release = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["version"]
 extensions = ["myst_parser"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
