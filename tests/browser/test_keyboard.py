@@ -128,7 +128,7 @@ async def test_a_threshold_is_moved_and_hosts_are_sorted_and_searched_without_a_
     await keys.type("0.6")
     await tab_to(page, text="Preview")
     await keys.press("Enter")
-    await expect(page.get_by_role("heading", name="What this would do")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Preview")).to_be_visible()
     await tab_to(page, field="why")
     await keys.type("late jobs waited")
     await keys.press("Enter")

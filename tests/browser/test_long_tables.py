@@ -31,7 +31,7 @@ async def names(page: Page) -> list[str]:
 
 async def test_rows_of_a_long_table_are_found_by_words_and_keep_their_order(chromium: Browser) -> None:
     page = await shown(chromium, f'<div id="live" data-live>{table(30)}</div>')
-    words = page.get_by_label("Rows that have")
+    words = page.get_by_label("Filter rows")
 
     await words.fill("ODD 1")
 
@@ -60,6 +60,6 @@ async def test_a_short_table_and_one_that_a_form_chooses_from_have_no_second_fil
 
     for body in (table(20), f'{form}<div id="live" data-live>{table(30)}</div>'):
         page = await shown(chromium, body)
-        assert await page.get_by_label("Rows that have").count() == 0
+        assert await page.get_by_label("Filter rows").count() == 0
     page = await shown(chromium, f"{form}{table(30)}")
-    assert await page.get_by_label("Rows that have").count() == 1
+    assert await page.get_by_label("Filter rows").count() == 1

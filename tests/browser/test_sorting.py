@@ -11,7 +11,7 @@ def cell(day: int, columns: int = 1) -> str:
     return f'<td colspan="{columns}"><time datetime="2026-01-{day:02}T00:00:00Z"></time></td>'
 
 
-HEADS = "".join(f"<th data-sort>{name}</th>" for name in ("Name", "Hosts", "About", "At latest", "Place"))
+HEADS = "".join(f"<th data-sort>{name}</th>" for name in ("Name", "Hosts", "Expected", "Latest", "Position"))
 ROWS = (
     f"<tr><td>open</td><td>12\u202f000</td>{cell(2)}{cell(5)}<td>2</td></tr>"
     f"<tr><td>ended</td><td>300</td>{cell(3, columns=2)}<td>1</td></tr>"
@@ -30,6 +30,6 @@ async def test_tables_sort_by_numbers_with_thousands_and_by_cells_that_span_colu
         return await page.locator("tbody td:first-child").all_inner_texts()
 
     assert await names_by("Hosts") == ["ended", "waits", "open"]
-    assert await names_by("About") == ["open", "ended", "waits"]
-    assert await names_by("At latest") == ["ended", "open", "waits"]
-    assert await names_by("Place") == ["ended", "open", "waits"]
+    assert await names_by("Expected") == ["open", "ended", "waits"]
+    assert await names_by("Latest") == ["ended", "open", "waits"]
+    assert await names_by("Position") == ["ended", "open", "waits"]

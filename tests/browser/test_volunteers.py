@@ -41,12 +41,12 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
     # Join.
     await tab.open("/")
     await expect(page.get_by_text("Climate of small islands")).to_be_visible()
-    await page.get_by_role("link", name="Make an account").click()
+    await page.get_by_role("link", name="Create an account").click()
     await page.get_by_label("E-mail").fill(EMAIL)
     await page.get_by_label("Password").fill(PASSWORD)
-    await page.get_by_label("Name (may be left out)").fill("Ada")
-    await page.get_by_role("button", name="Make the account").click()
-    await expect(page.get_by_text("Welcome!")).to_be_visible()
+    await page.get_by_label("Name (optional)").fill("Ada")
+    await page.get_by_role("button", name="Create account").click()
+    await expect(page.get_by_text("Your account is ready.")).to_be_visible()
     await page.get_by_role("link", name="My computers").click()
     await expect(page.get_by_text("No computer has joined yet")).to_be_visible()
     await tab.picture("volunteer-no-computer")
@@ -68,10 +68,10 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
 
     # Choose: one application, and not many jobs.
     await page.get_by_role("link", name="Preferences").click()
-    await page.get_by_label("Only those ticked here:").check()
+    await page.get_by_label("Only the selected applications:").check()
     await page.get_by_label("Climate of small islands").uncheck()
     await page.get_by_label("Use GPUs").uncheck()
-    await page.get_by_label("Most jobs in progress on one computer").fill("9")
+    await page.get_by_label("Maximum jobs in progress per computer").fill("9")
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_text("Saved.")).to_be_visible()
 
@@ -92,7 +92,7 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
     await page.get_by_role("link", name="attic").click()
     await expect(page.get_by_text("for an application you did not choose")).to_be_visible()
     await page.get_by_role("link", name="Would it get work now?").click()
-    await expect(page.get_by_role("heading", name="It would get nothing")).to_be_visible()
+    await expect(page.get_by_role("heading", name="It would get no work")).to_be_visible()
     await page.get_by_role("link", name="My results").click()
     await expect(page.get_by_role("cell", name="failed")).to_be_visible()
     assert not tab.complaints

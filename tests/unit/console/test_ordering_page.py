@@ -78,9 +78,7 @@ def test_a_form_asks_for_what_was_changed_in_it_and_no_more() -> None:
 def test_a_setting_that_somebody_else_changed_meanwhile_is_not_written_over() -> None:
     changed_meanwhile = {**PRESENT, "ordering.wait_weight": 7.0}
 
-    with pytest.raises(
-        ConflictError, match=r"^ordering.wait_weight: it was 10000 when the form was made, and is 7 now"
-    ):
+    with pytest.raises(ConflictError, match=r"^ordering.wait_weight: .* from 10000 to 7 "):
         asked_of(a_form(PRESENT, wait_weight="5"), changed_meanwhile)
     assert asked_of(a_form(PRESENT, wait_weight="7", size_weight="1"), changed_meanwhile) == {
         "ordering.size_weight": 1.0
@@ -91,5 +89,5 @@ def test_without_what_was_shown_a_value_is_asked_for_that_is_not_the_present_one
     assert asked_of({"ordering.policy": "fifo", "ordering.wait_weight": "10000"}, PRESENT) == {
         "ordering.policy": "fifo"
     }
-    with pytest.raises(InvalidInputError, match=r"^ordering: expected at least one other value"):
+    with pytest.raises(InvalidInputError, match=r"^ordering: expected at least one"):
         asked_of(a_form(PRESENT), {**PRESENT, "ordering.policy": "fifo"})

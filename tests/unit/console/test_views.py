@@ -176,15 +176,15 @@ def test_times_that_batches_are_ordered_by_are_told_from_now() -> None:
 
 def test_a_place_is_told_with_its_reason_and_the_tiers_before_it() -> None:
     told = {
-        ending(1, 7200.0, tier=2): "Logical end in 2 h; the batch that would end first, had each the whole pool in its "
-        "turn, goes first. Tier 2: every batch of a smaller tier goes before it.",
+        ending(1, 7200.0, tier=2): "Logical end in 2 h; the batch with the earliest end goes first, if each in turn "
+        "had the whole pool. Tier 2: every batch in a lower tier goes first.",
         ordered(
             1, "components", *(points(name, of) for name, of in (("a", 1.0), ("b", -9.0), ("c", 3.0)))
         ): "-5.0 points: b -9.0, c +3.0 and 1 more; the batch with the most points goes first.",
         ordered(
             1, "equal_access"
-        ): "0.0 points, no term gives any; the batch whose submitter holds the least work goes first.",
-        None: "It waits for its first ordering, which comes within a minute.",
+        ): "0.0 points, no term contributes; the batch whose submitter has the least work in progress goes first.",
+        None: "Not ordered yet; the next ordering follows within a minute.",
     }
 
     for breakdown, words in told.items():
