@@ -97,7 +97,7 @@ function addFilter(table) {
   const field = document.createElement("input");
   const found = document.createElement("span");
   label.className = "field";
-  name.textContent = "Rows that have";
+  name.textContent = "Filter rows";
   field.type = "search";
   field.maxLength = 200;
   found.className = "small soft";

@@ -105,14 +105,14 @@ async def a_computer_of(place: Place, email: str = ADA, **changes: object) -> Re
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("/computers?after=1", "after: expected no such question, before, got"),
+        ("/computers?after=1", "after: expected one of the parameters before, got"),
         ("/computers?before=x", "before: expected a whole number"),
         ("/results?outcome=good", "outcome: expected one of"),
         ("/results?computer=x", "computer: expected a whole number"),
         ("/results?after=x", "after: expected"),
         ("/results?computer=1&computer=2", "computer: expected one value, got"),
-        ("/preferences?app=1", "app: expected no such question: this page takes none, got"),
-        ("/account?said=nothing", "said: expected what a form says"),
+        ("/preferences?app=1", "app: expected no parameters on this page, got"),
+        ("/account?said=nothing", "said: expected the result code"),
     ],
 )
 async def test_what_cannot_be_asked_of_a_page_is_named(path: str, why: str) -> None:
@@ -173,7 +173,9 @@ async def test_who_joins_is_signed_in_and_attaches_clients_with_the_same_passwor
         ),
         pytest.param({"email": ADA, "password": "short"}, "Password: 6 to 200 characters", 422, id="short"),
         pytest.param({"email": ADA, "password": ADA}, "harder to guess", 422, id="the e-mail"),
-        pytest.param({"email": "bob@example.org", "password": PASSWORD}, "There is an account", 409, id="taken"),
+        pytest.param(
+            {"email": "bob@example.org", "password": PASSWORD}, "An account with that e-mail", 409, id="taken"
+        ),
     ],
 )
 async def test_what_speaks_against_an_account_is_said_and_what_was_typed_stays(
@@ -189,7 +191,7 @@ async def test_what_speaks_against_an_account_is_said_and_what_was_typed_stays(
 
 async def test_a_project_that_makes_no_accounts_says_so() -> None:
     async with a_place(settings={"project.account_creation": False}) as place:
-        assert "makes no new accounts" in await place.page("/join")
+        assert "Account creation is closed" in await place.page("/join")
         async with place.client.post(f"{PLACE}/join", data={"email": ADA, "password": PASSWORD}) as response:
             assert response.status == 422
         assert await place.world.store.volunteers.volunteers() == []
@@ -252,9 +254,9 @@ async def test_a_new_password_attaches_clients_and_ends_other_sessions() -> None
         old = (await place.join()).credentials
         other = await place.world.door.signing.volunteer(ADA, PASSWORD, address="192.0.2.1", agent="")
         two = await place.form("/account", status=422, old=PASSWORD, new="abcdefg", again="abcdefh")
-        assert "the new one twice alike" in two
+        assert "the same new password twice" in two
         wrong = await place.form("/account", status=401, old="a guess", new="battery staple", again="battery staple")
-        assert "neither the present password nor the account key" in wrong
+        assert "neither your current password nor your account key" in wrong
 
         assert await place.form("/account", old=PASSWORD, new="battery staple", again="battery staple")
 
@@ -343,7 +345,7 @@ async def test_the_decision_is_tried_out_for_the_owner_a_few_times_in_a_row() ->
         await place.join()
         host = await a_computer_of(place)
         path = f"/computers/{host.host_id}/why"
-        assert "It would get nothing" in await place.page(path)
+        assert "It would get no work" in await place.page(path)
         await a_submitted_batch(place.world.store, jobs=3)
 
         assert "It would get" in await place.page(path) and '<td data-label="Due">' in await place.page(path)
@@ -369,7 +371,7 @@ async def test_results_are_told_apart_and_chosen() -> None:
         assert page.count("<tr>") == 2 + 3  # the heads, and one of each
         chosen = await place.page("/results?outcome=failed")
         assert "exit status 9" in chosen and chosen.count("<tr>") == 2
-        assert "None of that kind" in await place.page(f"/results?outcome=valid&computer={host.host_id}")
+        assert "No matching results" in await place.page(f"/results?outcome=valid&computer={host.host_id}")
         assert "one of waiting, valid" in await place.page("/results?outcome=nonsense", status=422)
         await place.page("/results?after=12", status=422)
 
@@ -397,7 +399,7 @@ async def test_empty_pages_say_what_to_do_next() -> None:
         await place.join()
         assert "No computer has joined yet" in await place.page("/computers")
         assert "add one" in await place.page("/results")
-        assert "Nothing is changed so far" in await place.page("/preferences")
+        assert "Defaults apply" in await place.page("/preferences")
 
 
 # ---------------------------------------------------------------- preferences
@@ -444,9 +446,11 @@ async def test_a_form_loaded_before_another_change_does_not_undo_it() -> None:
         pytest.param({"which": "all"}, "the CPU, GPUs, or both", id="no processor"),
         pytest.param({"which": "some", "cpu": "on"}, "at least one application", id="no application"),
         pytest.param({"which": "some", "app": "77", "cpu": "on"}, "applications of this project", id="another"),
-        pytest.param({"which": "all", "cpu": "on", "max_jobs": "-1"}, "Most jobs in progress", id="negative"),
+        pytest.param(
+            {"which": "all", "cpu": "on", "max_jobs": "-1"}, "Maximum jobs in progress per computer: ", id="negative"
+        ),
         pytest.param({"which": "all", "cpu": "on", "max_jobs": "1.5"}, "a whole number", id="a fraction"),
-        pytest.param({"which": "all", "cpu": "on", "max_cpus": "many"}, "Most CPUs of one job", id="no number"),
+        pytest.param({"which": "all", "cpu": "on", "max_cpus": "many"}, "Maximum CPUs per job: ", id="no number"),
         pytest.param({"which": "all", "cpu": "on", "known_at": "x"}, "Known_at", id="not the form's"),
     ],
 )
