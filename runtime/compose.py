@@ -1,4 +1,4 @@
-"""The composition root: every concrete thing that runs is made here."""
+"""The composition root: constructs every object of the running processes."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ from web.rate_limit import Buckets
 
 
 def path_of(master_url: str) -> str:
-    """What the master URL has behind its port, without the slash at its end."""
+    """Return the path of the master URL, without a trailing slash."""
     return urlsplit(master_url).path.rstrip("/")
 
 
 def mounted(routes: list[web.RouteDef], parts: Mapping[str, web.Application], master_url: str) -> web.Application:
-    """The routes below the path of the master URL, and what else is there by its place: the API and the pages."""
+    """Return the worker's routes below the path of the master URL, with the API and the pages mounted there."""
     prefix = path_of(master_url)
-    # The root application's limit holds for the API too; everything else reads its body piece by piece.
+    # The root application's body limit also applies to the API; other handlers read their bodies in pieces.
     application = web.Application(client_max_size=MAX_BODY_BYTES)
     application.add_routes(
         [web.RouteDef(route.method, prefix + route.path, route.handler, route.kwargs) for route in routes]
@@ -82,7 +82,7 @@ def mounted(routes: list[web.RouteDef], parts: Mapping[str, web.Application], ma
 
 
 Loop = Callable[[], Coroutine[None, None, None]]
-LONG_ROUNDS_S = {  # time limits of duties whose rounds go through a whole large project
+LONG_ROUNDS_S = {  # time limits of tasks whose rounds cover a whole large project
     "host classes": HOUR_S,
     "host statistics": Seconds(6 * HOUR_S),
     "estimator": HOUR_S,
@@ -94,7 +94,7 @@ LONG_ROUNDS_S = {  # time limits of duties whose rounds go through a whole large
 
 @dataclass(frozen=True, slots=True)
 class WorkerParts:
-    """What a request worker runs: a web application, and loops by name; and what the loops go round."""
+    """Parts of a request worker: a web application, its loops by name, and the objects the loops use."""
 
     application: web.Application
     tasks: dict[str, Loop]
@@ -110,7 +110,7 @@ class WorkerParts:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundParts:
-    """What the background process runs: duties, from one catalogue."""
+    """Parts of the background process: periodic tasks, which share one catalogue."""
 
     catalogue: CatalogueCache
     duties: tuple[PeriodicTask, ...]
@@ -120,7 +120,7 @@ class BackgroundParts:
 
     @property
     def tasks(self) -> dict[str, Loop]:
-        """Loops by name."""
+        """The loops by name."""
         measuring = {"measuring": self.status.reporter.run, "measuring the project": self.status.cluster.run}
         lasting = {
             "catalogue": self.catalogue.run,
@@ -135,9 +135,9 @@ class BackgroundParts:
 async def build_worker(
     project: Project, clock: Clock, *, board: MetricsStore | None = None, name: str = "worker 0"
 ) -> AsyncIterator[WorkerParts]:
-    """A request worker, its job array filled once. `project.database_url` must be set.
+    """Build a request worker and fill its job array once. Requires `project.database_url`.
 
-    What it measures goes to the node's `board`, to one of its own without that.
+    Its metrics go to the node's `board`, or to a board of its own if None.
     """
     assert project.database_url is not None
     store = await open_store(project.database_url, clock=clock)
@@ -259,7 +259,7 @@ def _transfer(
 async def build_background(
     project: Project, clock: Clock, *, board: MetricsStore | None = None
 ) -> AsyncIterator[BackgroundParts]:
-    """The background duties. `project.database_url` must be set."""
+    """Build the periodic tasks. Requires `project.database_url`."""
     assert project.database_url is not None
     store = await open_store(project.database_url, clock=clock)
     locks = store.duties()
@@ -286,7 +286,7 @@ async def build_background(
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
-        other_locks = {"leftover files": f"leftover files of {folder}"}  # each folder once, however many share it
+        other_locks = {"leftover files": f"leftover files of {folder}"}  # each folder once, even if several share it
         on_lost = {"validator": services.validator.drop_comparisons}
         duties = tuple(
             PeriodicTask(
@@ -332,13 +332,13 @@ async def build_background(
 def host_statistics(
     store: PostgresStore, settings: Callable[[], RankingSettings], clock: Clock
 ) -> HostStatisticsServices:
-    """The ranking of hosts, for a command or the background process."""
+    """Return the ranking of hosts, for a command or the background process."""
     ports = HostStatisticsPorts(store.applications, store.hav_tables, store.generations)
     return hoststats.service.build(ports, settings, clock)
 
 
 def estimator(store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> Estimator:
-    """The forecasts of completion, for a command or the background process."""
+    """Return the estimator of completion times, for a command or the background process."""
     snapshots = TableSnapshots(store.forecasting, settings)
     return batch_estimator.service.build(
         EstimatorPorts(snapshots, store.forecasts), lambda: settings().estimator, clock

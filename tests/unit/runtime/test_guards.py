@@ -127,7 +127,7 @@ async def test_five_seconds_of_difference_are_too_many(ahead_s: float) -> None:
     check = ClockCheck(DatabaseAt(NOW - ahead_s), StillClock())
 
     assert await check.check_once() == ahead_s
-    assert check.refuse_work_because(NOW) == f"this server's clock is {ahead_s:+.1f} s off; no work until it is right"
+    assert f"clock is off by {ahead_s:+.1f} s;" in (check.refuse_work_because(NOW) or "")
 
 
 @pytest.mark.parametrize("ahead_s", [0.0, 1.0, -4.9, 4.9])

@@ -257,7 +257,7 @@ async def test_stopped_child_is_killed_and_restarted() -> None:
             await restarted(child, before)
 
     said = [line["why"] for line in logs if line["event"] == "process hangs, killing it"]
-    assert said and set(said) == {"no heartbeat for 2 s, at most 2 s"}
+    assert said and set(said) == {"no heartbeat for 2 s, limit 2 s"}
 
 
 async def test_child_that_says_it_hangs_is_restarted() -> None:

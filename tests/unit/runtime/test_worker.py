@@ -15,7 +15,7 @@ from runtime.worker import exposures
         ("https://muster.example.org/", "127.0.0.1", []),
         ("https://muster.example.org/", "0.0.0.0", ["serves plain HTTP on 0.0.0.0"]),
         ("http://muster.example.org/", "0.0.0.0", ["travel unencrypted"]),
-        ("http://muster.example.org/", "127.0.0.1", ["travel unencrypted", "no other machine reaches"]),
+        ("http://muster.example.org/", "127.0.0.1", ["travel unencrypted", "other machines cannot reach"]),
     ],
 )
 def test_exposures_name_what_disagrees(url: str, host: str, said: list[str]) -> None:

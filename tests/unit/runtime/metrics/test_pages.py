@@ -67,7 +67,7 @@ async def test_who_may_not_read_metrics_is_told_why_and_what_would_help() -> Non
 
     reply = await pages(refuses=Readers(lambda: "10.0.0.0/8").refusal).metrics(asked)
 
-    assert reply.text == "metrics are for 10.0.0.0/8 here (server.metrics_networks), and this is 192.0.2.7\n"
+    assert reply.text == "metrics are only for 10.0.0.0/8 (server.metrics_networks); this request is from 192.0.2.7\n"
 
 
 async def test_a_process_that_answers_is_healthy_whatever_it_lacks() -> None:
@@ -88,10 +88,8 @@ def test_a_worker_is_ready_when_it_may_give_out_work_and_its_array_is_kept_fille
 
     assert worker_troubles(None, REFILL, NOW) == {}
     assert worker_troubles("its clock is wrong", REFILL, NOW) == {"work": "its clock is wrong"}
-    assert worker_troubles(None, None, NOW) == {"job array": "it was never filled"}
-    assert worker_troubles(None, REFILL, stale) == {
-        "job array": "it was last filled 40 s ago, expected every few seconds"
-    }
+    assert worker_troubles(None, None, NOW) == {"job array": "never filled"}
+    assert worker_troubles(None, REFILL, stale) == {"job array": "last filled 40 s ago, expected every few seconds"}
 
 
 def test_the_supervisor_tells_which_process_is_down() -> None:
@@ -111,7 +109,7 @@ async def test_the_supervisor_answers_on_a_port_of_its_own(tmp_path: Path) -> No
         async with session.get(f"http://127.0.0.1:{port}/metrics") as reply:
             lines = (await reply.text()).splitlines()
 
-    assert ready == (503, {"ready": False, "troubles": {"worker 0": "it does not run, or is not ready yet"}})
+    assert ready == (503, {"ready": False, "troubles": {"worker 0": "not running or not ready yet"}})
     assert 'muster_process_up{name="worker 0"} 0.0' in lines
 
 
@@ -128,7 +126,7 @@ async def test_a_port_that_was_asked_for_must_be_free_another_one_may_be_missing
             async with telling(pages(), "127.0.0.1", port, must=False):
                 pass
 
-    assert [line["event"] for line in lines] == ["no port for metrics of the node"]
+    assert [line["event"] for line in lines] == ["metrics port of the node not available"]
 
 
 def test_processes_meet_in_a_folder_that_goes_with_them() -> None:

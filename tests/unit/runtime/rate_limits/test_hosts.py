@@ -81,7 +81,7 @@ async def test_who_is_refused_hears_why_and_when_to_come_back_and_may_tomorrow()
 
     [message] = reply.messages
     assert message.text == (
-        "This computer was not added: this account has added as many computers today as it may in a day (1). "
+        "This computer was not added: this account has reached its limit of new computers per day (1). "
         "Your client tries again tomorrow."
     )
     assert (reply.request_delay_s, reply.acks, reply.results) == (DAY_S, (), ())
