@@ -1,1 +1,1 @@
-"""A crowd of volunteers over real HTTP: they speak the client's protocol and run the real application."""
+"""Load generator: simulated volunteers that speak the client's protocol over HTTP and run the real application."""

@@ -1,4 +1,4 @@
-"""Simulated volunteers over real HTTP: each calls the scheduler, computes, uploads and reports until told to stop."""
+"""Simulated volunteers over HTTP: each requests work, computes, uploads and reports until stopped."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from wire.signing import PublicKey, parse_public_key_text
 
 PLATFORM = "x86_64-pc-linux-gnu"
 RETRY_S = Seconds(2.0)
-DOWNLOAD_FAILED = -186  # the exit status a client gives to a job whose files did not come
+DOWNLOAD_FAILED = -186  # exit status that a client reports for a job whose downloads failed
 
 log = structlog.get_logger()
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a volunteer has lived through."""
+    """Counts of one volunteer's events."""
 
     requests: int = 0
     jobs: int = 0
@@ -85,7 +85,7 @@ class CrowdVolunteer:
         return bool(self._finished) or len(self._running) < self.profile.ncpus
 
     async def _call(self) -> Seconds:
-        """One scheduler request; returns the seconds to wait before the next."""
+        """Send one scheduler request; return the seconds until the next."""
         request = self._request()
         self._seqno += 1
         self.tally.requests += 1
@@ -141,7 +141,7 @@ class CrowdVolunteer:
         if not reply.results:
             return
         if self.draw.random() < self.profile.vanish_fraction:
-            self.tally.left = True  # with the jobs it was just given
+            self.tally.left = True  # with the jobs of this reply
             return
         for task in tasks_of(reply):
             if task.result.name not in self._running:
@@ -158,7 +158,7 @@ class CrowdVolunteer:
             self._running.pop(name, None)
             self._woken.set()
             if not work.cancelled() and work.exception() is not None:
-                log.error("a crowd volunteer broke", volunteer=self.profile.number, why=repr(work.exception()))
+                log.error("a simulated volunteer failed", volunteer=self.profile.number, why=repr(work.exception()))
 
         return done
 
@@ -201,7 +201,7 @@ class CrowdVolunteer:
 
 
 def tasks_of(reply: SchedulerReply) -> list[CrowdTask]:
-    """The tasks of a reply, each with what it needs of the reply's other elements."""
+    """Return the tasks of a reply, each with the elements it refers to."""
     workunits = {workunit.name: workunit for workunit in reply.workunits}
     uploads = {upload.name: upload for upload in reply.uploads}
     mains = {
@@ -229,19 +229,19 @@ def tasks_of(reply: SchedulerReply) -> list[CrowdTask]:
 
 CONNECTIONS = 64
 TIMEOUT_S = 30.0
-JOIN_OVER_S = 3.0  # the crowd arrives within this
+JOIN_OVER_S = 3.0  # all volunteers start within this
 
 
 @dataclass(frozen=True, slots=True)
 class CrowdMember:
-    """A profile and the account key it attaches with."""
+    """A profile and the account key to attach with."""
 
     profile: Profile
     authenticator: str
 
 
 class Crowd:
-    """Runs its members; `tallies` tells what each lived through."""
+    """Runs the simulated volunteers; `tallies` has the counts of each."""
 
     def __init__(
         self, members: Sequence[CrowdMember], *, scheduler_url: str, folder: Path, clock: Clock, seed: int
@@ -254,7 +254,7 @@ class Crowd:
         self.tallies: dict[int, Tally] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set."""
+        """Run until `stop` is set."""
         cache_folder = self._folder / "files"
         cache_folder.mkdir(parents=True, exist_ok=True)
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
