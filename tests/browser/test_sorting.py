@@ -1,4 +1,4 @@
-"""A click on a column's head sorts a table by what the cells of that column mean."""
+"""A click on a column's head sorts a table by the values of its cells."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = (
 TABLE = f"<table data-sortable><thead><tr>{HEADS}</tr></thead><tbody>{ROWS}</tbody></table>"
 
 
-async def test_tables_sort_by_numbers_with_thousands_and_by_cells_that_span_columns(chromium: Browser) -> None:
+async def test_tables_sort_by_grouped_numbers_and_spanning_cells(chromium: Browser) -> None:
     page = await chromium.new_page()
     await page.set_content(f'<!doctype html><html data-now="0"><body>{TABLE}</body></html>')
     await page.add_script_tag(content=files("web").joinpath("static/console.js").read_text("utf-8"))

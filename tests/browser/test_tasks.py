@@ -1,4 +1,4 @@
-"""What people come to the console for, done with a browser from the first click to the last."""
+"""The main tasks of console users, from the first click to the last."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.browser.test_looks import LOOKS, walked
 async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveServer, tab: Tab) -> None:
     await add_operator(server)
     await server.add_app()
-    await server.feed()  # the worker hears of the app
+    await server.feed()  # the worker reads the new app
     hosts = await add_hosts(server, 4)
     await tab.sign_in()
     await tab.page.get_by_role("link", name="Batches", exact=True).click()
@@ -37,7 +37,7 @@ async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveSer
     await work_off(server, hosts)
     await tell(server)
 
-    await expect(done).to_have_text("100 %", timeout=30_000)  # without loading the page again
+    await expect(done).to_have_text("100 %", timeout=30_000)  # without a reload
     await expect(tab.page.get_by_text("8 of 8 jobs valid", exact=True)).to_be_visible()
     await tab.picture("batch-done")
     assert tab.complaints == []
@@ -70,9 +70,7 @@ async def test_it_is_found_out_why_a_job_is_not_sent(server: LiveServer, tab: Ta
     assert tab.complaints == []
 
 
-async def test_a_threshold_is_moved_after_its_preview_and_rules_are_compared(
-    server: LiveServer, tab: Tab, chromium: Browser
-) -> None:
+async def test_threshold_is_previewed_and_rules_are_compared(server: LiveServer, tab: Tab, chromium: Browser) -> None:
     await furnish(server)
     await tab.sign_in()
     await tab.open("/percentiles")

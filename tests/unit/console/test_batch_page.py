@@ -1,4 +1,4 @@
-"""A batch's chart: progress, and when its end was forecast to be meanwhile."""
+"""A batch's charts: progress, and the history of its forecasts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from web.moments import length
 
 
 def a_document(**changes: Any) -> dict[str, Any]:
-    """A batch of 100 jobs: a quarter was over when it was forecast last, half is now, 100 s later."""
+    """A batch of 100 jobs: a quarter finished at its last forecast, half now, 100 s later."""
     counts = {"jobs_total": 100, "jobs_validated": 25, "jobs_failed": 0}
     made = {"method": "warm", "made_at": NOW, "q10_at": NOW + 300.0, "q50_at": NOW + 500.0, "q90_at": NOW + 1000.0}
     record = {**counts, **made, "completion_at": NOW + 1000.0, "change": "first", "method_because": "from the record"}
@@ -43,11 +43,11 @@ def traces(chart: Chart) -> dict[str, Any]:
 
 
 def ms(*seconds: float) -> list[float]:
-    """Instants so many seconds from NOW, as an axis has them."""
+    """Return times at these seconds from NOW as axis positions."""
     return [round(1000.0 * (NOW + one)) for one in seconds]
 
 
-def test_the_area_lies_between_what_was_forecast_about_and_at_latest_at_each_time() -> None:
+def test_forecast_band_lies_between_q50_and_q90() -> None:
     chart = forecasts_chart(a_document(), CURVE, NOW + 100.0, delay_bound_s=DAY)
 
     assert chart is not None

@@ -1,4 +1,4 @@
-"""Volunteers' pages over HTTP: joining, the own computers and results, preferences, and nothing of others'."""
+"""Volunteers' pages over HTTP: joining, computers, results, preferences, and no access to others' data."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Client = TestClient[web.Request, web.Application]
 
 @dataclass(slots=True)
 class Place:
-    """The pages of a world, as one browser sees them."""
+    """The pages of a world, as seen by one browser."""
 
     world: World
     catalogue: CatalogueCache
@@ -58,7 +58,7 @@ class Place:
             return await response.text()
 
     async def form(self, path: str, *, status: int = 303, **fields: str | list[str]) -> str:
-        """Send a form as the page has it; where it leads to, or the page that comes back."""
+        """Submit a form; return the redirect's address or the returned page."""
         page = await self.page(path, status=200)
         hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page))
         async with self.client.post(PLACE + path, data={**hidden, **fields}, allow_redirects=False) as response:
@@ -89,7 +89,7 @@ async def a_place(world: World | None = None, settings: Mapping[str, object] | N
 
 
 async def a_computer_of(place: Place, email: str = ADA, **changes: object) -> RegisteredHost:
-    """A computer of a volunteer who has joined, and an application to work for."""
+    """Add a computer of a signed-up volunteer, and an application."""
     store, record = place.world.store, await place.record(email)
     await the_version(store)
     key = KEYS.authenticator(record.credentials.authenticator_nonce)
@@ -124,7 +124,7 @@ async def test_what_cannot_be_asked_of_a_page_is_named(path: str, why: str) -> N
 # ---------------------------------------------------------------- the front page
 
 
-async def test_the_front_page_names_the_scheduler_as_the_captured_one_does() -> None:
+async def test_front_page_names_the_scheduler_like_the_capture() -> None:
     forms = (r'<link rel="boinc_scheduler" href="([^"]*)">', r"<scheduler>([^<]*)</scheduler>")
     [captured] = CAPTURES.glob("06-*.reply.xml")
     async with a_place() as place, place.client.get("/") as response:
@@ -138,7 +138,7 @@ async def test_the_front_page_names_the_scheduler_as_the_captured_one_does() -> 
     assert max(len(line) for line in page.splitlines()) <= 255
 
 
-async def test_the_front_page_tells_people_what_to_type_and_what_is_computed() -> None:
+async def test_front_page_shows_address_and_applications() -> None:
     world = a_world()
     await the_version(world.store)
     async with a_place(world) as place, place.client.get("/") as response:
@@ -152,7 +152,7 @@ async def test_the_front_page_tells_people_what_to_type_and_what_is_computed() -
 # ---------------------------------------------------------------- joining, in and out
 
 
-async def test_who_joins_is_signed_in_and_attaches_clients_with_the_same_password() -> None:
+async def test_joining_signs_in_and_allows_attaching() -> None:
     async with a_place() as place:
         assert (
             await place.form("/join", email="Ada@Example.org", password=PASSWORD, name="")
@@ -178,9 +178,7 @@ async def test_who_joins_is_signed_in_and_attaches_clients_with_the_same_passwor
         ),
     ],
 )
-async def test_what_speaks_against_an_account_is_said_and_what_was_typed_stays(
-    fields: dict[str, str], part: str, status: int
-) -> None:
+async def test_join_errors_are_shown_and_fields_kept(fields: dict[str, str], part: str, status: int) -> None:
     async with a_place() as place:
         await add_volunteer(place.world.store.volunteers, KEYS, "bob@example.org", name="", password_hash=None, now=NOW)
         page = await place.form("/join", status=status, **fields, name="<i>")
@@ -197,7 +195,7 @@ async def test_a_project_that_makes_no_accounts_says_so() -> None:
         assert await place.world.store.volunteers.volunteers() == []
 
 
-async def test_one_network_tries_to_join_sixty_times_at_once_and_then_once_a_minute() -> None:
+async def test_join_attempts_are_limited_per_network() -> None:
     async with a_place() as place:
 
         async def tried() -> int:
@@ -210,7 +208,7 @@ async def test_one_network_tries_to_join_sixty_times_at_once_and_then_once_a_min
         assert [await tried(), await tried()] == [422, 429]
 
 
-async def test_signing_in_takes_the_password_or_the_account_key_and_leads_on() -> None:
+async def test_sign_in_takes_password_or_account_key() -> None:
     async with a_place() as place:
         record = await place.join()
         key = KEYS.authenticator(record.credentials.authenticator_nonce)
@@ -340,7 +338,7 @@ async def test_a_computer_tells_why_it_had_no_work_in_its_owners_words() -> None
         assert RefusalCode.MEMORY.traits.remedy in page and "job needs 9 bytes of RAM" in page
 
 
-async def test_the_decision_is_tried_out_for_the_owner_a_few_times_in_a_row() -> None:
+async def test_dry_runs_are_limited_per_volunteer() -> None:
     async with a_place() as place:
         await place.join()
         host = await a_computer_of(place)
@@ -356,7 +354,7 @@ async def test_the_decision_is_tried_out_for_the_owner_a_few_times_in_a_row() ->
         await place.page(path)
 
 
-async def test_results_are_told_apart_and_chosen() -> None:
+async def test_results_are_filtered() -> None:
     async with a_place() as place:
         await place.join()
         host = await a_computer_of(place, domain_name="attic")
@@ -368,7 +366,7 @@ async def test_results_are_told_apart_and_chosen() -> None:
 
         page = await place.page("/results")
         assert f"{OUTCOME_WORDS[Outcome.WAITING][0]}</span>" in page and "exit status 9" in page
-        assert page.count("<tr>") == 2 + 3  # the heads, and one of each
+        assert page.count("<tr>") == 2 + 3  # the head, and one row
         chosen = await place.page("/results?outcome=failed")
         assert "exit status 9" in chosen and chosen.count("<tr>") == 2
         assert "No matching results" in await place.page(f"/results?outcome=valid&computer={host.host_id}")

@@ -1,4 +1,4 @@
-"""A request never waits long for the database, and not at all while it is away."""
+"""A request never waits long for the database, and fails at once while it is away."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.administration.clocks import HastyClock, StillClock
 
 
 class Locks:
-    """The lock connection as a test wants it."""
+    """A lock connection with a settable state."""
 
     def __init__(self, *, lost: bool = False, silent_s: float = 0.0) -> None:
         self._lost = lost
@@ -35,7 +35,7 @@ class Locks:
 
 
 class SilentLedger:
-    """Answers one question; everything else waits for ever. `given_up` counts those who left."""
+    """Answers one call; all others wait forever. `given_up` counts cancelled calls."""
 
     def __init__(self) -> None:
         self.given_up = 0
@@ -69,7 +69,7 @@ class SilentLedger:
             await asyncio.Event().wait()
         finally:
             self.given_up += 1
-        raise AssertionError("nobody sets this event")
+        raise AssertionError("this event is never set")
 
 
 KEY = RequestKey(b"hash", HostId(1))
@@ -100,7 +100,7 @@ async def test_a_lock_connection_that_was_lost_just_now_closes_no_door() -> None
     assert await door.read(KEY) == RequestView(None)
 
 
-async def test_a_charge_that_cannot_be_released_keeps_no_job_from_its_host() -> None:
+async def test_failed_release_of_quota_still_sends_the_jobs() -> None:
     door = LedgerDoor(SilentLedger(), Locks(), answer_s=0.001)
     request = QuotaRequest(HostId(1), VolunteerId(1), 20000, wanted=8, idle=8)
     await door.release_quota(request, 3)
@@ -109,7 +109,7 @@ async def test_a_charge_that_cannot_be_released_keeps_no_job_from_its_host() -> 
 
 
 class DatabaseAt:
-    """A database whose clock shows `now`, or that is away."""
+    """A database with the clock at `now`, or an unavailable one."""
 
     def __init__(self, now: float) -> None:
         self.now: float | None = now
@@ -139,13 +139,13 @@ async def test_less_is_no_reason_to_refuse(ahead_s: float) -> None:
     assert check.refuse_work_because(NOW) is None
 
 
-def test_before_the_first_check_nothing_is_held_against_the_clock() -> None:
+def test_clock_counts_as_right_before_the_first_check() -> None:
     assert ClockCheck(DatabaseAt(0.0), StillClock()).refuse_work_because(NOW) is None
 
 
 async def test_half_the_round_trip_is_taken_off() -> None:
     class SlowDatabase:
-        """Reads its clock halfway through a question of four seconds."""
+        """Reads its clock in the middle of a query of four seconds."""
 
         def __init__(self, clock: HastyClock) -> None:
             self._clock = clock

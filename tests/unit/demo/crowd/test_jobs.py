@@ -1,4 +1,4 @@
-"""A crowd volunteer computes with the real application, in a folder of its own."""
+"""A simulated volunteer computes with the real application, in its own folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENT_S = 60.0
 
 
 def a_task(**changes: Any) -> CrowdTask:
-    """A job of the demonstration: 100 numbers from 1200 on."""
+    """A job of the demonstration: 100 numbers from 1200."""
     workunit = WorkunitElement("primes_1_1", "primes", 2e9, 2e10, 5e7, 1e7, "1000 100 2")
     output = FileRef("primes_1_1_1_r0", open_name="out")
     result = ResultElement("primes_1_1_1", "primes_1_1", Instant(0.0), "linux", 100, file_refs=(output,))
@@ -133,5 +133,5 @@ async def test_a_cancelled_task_takes_its_process_and_its_slot_with_it(cache: Pa
 
 
 async def first_line_of(fifo: Path) -> int:
-    """The number that somebody writes to a named pipe; waits for the writer."""
+    """Read a number from a named pipe; waits for the writer."""
     return int(await asyncio.to_thread(fifo.read_text))

@@ -1,4 +1,4 @@
-"""Pages for a monitoring system and a load balancer."""
+"""Pages for monitoring systems and load balancers."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ async def test_metrics_are_text() -> None:
         ("127.0.0.0/8, ::1", "127.0.0.1", "", 200),
         ("127.0.0.0/8, ::1", "::1", "", 200),
         ("127.0.0.0/8, ::1", "192.0.2.7", "", 403),
-        ("127.0.0.0/8, ::1", "192.0.2.7", "127.0.0.1", 403),  # whoever is no proxy may write what it likes
+        ("127.0.0.0/8, ::1", "192.0.2.7", "127.0.0.1", 403),  # any other client may forge the header
         ("127.0.0.0/8, ::1", "127.0.0.1", "192.0.2.7", 403),
         ("127.0.0.0/8, ::1", "127.0.0.1", "127.0.0.1, 192.0.2.7", 403),
         ("192.0.2.0/24", "192.0.2.7", "", 200),
         ("", "127.0.0.1", "", 403),
     ],
 )
-async def test_metrics_of_a_worker_are_for_the_networks_that_are_listed(
+async def test_worker_metrics_are_restricted_to_listed_networks(
     listed: str, connected: str, forwarded: str, status: int
 ) -> None:
     asked = make_mocked_request("GET", "/metrics", headers={"X-Forwarded-For": forwarded} if forwarded else {})
@@ -62,7 +62,7 @@ async def test_metrics_of_a_worker_are_for_the_networks_that_are_listed(
     assert (reply.status, "muster_jobs_sent_total" in str(reply.text)) == (status, status == 200)
 
 
-async def test_who_may_not_read_metrics_is_told_why_and_what_would_help() -> None:
+async def test_metrics_refusal_names_the_setting() -> None:
     asked = make_mocked_request("GET", "/metrics").clone(remote="192.0.2.7")
 
     reply = await pages(refuses=Readers(lambda: "10.0.0.0/8").refusal).metrics(asked)
@@ -70,7 +70,7 @@ async def test_who_may_not_read_metrics_is_told_why_and_what_would_help() -> Non
     assert reply.text == "metrics are only for 10.0.0.0/8 (server.metrics_networks); this request is from 192.0.2.7\n"
 
 
-async def test_a_process_that_answers_is_healthy_whatever_it_lacks() -> None:
+async def test_answering_process_is_healthy() -> None:
     reply = await pages({"work": "no database"}).health(make_mocked_request("GET", "/healthz"))
 
     assert (reply.status, json.loads(str(reply.text))) == (200, {"healthy": True})
@@ -83,7 +83,7 @@ async def test_readiness_says_what_is_in_the_way(troubles: Mapping[str, str], st
     assert (reply.status, json.loads(str(reply.text))) == (status, {"ready": not troubles, "troubles": troubles})
 
 
-def test_a_worker_is_ready_when_it_may_give_out_work_and_its_array_is_kept_filled() -> None:
+def test_worker_is_ready_with_work_and_fresh_array() -> None:
     stale = later(NOW, ARRAY_STALE_S + 10.0)
 
     assert worker_troubles(None, REFILL, NOW) == {}
@@ -113,7 +113,7 @@ async def test_the_supervisor_answers_on_a_port_of_its_own(tmp_path: Path) -> No
     assert 'muster_process_up{name="worker 0"} 0.0' in lines
 
 
-async def test_a_port_that_was_asked_for_must_be_free_another_one_may_be_missing() -> None:
+async def test_requested_metrics_port_must_be_free() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
