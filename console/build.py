@@ -30,6 +30,7 @@ from feeder.array import JobArray
 from store.postgres import PostgresStore
 from web.guard import MOST_FORM_BYTES, ErrorPages, asked_as_known, headers, people
 from web.handlers import Desk, get, post
+from web.manual import Manual
 from web.rendering import SAID, Assets, RenderedPage, Renderer, sources
 from web.sign_in import Doorway, SignInForm, new_password, status_of
 
@@ -97,6 +98,7 @@ def build_console(
         SimulatePages(desk, runs),
         SettingPages(desk),
         EntryPages(desk),
+        Manual(),  # before the files, whose route would match its pages
         assets,
     )
     application = web.Application(

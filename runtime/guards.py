@@ -169,7 +169,7 @@ class ClockCheck:
         self.answered, self.round_trip_s = True, Seconds(self._clock.monotonic() - asked_at)
         self._drift_s = Seconds((before + after) / 2 - database_now)
         if abs(self._drift_s) >= WARN_S:
-            log.warning("the clock differs from the database's", drift_s=round(self._drift_s, 3))
+            log.warning("clock differs from the database's", drift_s=round(self._drift_s, 3))
         return self._drift_s
 
     async def run(self) -> None:

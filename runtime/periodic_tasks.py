@@ -174,12 +174,12 @@ class PeriodicTask:
             return await self._give_up()
         except Exception as error:
             self._note_failure(error)
-            log.exception("duty failed", duty=self.name, failures=self.failures)
+            log.exception("periodic task failed", duty=self.name, failures=self.failures)
             return STAND_BY_S  # the other tasks continue
         self._longer = 1
         self.runs += 1
         self.ran_at, self.took_s = self._clock.now(), Seconds(self._clock.monotonic() - began_s)
-        log.debug("duty done", duty=self.name, report=report)
+        log.debug("periodic task done", duty=self.name, report=report)
         pause_s = 0.0 if getattr(report, "more", False) else self._interval_s()
         self.deadline_at = later(self.ran_at, pause_s + self.limit_s)
         return pause_s

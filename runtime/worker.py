@@ -151,10 +151,10 @@ class Worker:
                 runner, self._host, self._port, most=lambda: parts.catalogue.catalogue().settings.server.connections
             ).start()
             say_ready()
-            log.info("worker serves", worker=self._number, port=self._port)
+            log.info("worker started", worker=self._number, port=self._port)
             if self._number == 0:
                 for sentence in exposures(parts.catalogue.catalogue().settings.project.url, self._host):
-                    log.warning("exposed", why=sentence)
+                    log.warning("insecure or unreachable address", why=sentence)
             await run_until(stop, parts.tasks)
 
     def hangs(self) -> str:

@@ -40,9 +40,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 OPEN = frozenset({"sign_in", "sign_in_post", "static", "theme"})  # routes that need no sign-in
-MUST_CHANGE = frozenset(
-    {"password", "password_change", "sign_out"}
-)  # routes open to users who must change their password first
+MUST_CHANGE = frozenset({"password", "password_change", "sign_out"})  # open before the first password change
 LIVE = "X-Console"  # sent by the script that refreshes live parts
 
 MOST_FORM_BYTES = 1_000_000

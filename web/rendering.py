@@ -20,6 +20,7 @@ from aiohttp import web
 from administration.access.who import csrf_of, person_of
 from domain.clock import Clock
 from web import moments
+from web.manual import help_address
 
 KEEP = "public, max-age=31536000, immutable"
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -202,6 +203,7 @@ class Renderer:
             theme=theme if theme in THEMES else "auto",
             themes=THEMES,
             here=request.path_qs,
+            help=help_address(page.template),
             said=self.look.said.get(request.query.get("said", "")),
             now=now,
             asset=lambda name: f"{self.root}/{self._assets.address(name)}",

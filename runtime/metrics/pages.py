@@ -78,7 +78,7 @@ class StatusPages:
 
     def _text(self, accept: str) -> tuple[bytes, str]:
         asked_s = self._clock.monotonic()
-        accept = "openmetrics" if "openmetrics" in accept else ""  # at most two cached responses, whatever Accept says
+        accept = "openmetrics" if "openmetrics" in accept else ""  # at most two cached responses
         kept = self._kept.get(accept)
         if kept is None or asked_s - kept[0] >= KEPT_S:
             wanted = "application/openmetrics-text; version=1.0.0" if accept else ""
