@@ -32,10 +32,10 @@ from web.guard import MOST_FORM_BYTES, ErrorPages, asked_as_known, headers, peop
 from web.handlers import Desk, get, post
 from web.manual import Manual
 from web.rendering import SAID, Assets, RenderedPage, Renderer, sources
-from web.sign_in import Doorway, SignInForm, new_password, status_of
+from web.sign_in import SignInForm, SignInPages, new_password, status_of
 
 
-class EntryPages(Doorway[Desk]):
+class EntryPages(SignInPages[Desk]):
     """Sign-in, sign-out and the user's own password."""
 
     def __init__(self, desk: Desk) -> None:

@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from administration.project import Project
-from demo.crowd.volunteer import Crowd
+from demo.load.volunteer import LoadGenerator
 from demo.plan import LENGTH
 from demo.primes import primes_between
 from domain.batches import Batch, BatchState
@@ -165,8 +165,10 @@ class Screen:
         self._console.print(_table(outcome))
         self._console.print("forecasts, in seconds from submission:")
         self._console.print(forecast_table(outcome.forecasts))
-        crowd = ", ".join(f"{count} {what}" for what, count in sorted(outcome.crowd.items()))
-        self._console.print(f"crowd: {crowd}; stock client {outcome.stock_client} ({outcome.stock_client_jobs} jobs)")
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(outcome.crowd.items()))
+        self._console.print(
+            f"simulated volunteers: {counts}; stock client {outcome.stock_client} ({outcome.stock_client_jobs} jobs)"
+        )
         if outcome.wrong_accepted:
             wrong = f"{outcome.wrong_accepted} wrong results were accepted"
             self._console.print(f"{wrong}: a quorum of one has no second result to compare")
@@ -209,10 +211,10 @@ def _table(outcome: BatchOutcome) -> Table:
 
 
 async def outcome_of(
-    store: PostgresStore, project: Project, ids: Sequence[BatchId], crowd: Crowd, *, stock: str, seconds: float
+    store: PostgresStore, project: Project, ids: Sequence[BatchId], load: LoadGenerator, *, stock: str, seconds: float
 ) -> BatchOutcome:
     """Read the outcome from the database and the upload folder."""
-    crowd_hosts = {f"crowd-{number}" for number in crowd.tallies}
+    load_hosts = {f"volunteer-{number}" for number in load.tallies}
     hosts = {host.host_id: host.domain_name for host in await store.views.hosts(limit=1000)}
     wrong, stock_jobs = 0, 0
     for batch_id in ids:
@@ -220,10 +222,10 @@ async def outcome_of(
             job = await store.views.job(listed.job_id)
             for instance in job.instances:
                 if instance.state is InstanceState.VALID and instance.host_id is not None:
-                    stock_jobs += hosts.get(instance.host_id) not in crowd_hosts
+                    stock_jobs += hosts.get(instance.host_id) not in load_hosts
                 if instance.instance_id == job.canonical_instance_id:
                     wrong += not _is_right(project, instance.uploads[0].name)
-    tallies = crowd.tallies.values()
+    tallies = load.tallies.values()
     counted = Counter(
         requests=sum(t.requests for t in tallies),
         jobs=sum(t.jobs for t in tallies),

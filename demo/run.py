@@ -23,8 +23,8 @@ from administration.apps import VersionDraft, add_app_version
 from administration.batches import Batches
 from administration.project import Project
 from administration.signing import with_project_key
-from demo.crowd.jobs import draw_profiles
-from demo.crowd.volunteer import Crowd, CrowdMember
+from demo.load.jobs import draw_profiles
+from demo.load.volunteer import LoadGenerator, LoadMember
 from demo.plan import APP, SETTINGS, planned_batches
 from demo.report import BatchOutcome, Screen, outcome_of
 from domain.access import Role
@@ -142,11 +142,13 @@ async def run_demo(*, volunteers: int, seed: int, quiet: bool, database_url: str
             screen.say(f"console until the end: {url}console/; sign in as demo with {await _operator(demo)}")
             ids = [await demo.batches().submit(batch) for batch in planned_batches()]
             screen.say(f"serving on {url}: four batches submitted, {volunteers} volunteers are joining …")
-            crowd = Crowd(members, scheduler_url=f"{url}scheduler", folder=folder / "crowd", clock=clock, seed=seed)
+            load = LoadGenerator(
+                members, scheduler_url=f"{url}scheduler", folder=folder / "load", clock=clock, seed=seed
+            )
             stock = StockVolunteer(folder / "stock-client", url, stock_key)
-            await _until_done(demo, ids, crowd, stock, screen, started_s)
+            await _until_done(demo, ids, load, stock, screen, started_s)
             outcome = await outcome_of(
-                store, project, ids, crowd, stock=stock.state(), seconds=clock.monotonic() - started_s
+                store, project, ids, load, stock=stock.state(), seconds=clock.monotonic() - started_s
             )
             screen.final(outcome)
             return outcome
@@ -198,7 +200,7 @@ async def _listening(port: int, process: asyncio.subprocess.Process, log_path: P
     raise DemoFailedError(f"the server did not start:\n{log[-2000:]}")
 
 
-async def _people(demo: Demo, count: int, seed: int) -> tuple[list[CrowdMember], str]:
+async def _people(demo: Demo, count: int, seed: int) -> tuple[list[LoadMember], str]:
     keys = AccountKeys(load_keys(demo.project.keys_dir).account_secret)
 
     async def added(email: str) -> str:
@@ -208,8 +210,8 @@ async def _people(demo: Demo, count: int, seed: int) -> tuple[list[CrowdMember],
         return account.authenticator
 
     profiles = draw_profiles(count, seed=seed)
-    members = [CrowdMember(profile, await added(profile.email)) for profile in profiles]
-    return members, await added("stock-client@crowd.invalid")
+    members = [LoadMember(profile, await added(profile.email)) for profile in profiles]
+    return members, await added("stock-client@volunteers.invalid")
 
 
 async def _operator(demo: Demo) -> str:
@@ -230,12 +232,12 @@ async def _application(demo: Demo) -> None:
 
 
 async def _until_done(
-    demo: Demo, ids: list[BatchId], crowd: Crowd, stock: StockVolunteer, screen: Screen, started_s: float
+    demo: Demo, ids: list[BatchId], load: LoadGenerator, stock: StockVolunteer, screen: Screen, started_s: float
 ) -> None:
     """Run the volunteers until every batch has ended or the time is up."""
     stop = asyncio.Event()
     await stock.start()  # first: it takes some seconds to make contact
-    working = asyncio.create_task(crowd.run(stop))
+    working = asyncio.create_task(load.run(stop))
     try:
         while demo.clock.monotonic() - started_s < AT_MOST_S and not working.done():
             batches = [await demo.store.views.batch(batch_id) for batch_id in ids]

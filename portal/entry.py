@@ -15,7 +15,7 @@ from portal.desk import SiteDesk, apps_offered, title_of, told
 from web.handlers import fields_of, get, post
 from web.rate_limit import Buckets
 from web.rendering import RenderedPage
-from web.sign_in import Doorway, SignInForm, new_password, status_of
+from web.sign_in import SignInForm, SignInPages, new_password, status_of
 from wire.attach import password_hash, scheduler_link
 
 JOINS_PER_S = 1 / 60.0  # attempts to join per network: rate and burst
@@ -23,7 +23,7 @@ JOINS_AT_ONCE = 60
 STRETCHES_AT_ONCE = 2
 
 
-class SiteEntry(Doorway[SiteDesk]):
+class SiteEntry(SignInPages[SiteDesk]):
     """Pages without sign-in, and those of the account itself."""
 
     def __init__(self, desk: SiteDesk) -> None:

@@ -39,7 +39,7 @@ from jobs.sweeper import INTERVAL_S
 from portal.attach import AttachFlow
 from portal.build import PLACE, build_site
 from runtime.counters import RefillCounters, RequestCounters
-from runtime.guards import ClockCheck, LedgerDoor, NodePauses
+from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.heartbeats import BackgroundHeartbeat, HeartbeatWriter, WorkerHeartbeat
 from runtime.logs import PageCounters, RequestIds
 from runtime.metrics.metrics_store import MetricsStore, OwnBoard
@@ -49,7 +49,7 @@ from runtime.project_api import PLACE as API_PLACE
 from runtime.project_api import build_project_api
 from runtime.rate_limits.hosts import HostLimit, NewcomerLimit
 from runtime.rate_limits.requests import AREA as MALFORMED
-from runtime.rate_limits.requests import Entrance, MalformedRequests
+from runtime.rate_limits.requests import MalformedRequests, RequestLimits
 from scheduler.handler import build_handler
 from scheduler.service import SchedulerPorts
 from store.locks import DutyLocks, PostgresShards
@@ -156,7 +156,7 @@ async def build_worker(
         newcomers = NewcomerLimit(store.arrivals, lambda: catalogue.catalogue().settings.server, clock)
         handler = build_handler(
             SchedulerPorts(
-                LedgerDoor(store.ledger, shards, newcomers),
+                GuardedLedger(store.ledger, shards, newcomers),
                 fed.array,
                 catalogue,
                 files.urls,
@@ -218,7 +218,7 @@ async def build_worker(
         heartbeat = HeartbeatWriter(f"{platform.node()}: {name}", figures, store.process_reports, clock)
         prefix = path_of(catalogue.catalogue().settings.project.url)
         RequestIds(pages, clock, prefix).join(application)
-        Entrance(
+        RequestLimits(
             Buckets(clock),
             lambda: catalogue.catalogue().settings.server,
             prefix=prefix,

@@ -47,7 +47,7 @@ class NewcomersOf(Protocol):
         ...
 
 
-class LedgerDoor:
+class GuardedLedger:
     """Wraps a Ledger of the scheduler with a time limit. Every call may raise UnavailableError."""
 
     def __init__(

@@ -30,7 +30,7 @@ class SignInForm:
     values: Callable[[], Mapping[str, object]]
 
 
-class Doorway(Pages[D]):
+class SignInPages(Pages[D]):
     """Sign-in and sign-out of a set of pages."""
 
     def __init__(self, desk: D, form: SignInForm) -> None:

@@ -37,7 +37,7 @@ NOT_COUNTED = frozenset({"healthz", "readyz", "duties"})
 log = structlog.get_logger()
 
 
-class Entrance:
+class RequestLimits:
     """The middleware of a worker's web application. `failed(status)` counts refused scheduler requests."""
 
     def __init__(

@@ -99,7 +99,7 @@ async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab
     await keys.press("Enter")
     assert await page.evaluate("document.activeElement.id") == "main"
     await keys.press("Tab")
-    assert (await page.evaluate(FOCUSED))["text"] == "all"  # the first element of the page
+    assert (await page.evaluate(FOCUSED))["text"] == "Help"  # the first element of the page
 
     # A table: sorted ascending, descending, and filtered.
     await tab_to(page, text="Host")

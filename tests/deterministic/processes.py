@@ -24,7 +24,7 @@ from domain.settings import Settings
 from feeder.ports import FeederPorts
 from hoststats.ports import HostStatisticsPorts
 from jobs.build import JobsPorts
-from runtime.guards import ClockCheck, LedgerDoor, NodePauses
+from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.periodic_tasks import PeriodicTask
 from scheduler.service import SchedulerPorts, build_service
 from simulator.services import NoFiles, OneKey
@@ -93,7 +93,7 @@ class Worker:
         self.feeder = feeder.service.build_feeder(FeederPorts(store.waiting, self.shards), self.catalogue, clock)
         await started(self.feeder.refill_once, clock)
         ports = SchedulerPorts(
-            LedgerDoor(store.ledger, self.shards),
+            GuardedLedger(store.ledger, self.shards),
             self.feeder.array,
             self.catalogue,
             NoFiles(),

@@ -14,7 +14,7 @@ from domain.hosts import Host
 from domain.jobs import JobClass
 from domain.quotas import QuotaGrant, QuotaRequest
 from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
-from runtime.guards import AWAY_S, CHECK_S, ClockCheck, LedgerDoor
+from runtime.guards import AWAY_S, CHECK_S, ClockCheck, GuardedLedger
 from scheduler.ports import Ledger
 from tests.builders import NOW
 from tests.unit.administration.clocks import HastyClock, StillClock
@@ -76,13 +76,13 @@ KEY = RequestKey(b"hash", HostId(1))
 
 
 async def test_what_the_database_answers_is_passed_on() -> None:
-    ledger: Ledger = LedgerDoor(SilentLedger(), Locks())
+    ledger: Ledger = GuardedLedger(SilentLedger(), Locks())
     assert await ledger.read(KEY) == RequestView(None)
 
 
 async def test_a_step_that_takes_too_long_is_given_up() -> None:
     silent = SilentLedger()
-    door = LedgerDoor(silent, Locks(), answer_s=0.001)
+    door = GuardedLedger(silent, Locks(), answer_s=0.001)
     for step in (door.sent_jobs([InstanceId(1)]), door.job_classes([JobClassId(1)])):
         with pytest.raises(UnavailableError, match=r"has not answered for 1 ms"):
             await step
@@ -90,18 +90,18 @@ async def test_a_step_that_takes_too_long_is_given_up() -> None:
 
 
 async def test_while_the_database_is_away_nothing_is_asked() -> None:
-    door = LedgerDoor(SilentLedger(), Locks(lost=True, silent_s=AWAY_S + 0.1))
+    door = GuardedLedger(SilentLedger(), Locks(lost=True, silent_s=AWAY_S + 0.1))
     with pytest.raises(UnavailableError, match="the database is away"):
         await door.read(KEY)
 
 
 async def test_a_lock_connection_that_was_lost_just_now_closes_no_door() -> None:
-    door = LedgerDoor(SilentLedger(), Locks(lost=True, silent_s=AWAY_S))
+    door = GuardedLedger(SilentLedger(), Locks(lost=True, silent_s=AWAY_S))
     assert await door.read(KEY) == RequestView(None)
 
 
 async def test_failed_release_of_quota_still_sends_the_jobs() -> None:
-    door = LedgerDoor(SilentLedger(), Locks(), answer_s=0.001)
+    door = GuardedLedger(SilentLedger(), Locks(), answer_s=0.001)
     request = QuotaRequest(HostId(1), VolunteerId(1), 20000, wanted=8, idle=8)
     await door.release_quota(request, 3)
     with pytest.raises(UnavailableError):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from administration.access.sign_in import ASKED_FROM
 from domain.settings import Settings
 from domain.units import DAY_S
-from runtime.guards import LedgerDoor
+from runtime.guards import GuardedLedger
 from runtime.rate_limits.hosts import NewcomerLimit
 from tests.builders import NOW
 from tests.memory import MemoryStore
@@ -35,7 +35,7 @@ async def a_bounded_project(**settings: int) -> tuple[Project, CountedArrivals]:
     server = Settings.from_mapping({f"server.{name}": value for name, value in settings.items()}).server
     arrivals = CountedArrivals(made.store)
     newcomers = NewcomerLimit(arrivals, lambda: server, made.clock)
-    made.ledger.inner = LedgerDoor(made.store.ledger, Locks(), newcomers)
+    made.ledger.inner = GuardedLedger(made.store.ledger, Locks(), newcomers)
     return made, arrivals
 
 

@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 from administration.access.sign_in import ASKED_FROM, Networks, address_of
 from domain.errors import InvalidInputError
 from domain.settings import Settings
-from runtime.rate_limits.requests import Entrance
+from runtime.rate_limits.requests import RequestLimits
 from tests.unit.administration.access.world import ForwardClock
 from web.rate_limit import Buckets
 
@@ -39,7 +39,7 @@ async def entered(failures: Failures | None = None, **settings: object) -> Async
         return web.Response(text=f"{address_of(request)} {len(body)}")
 
     application = web.Application(client_max_size=100 * 1024 * 1024)
-    Entrance(
+    RequestLimits(
         Buckets(ForwardClock()), lambda: made, failed=(failures if failures is not None else Failures()).append
     ).join(application)
     application.router.add_route("*", "/{path:.*}", say)

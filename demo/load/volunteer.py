@@ -11,14 +11,14 @@ from pathlib import Path
 import aiohttp
 import structlog
 
-from demo.crowd.jobs import (
+from demo.load.jobs import (
     BadDownloadError,
-    CrowdTask,
     FileCache,
     Finished,
     Profile,
     TaskRunner,
     UploadFailedError,
+    VolunteerTask,
     upload_output,
 )
 from domain.clock import Clock
@@ -49,7 +49,7 @@ class Tally:
 
 
 @dataclass(slots=True)
-class CrowdVolunteer:
+class LoadVolunteer:
     """A host and its owner. `run` ends when the volunteer leaves or is cancelled."""
 
     profile: Profile
@@ -112,7 +112,7 @@ class CrowdVolunteer:
             code_sign_key=self._key_text,
             disk_project_share_bytes=1e10,
             host=HostInfo(
-                domain_name=f"crowd-{self.profile.number}",
+                domain_name=f"volunteer-{self.profile.number}",
                 host_cpid=f"{self.profile.number:032x}",
                 ncpus=self.profile.ncpus,
                 flop_per_s=self.profile.flop_per_s,
@@ -121,7 +121,7 @@ class CrowdVolunteer:
                 disk_total_bytes=1e11,
                 disk_free_bytes=5e10,
                 os_name="Linux",
-                os_version="crowd",
+                os_version="simulated",
             ),
             results=tuple(self._finished.values()),
             other_results=tuple(HeldResult(name) for name in self._running),
@@ -147,7 +147,7 @@ class CrowdVolunteer:
             if task.result.name not in self._running:
                 self._start(task, reply)
 
-    def _start(self, task: CrowdTask, reply: SchedulerReply) -> None:
+    def _start(self, task: VolunteerTask, reply: SchedulerReply) -> None:
         self.tally.jobs += 1
         work = asyncio.create_task(self._work(task, reply))
         self._running[task.result.name] = work
@@ -162,7 +162,7 @@ class CrowdVolunteer:
 
         return done
 
-    async def _work(self, task: CrowdTask, reply: SchedulerReply) -> None:
+    async def _work(self, task: VolunteerTask, reply: SchedulerReply) -> None:
         name = task.result.name
         try:
             key = parse_public_key_text(self._key_text)
@@ -176,7 +176,7 @@ class CrowdVolunteer:
         self.tally.reported += 1
         self.tally.failed += self._finished[name].exit_status != 0
 
-    async def _fetch(self, task: CrowdTask, reply: SchedulerReply, key: PublicKey) -> None:
+    async def _fetch(self, task: VolunteerTask, reply: SchedulerReply, key: PublicKey) -> None:
         needed = {ref.file_name for ref in task.workunit.file_refs}
         for version in reply.app_versions:
             needed |= {ref.file_name for ref in version.file_refs}
@@ -200,7 +200,7 @@ class CrowdVolunteer:
         )
 
 
-def tasks_of(reply: SchedulerReply) -> list[CrowdTask]:
+def tasks_of(reply: SchedulerReply) -> list[VolunteerTask]:
     """Return the tasks of a reply, each with the elements it refers to."""
     workunits = {workunit.name: workunit for workunit in reply.workunits}
     uploads = {upload.name: upload for upload in reply.uploads}
@@ -215,7 +215,7 @@ def tasks_of(reply: SchedulerReply) -> list[CrowdTask]:
         workunit = workunits[result.wu_name]
         outputs = [uploads[ref.file_name] for ref in result.file_refs]
         tasks.append(
-            CrowdTask(
+            VolunteerTask(
                 result,
                 workunit,
                 mains[(workunit.app_name, result.version_num, result.plan_class)],
@@ -233,18 +233,18 @@ JOIN_OVER_S = 3.0  # all volunteers start within this
 
 
 @dataclass(frozen=True, slots=True)
-class CrowdMember:
+class LoadMember:
     """A profile and the account key to attach with."""
 
     profile: Profile
     authenticator: str
 
 
-class Crowd:
+class LoadGenerator:
     """Runs the simulated volunteers; `tallies` has the counts of each."""
 
     def __init__(
-        self, members: Sequence[CrowdMember], *, scheduler_url: str, folder: Path, clock: Clock, seed: int
+        self, members: Sequence[LoadMember], *, scheduler_url: str, folder: Path, clock: Clock, seed: int
     ) -> None:
         self._members = members
         self._scheduler_url = scheduler_url
@@ -271,10 +271,10 @@ class Crowd:
                     raise result
 
     async def _join(
-        self, member: CrowdMember, session: aiohttp.ClientSession, cache: FileCache, runner: TaskRunner
+        self, member: LoadMember, session: aiohttp.ClientSession, cache: FileCache, runner: TaskRunner
     ) -> None:
         draw = random.Random(self._seed * 100_003 + member.profile.number)  # noqa: S311  repeatable, not secret
-        volunteer = CrowdVolunteer(
+        volunteer = LoadVolunteer(
             member.profile,
             member.authenticator,
             self._scheduler_url,

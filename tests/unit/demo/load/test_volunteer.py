@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demo.crowd.volunteer import tasks_of
+from demo.load.volunteer import tasks_of
 from domain.units import Instant, Seconds
 from wire.messages import (
     AppVersionElement,

@@ -37,7 +37,7 @@ STDERR_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class CrowdTask:
+class VolunteerTask:
     """A job as sent by the server."""
 
     result: ResultElement
@@ -52,7 +52,7 @@ class CrowdTask:
 class Finished:
     """The outcome of a task; `outputs` by file name, in the order of the task's file_refs."""
 
-    task: CrowdTask
+    task: VolunteerTask
     exit_status: int
     state: int
     elapsed_s: Seconds
@@ -69,7 +69,7 @@ class TaskRunner:
         self._slots = slots_folder
         self._turns = asyncio.Semaphore(at_once)
 
-    async def run(self, task: CrowdTask, profile: Profile, draw: random.Random) -> Finished:
+    async def run(self, task: VolunteerTask, profile: Profile, draw: random.Random) -> Finished:
         """Compute the task; takes at least as long as on a host of that speed."""
         started_s = self._clock.monotonic()
         slot = self._slots / task.result.name
@@ -94,7 +94,7 @@ class TaskRunner:
             outputs,
         )
 
-    async def _execute(self, task: CrowdTask, slot: Path, *, faulty: bool) -> tuple[int, str]:
+    async def _execute(self, task: VolunteerTask, slot: Path, *, faulty: bool) -> tuple[int, str]:
         for ref in task.workunit.file_refs:
             shutil.copyfile(self._cache / ref.file_name, slot / (ref.open_name or ref.file_name))
         arguments = ["--fail"] if faulty else task.workunit.command_line.split()
@@ -117,7 +117,7 @@ class TaskRunner:
         return process.returncode or 0, stderr[-STDERR_BYTES:].decode(errors="replace")
 
 
-def _collect(task: CrowdTask, slot: Path) -> dict[str, bytes]:
+def _collect(task: VolunteerTask, slot: Path) -> dict[str, bytes]:
     def content(ref: FileRef) -> bytes | None:
         path = slot / ref.open_name
         return path.read_bytes() if path.is_file() else None
@@ -163,7 +163,7 @@ def draw_profiles(count: int, *, seed: int) -> list[Profile]:
     >>> [p.kind for p in draw_profiles(40, seed=1)].count("cheat")
     2
     """
-    draw = random.Random(seed)  # noqa: S311  a repeatable crowd, not a secret
+    draw = random.Random(seed)  # noqa: S311  repeatable, not a secret
     profiles = []
     for number in range(1, count + 1):
         trouble = {
@@ -174,7 +174,7 @@ def draw_profiles(count: int, *, seed: int) -> list[Profile]:
         profiles.append(
             Profile(
                 number,
-                f"volunteer{number}@crowd.invalid",
+                f"volunteer{number}@volunteers.invalid",
                 ncpus=draw.choice((1, 1, 2, 4)),
                 flop_per_s=min(6e9, max(2.5e8, 1.2e9 * draw.lognormvariate(0.0, 0.6))),
                 stretch=draw.lognormvariate(0.0, 0.25),
@@ -233,7 +233,7 @@ class UploadFailedError(MusterError):
 
 
 async def upload_output(
-    session: aiohttp.ClientSession, clock: Clock, task: CrowdTask, name: str, content: bytes
+    session: aiohttp.ClientSession, clock: Clock, task: VolunteerTask, name: str, content: bytes
 ) -> ReportedFile:
     """Upload one output; retry while the server asks for it. Raises UploadFailedError."""
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
