@@ -118,7 +118,7 @@ def _of_status(error: web.HTTPException) -> tuple[str, str, list[str]]:
     if error.status == 405:
         return "Method not allowed", "This address accepts forms only.", ["Go back and submit the form."]
     if error.status == 413:
-        return "Too large", "The request is too large.", ["Submit large batches with `muster batch submit`."]
+        return "Request too large", "The request exceeds the size limit.", ["Submit large batches with `muster batch submit`."]
     return error.reason, error.text or error.reason, ["Go back and try again."]
 
 
@@ -127,9 +127,9 @@ def _of_error(error: MusterError) -> tuple[int, str, str, list[str]]:
         case InvalidInputError():
             return 422, "Invalid input", str(error), ["Go back, correct the field, and submit the form again."]
         case NotFoundError():
-            return 404, "Not there", f"There is {error}.", ["It may have been purged, or the number is wrong."]
+            return 404, "Not found", f"There is {error}.", ["It may have been purged, or the number is wrong."]
         case AlreadyExistsError():
-            return 409, "There already", str(error), ["Go back and choose another name."]
+            return 409, "Already exists", str(error), ["Go back and choose another name."]
         case ConflictError():
             return 409, "Changed meanwhile", str(error), ["Reload the form's page to see the current values."]
         case UnavailableError():
@@ -139,7 +139,7 @@ def _of_error(error: MusterError) -> tuple[int, str, str, list[str]]:
             ]
             return 503, "Database unavailable", str(error), steps
         case TooManyAttemptsError():
-            return 429, "Too often", str(error), ["Wait a moment and reload the page."]
+            return 429, "Too many attempts", str(error), ["Wait a moment and reload the page."]
         case ForgedError():
             return 403, "Invalid form token", str(error), ["Reload the form's page and submit the form again."]
         case NotAllowedError():
