@@ -112,7 +112,7 @@ async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab
     await expect(column).to_have_attribute("aria-sort", "descending")
     assert await numbers.first.inner_text() == str(HOSTS)
     await keys.press("Shift+Tab")
-    assert (await page.evaluate(FOCUSED))["label"] == "Rows that have"
+    assert (await page.evaluate(FOCUSED))["label"] == "Filter rows"
     await keys.type("Linux nowhere")
     await expect(numbers).to_have_count(0)
 
