@@ -18,6 +18,7 @@ LEFT_OUT = {
     f"{API}/try.js": "a file that the worker holds",
     f"{API}/try.css": "a file that the worker holds",
     f"{CONSOLE}/static/{{version}}/{{name}}": "a file that the worker holds",
+    f"{CONSOLE}/static/manual/{{page}}": "a file of the manual",
     f"{SITE}/static/{{version}}/{{name}}": "a file that the worker holds",
     SITE: "leads to the same with a slash",
 }

@@ -10,8 +10,8 @@ from typing import Any
 
 import aiohttp
 
-from demo.crowd.jobs import CrowdTask
-from demo.crowd.volunteer import tasks_of
+from demo.load.jobs import VolunteerTask
+from demo.load.volunteer import tasks_of
 from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import Seconds
 from wire.client import decode_reply, encode_request
@@ -48,7 +48,7 @@ class Host:
     host_id: int = 0
     seqno: int = 0
     key_text: str = ""
-    held: dict[str, CrowdTask] = field(default_factory=dict)
+    held: dict[str, VolunteerTask] = field(default_factory=dict)
     finished: dict[str, ReportedResult] = field(default_factory=dict)
 
     # ------------------------------------------------------------------ the scheduler
@@ -95,7 +95,7 @@ class Host:
         self.take(reply)
         return reply
 
-    async def ask(self, instances: int = 1, *, seconds: float | None = None, **changes: Any) -> list[CrowdTask]:
+    async def ask(self, instances: int = 1, *, seconds: float | None = None, **changes: Any) -> list[VolunteerTask]:
         """Ask for work for so many idle CPUs; the tasks that came."""
         wish = {"cpu_req_s": Seconds(seconds or float(instances)), "cpu_req_instances": float(instances)}
         return tasks_of(await self.call(**(wish | changes)))
@@ -124,7 +124,7 @@ class Host:
             return await response.read()
 
     async def upload(
-        self, task: CrowdTask, content: bytes = RIGHT, *, cut_at: int | None = None, **changes: Any
+        self, task: VolunteerTask, content: bytes = RIGHT, *, cut_at: int | None = None, **changes: Any
     ) -> UploadReply:
         """Bring the only output of a task; `changes` are of the header, and behind `cut_at` nothing comes."""
         [name] = task.tokens
@@ -139,7 +139,7 @@ class Host:
         header = UploadHeader(**(values | changes))
         return await self.bring(task.upload_url, encode_upload_header(header) + content[header.offset : cut_at])
 
-    async def size(self, task: CrowdTask) -> UploadReply:
+    async def size(self, task: VolunteerTask) -> UploadReply:
         """Ask how much of a task's only output is there."""
         [name] = task.tokens
         return await self.bring(task.upload_url, encode_size_query(SizeQuery(name)))
@@ -151,7 +151,7 @@ class Host:
 
     # ------------------------------------------------------------------ work
 
-    async def compute(self, task: CrowdTask, content: bytes = RIGHT, *, elapsed_s: float = 900.0) -> None:
+    async def compute(self, task: VolunteerTask, content: bytes = RIGHT, *, elapsed_s: float = 900.0) -> None:
         """Finish a task and upload its outputs; it is reported with the next call."""
         files = []
         for name in task.tokens:
@@ -159,12 +159,12 @@ class Host:
             files.append(ReportedFile(name, len(content), hashlib.md5(content).hexdigest()))
         self.end(task, STATE_UPLOADED, files=tuple(files), elapsed_s=Seconds(elapsed_s), cpu_s=Seconds(elapsed_s))
 
-    def end(self, task: CrowdTask, state: int, exit_status: int = 0, **more: Any) -> None:
+    def end(self, task: VolunteerTask, state: int, exit_status: int = 0, **more: Any) -> None:
         """End a task in a state; it is reported with the next call."""
         self.held.pop(task.result.name, None)
         self.finished[task.result.name] = ReportedResult(task.result.name, state, exit_status, **more)
 
-    async def work(self, task: CrowdTask, content: bytes = RIGHT, **more: Any) -> SchedulerReply:
+    async def work(self, task: VolunteerTask, content: bytes = RIGHT, **more: Any) -> SchedulerReply:
         """Compute, upload and report."""
         await self.compute(task, content, **more)
         return await self.call()

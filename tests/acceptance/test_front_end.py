@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 
 from administration.accounts import AccountKeys
-from demo.crowd.volunteer import tasks_of
+from demo.load.volunteer import tasks_of
 from domain.clock import SystemClock
 from domain.units import Seconds
 from tests.acceptance.host import Host

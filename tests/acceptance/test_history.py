@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from administration.purge import months_before, purge_months
-from demo.crowd.jobs import CrowdTask
+from demo.load.jobs import VolunteerTask
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState
 from domain.units import DAY_S, JobId
@@ -17,7 +17,7 @@ from wire.messages import STATE_UPLOADED, HeldResult
 S = InstanceState
 
 
-async def a_job_of_the_history(server: LiveServer) -> tuple[JobId, Host, CrowdTask]:
+async def a_job_of_the_history(server: LiveServer) -> tuple[JobId, Host, VolunteerTask]:
     """A job that a host did, and that was moved ten days later."""
     await server.add_app()
     batch_id = await server.submit()

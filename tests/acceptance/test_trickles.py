@@ -41,7 +41,7 @@ async def test_messages_are_delivered_to_who_may_read_results(server: LiveServer
     async with a_browser(server, OPERATOR) as grace:
         status, page = await grace.get(f"/instances/{instance_id}")
     assert status == 200
-    assert "Messages of the app" in page
+    assert "Trickle messages" in page
     assert "&lt;b&gt;step 4&lt;/b&gt;" in page
 
 

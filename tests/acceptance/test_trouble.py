@@ -7,7 +7,7 @@ from pathlib import Path
 
 import asyncpg
 
-from demo.crowd.volunteer import tasks_of
+from demo.load.volunteer import tasks_of
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState
 from tests.acceptance.host import RIGHT, Host

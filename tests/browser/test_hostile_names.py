@@ -1,4 +1,4 @@
-"""Names that are HTML are shown as they are, in every chart and on the pages of simulations."""
+"""Names that contain HTML are shown literally in every chart and on the pages of simulations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MARKUP = ".plot a, .plot [style*='font-weight: bold']"
 
 
 async def furnish_with_hostile_names(server: LiveServer) -> dict[str, str]:
-    """Batches, a submitter and an account whose names are HTML, first in the order; the pages that draw."""
+    """Add batches, a submitter and an account with HTML in their names; return the pages with charts."""
     ids = await furnish(server)
     await server.store.people.add_account(BOLD, parent=None, shares=1e6)
     await server.store.people.add_submitter(LINK, account=BOLD, shares=1e6, now=server.clock.now())

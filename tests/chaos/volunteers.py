@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from demo.crowd.jobs import CrowdTask, UploadFailedError, upload_output
-from demo.crowd.volunteer import tasks_of
+from demo.load.jobs import UploadFailedError, VolunteerTask, upload_output
+from demo.load.volunteer import tasks_of
 from domain.dispatch import ReportedFile
 from domain.errors import MusterError
 from domain.units import Seconds
@@ -32,7 +32,7 @@ GARBAGE, ERRORS = 0.02, 0.02
 NEVER = ("token", "no instance", "other content", "offset", "bytes, at most")
 
 
-def content_of(task: CrowdTask) -> bytes:
+def content_of(task: VolunteerTask) -> bytes:
     """What the job comes to: the same on every sound computer, and always the same on one."""
     found = random.Random(task.result.wu_name)
     content = found.randbytes(found.randint(1, MOST_BYTES))
@@ -83,7 +83,7 @@ class Volunteer:
         for task in list(self.host.held.values()):
             await self._do(task)
 
-    async def _do(self, task: CrowdTask) -> None:
+    async def _do(self, task: VolunteerTask) -> None:
         if self.draw.random() < ERRORS:
             self.host.end(task, STATE_COMPUTE_ERROR, 1)
             return
@@ -96,7 +96,7 @@ class Volunteer:
                 await self._bring(task, name, content)
         self.host.end(task, STATE_UPLOADED, files=tuple(files), elapsed_s=Seconds(30.0), cpu_s=Seconds(30.0))
 
-    async def _bring(self, task: CrowdTask, name: str, content: bytes) -> ReportedFile:
+    async def _bring(self, task: VolunteerTask, name: str, content: bytes) -> ReportedFile:
         try:
             brought = await upload_output(self.host.http, CLOCK, task, name, content)
         except UploadFailedError as error:

@@ -25,7 +25,7 @@ from feeder.ports import FeederPorts
 from hoststats.ports import HostStatisticsPorts
 from jobs.build import JobsPorts
 from jobs.ordering.ordering_pass import Orderer
-from runtime.guards import ClockCheck, LedgerDoor, NodePauses
+from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.periodic_tasks import PeriodicTask
 from scheduler.service import SchedulerPorts, build_service
 from simulator.services import NoFiles, OneKey
@@ -94,7 +94,7 @@ class Worker:
         self.feeder = feeder.service.build_feeder(FeederPorts(store.waiting, self.shards), self.catalogue, clock)
         await started(self.feeder.refill_once, clock)
         ports = SchedulerPorts(
-            LedgerDoor(store.ledger, self.shards),
+            GuardedLedger(store.ledger, self.shards),
             self.feeder.array,
             self.catalogue,
             NoFiles(),

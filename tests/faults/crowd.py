@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import asyncpg
 
-from demo.crowd.volunteer import tasks_of
+from demo.load.volunteer import tasks_of
 from domain.jobs import instance_id_of
 from store.postgres import PostgresStore
 from tests.acceptance.host import Host

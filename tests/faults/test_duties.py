@@ -137,7 +137,7 @@ async def test_frozen_process_loses_its_duties(tmp_path: Path, keys_dir: Path, d
 def wakes(made: Cluster, node: int) -> bool:
     """Whether its background process runs, a new one or one that found out that its locks are gone."""
     log = made.nodes[node].log()
-    return log.count("background duties run") > 1 or "locks of duties lost" in log or "duty not done" in log
+    return log.count("periodic tasks started") > 1 or "locks of duties lost" in log or "periodic task failed" in log
 
 
 async def outputs_that_hang(made: Cluster) -> tuple[BatchId, list[Host], list[Path]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from demo.crowd.jobs import CrowdTask
+from demo.load.jobs import VolunteerTask
 from domain.dispatch import ReportedFile
 from domain.units import BatchId, Seconds
 from tests.acceptance.host import Host
@@ -114,7 +114,7 @@ async def test_a_slow_sync_is_not_acknowledged_elsewhere(tmp_path: Path, keys_di
         await reported_and_complete(made, batch_id, host, task, content)
 
 
-async def a_given_task(made: Cluster) -> tuple[int, Host, CrowdTask]:
+async def a_given_task(made: Cluster) -> tuple[int, Host, VolunteerTask]:
     """A batch of one job, and the host that has it."""
     await made.server.add_app()
     batch_id = await made.server.submit(jobs={"outputs": [{"name": "out", "max_bytes": FILE_BYTES}]})
@@ -128,7 +128,7 @@ async def a_given_task(made: Cluster) -> tuple[int, Host, CrowdTask]:
     return batch_id, host, task
 
 
-async def reported_and_complete(made: Cluster, batch_id: int, host: Host, task: CrowdTask, content: bytes) -> None:
+async def reported_and_complete(made: Cluster, batch_id: int, host: Host, task: VolunteerTask, content: bytes) -> None:
     """The host reports the output it uploaded, and the batch is complete with it."""
     [name] = task.tokens
     file = ReportedFile(name, len(content), hashlib.md5(content).hexdigest())

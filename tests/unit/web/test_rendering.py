@@ -1,4 +1,4 @@
-"""Where forms lead to."""
+"""Redirect targets of forms, and shared templates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_page_above_is_the_volunteers_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["batch", "batches", "nobody", "overview"])
-def test_a_table_that_sorts_in_a_live_part_has_an_id_so_that_its_order_is_kept(name: str) -> None:
+def test_sortable_tables_in_live_parts_have_ids(name: str) -> None:
     loader = environment().loader
     assert loader is not None
     text = loader.get_source(environment(), f"{name}.html")[0]
