@@ -73,6 +73,6 @@ class ArrayApi:
             lambda one: shown(shapes.ProcessShown, one, report=dict(one.report)),
         )
 
-    @operation("GET", "/nobody", "Work that every host refuses, and why: what workers met lately.")
-    async def nobody(self, ask: Ask[NoParams, None]) -> shapes.NobodyShown:
+    @operation("GET", "/unschedulable", "Work that every recent host refused, with the reasons.")
+    async def unschedulable(self, ask: Ask[NoParams, None]) -> shapes.UnschedulableShown:
         return {"refused": await refused_lately(self._reports, self._clock)}

@@ -76,9 +76,9 @@ async def list_instances(run: Run, host_id: int) -> None:
 
 @click.command()
 @command
-async def nobody(run: Run) -> None:
+async def unschedulable(run: Run) -> None:
     """Show work that every host refuses, and why: what workers met lately."""
-    rows = await run.ask(lambda client: client.nobody())
+    rows = await run.ask(lambda client: client.unschedulable())
     lines = []
     for one in rows:
         since = datetime.fromtimestamp(one["since_at"], UTC).strftime("%Y-%m-%d %H:%M UTC")

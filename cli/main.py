@@ -82,7 +82,7 @@ ENTRIES = {
     "batch": ("cli.batches:batch", "Batches of jobs."),
     "job": ("cli.batches:job", "Jobs and their instances."),
     "host": ("cli.hosts:host", "Volunteers' computers."),
-    "nobody": ("cli.hosts:nobody", "Show work that every host refuses, and why: what workers met lately."),
+    "unschedulable": ("cli.hosts:unschedulable", "Show work that every recent host refused, with the reasons."),
     "hoststats": ("cli.hoststats:hoststats", "Percentiles of hosts: who is fast and reliable."),
     "estimate": ("cli.estimate:estimate", "When batches will be complete."),
     "setting": ("cli.settings:setting", "Settings of the project."),

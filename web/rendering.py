@@ -101,7 +101,7 @@ SECTIONS = (  # address, name, what it is for
     ("batches", "Batches", "What is asked for, and when it will be done"),
     ("hosts", "Hosts", "Volunteers' computers"),
     ("percentiles", "Percentiles", "Who is fast and reliable, and the thresholds"),
-    ("nobody", "Nobody can run", "Work that every host refuses, and why"),
+    ("unschedulable", "Unschedulable work", "Work that every recent host refused, with the reasons"),
     ("ordering", "Ordering", "Whose batch goes first, and why"),
     ("simulate", "Simulate", "Try rules before trying them on people"),
     ("settings", "Settings", "Every knob, with who turned it"),

@@ -168,9 +168,9 @@ class SyncClient(LoopThread):
         """Where a host stands with each app version; nothing of a newcomer."""
         return self._run(self._client.host_percentiles(host_id))
 
-    def nobody(self) -> list[shapes.RefusedShown]:
-        """Work that every host refuses, and why."""
-        return self._run(self._client.nobody())
+    def unschedulable(self) -> list[shapes.RefusedShown]:
+        """Return work that every recent host refused, with the reasons."""
+        return self._run(self._client.unschedulable())
 
     def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
         """What each process said of itself in the last minute: of a worker its job array."""

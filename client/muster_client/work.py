@@ -187,9 +187,9 @@ class Work(Transport):
         found: list[shapes.PercentileShown] = (await self._call("GET", f"hosts/{host_id}/percentiles"))["percentiles"]
         return found
 
-    async def nobody(self) -> list[shapes.RefusedShown]:
-        """Work that every host refuses, and why."""
-        found: list[shapes.RefusedShown] = (await self._call("GET", "nobody"))["refused"]
+    async def unschedulable(self) -> list[shapes.RefusedShown]:
+        """Return work that every recent host refused, with the reasons."""
+        found: list[shapes.RefusedShown] = (await self._call("GET", "unschedulable"))["refused"]
         return found
 
     async def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:

@@ -184,7 +184,7 @@ batch abort 99
 """
 SIMULATED = "thresholds preview tail_late_factor=2 --simulate --seeds 1 --hosts 2 --days 1"
 ALIKE_IN_WORDS = (
-    *("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "nobody", "results"),
+    *("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "unschedulable", "results"),
 )
 
 

@@ -21,7 +21,7 @@ PAGES = (
     *("/batches/1/instances", "/batches/1/instances?state=unsent", "/batches/1/instances?state=valid&after=0~1"),
     *("/batches/1/why", "/jobs/1", "/jobs/1/why", "/jobs/5/why", "/instances/1", "/hosts", "/hosts?q=a@b", "/hosts/1"),
     *("/hosts?show=slow", "/hosts?show=failing", "/hosts?show=silent&days=0", "/hosts/1?state=valid"),
-    *("/hosts/1/why", "/percentiles", "/percentiles/preview?deadline.p_tight=0.8", "/nobody", "/ordering"),
+    *("/hosts/1/why", "/percentiles", "/percentiles/preview?deadline.p_tight=0.8", "/unschedulable", "/ordering"),
     *("/ordering?batch=1", "/ordering/preview?ordering.policy=fifo", "/simulate", "/settings", "/settings?q=x"),
     *("/settings/deadline.p_tight", "/password"),
 )

@@ -92,7 +92,7 @@ async def test_no_page_has_a_serious_issue_in_light_in_dark_or_on_a_phone(
         "host-why": "/hosts/1/why",
         "percentiles": "/percentiles",
         "preview": "/percentiles/preview?deadline.p_tight=0.7",
-        "nobody": "/nobody",
+        "unschedulable": "/unschedulable",
         "ordering": "/ordering",
         "ordering-preview": "/ordering/preview?ordering.policy=fifo",
         "simulate": "/simulate",

@@ -192,5 +192,5 @@ class RefusedShown(TypedDict):
     advice: str
 
 
-class NobodyShown(TypedDict):
+class UnschedulableShown(TypedDict):
     refused: list[RefusedShown]

@@ -39,7 +39,7 @@ def test_the_page_above_is_the_volunteers_too() -> None:
     assert a_renderer("/muster/console").inside("/muster/") == "/muster/console/"
 
 
-@pytest.mark.parametrize("name", ["batch", "batches", "nobody", "overview"])
+@pytest.mark.parametrize("name", ["batch", "batches", "overview", "unschedulable"])
 def test_a_table_that_sorts_in_a_live_part_has_an_id_so_that_its_order_is_kept(name: str) -> None:
     loader = environment().loader
     assert loader is not None
