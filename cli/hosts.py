@@ -45,7 +45,7 @@ async def list_hosts(run: Run, limit: int, show: LookedFor | None, silent_s: flo
     """
     kind = None if show is None else HostKind(show)
     if silent_s is not None and kind is not HostKind.SILENT:
-        raise InvalidInputError("silent_s", "nothing: it is asked of silent hosts", silent_s)
+        raise InvalidInputError("silent_s", "no value unless the hosts shown are the silent ones", silent_s)
 
     rows = await run.ask(lambda client: client.hosts(limit=limit, show=show, silent_s=silent_s))
     empty = "No host has called yet." if kind is None else "There is no such host."
@@ -77,7 +77,7 @@ async def list_instances(run: Run, host_id: int) -> None:
 @click.command()
 @command
 async def unschedulable(run: Run) -> None:
-    """Show work that every host refuses, and why: what workers met lately."""
+    """Show work that every recent host refused, with the reasons."""
     rows = await run.ask(lambda client: client.unschedulable())
     lines = []
     for one in rows:

@@ -185,7 +185,7 @@ async def test_nobody_without_the_token_gets_in(server: LiveServer, token: str) 
     assert await evidence(server.project) == before
 
 
-WITHOUT_NUL = "text without the character U+0000 and halves of others"
+WITHOUT_NUL = "text without U+0000 and without unpaired surrogates"
 APP_NAME = "1 to 64 letters, digits, . and -, the first a letter or digit"
 SETTING = "the name of a setting (see `muster setting list`)"
 STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
@@ -198,7 +198,7 @@ STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
         ("POST", "/apps", b"", 422, "body: expected JSON, got 'Input data was truncated'"),
         ("POST", "/apps", b"[]", 422, "body: expected an object, got 'array'"),
         ("POST", "/apps", b"{}", 422, "name: expected a value, got 'nothing'"),
-        ("POST", "/apps", b'{"name": "pi", "colour": 1}', 422, "colour: expected no field of that name, got 'colour'"),
+        ("POST", "/apps", b'{"name": "pi", "colour": 1}', 422, "colour: expected a known field, got 'colour'"),
         ("POST", "/apps", b'{"name": 5}', 422, "name: expected text, got 'int'"),
         ("POST", "/apps", b'{"name": "a/b"}', 422, f"name: expected {APP_NAME}, got 'a/b'"),
         (

@@ -91,7 +91,6 @@ from muster_client.shapes.hosts import (
     HostPage,
     HostShown,
     ListedHostShown,
-    UnschedulableShown,
     PercentileShown,
     PercentilesShown,
     RankedPartShown,
@@ -100,6 +99,7 @@ from muster_client.shapes.hosts import (
     RefusedShown,
     SimulationShown,
     SlowShown,
+    UnschedulableShown,
 )
 from muster_client.shapes.ordering import (
     ClampShown,
@@ -222,7 +222,6 @@ __all__ = [
     "NewTokenShown",
     "NewVersion",
     "NewVolunteer",
-    "UnschedulableShown",
     "OneInstance",
     "OrderPreviewed",
     "OrderShown",
@@ -281,6 +280,7 @@ __all__ = [
     "TricklePage",
     "TrickleShown",
     "TypePreviewed",
+    "UnschedulableShown",
     "UploadShown",
     "VersionShown",
     "VolunteerPage",
