@@ -35,10 +35,11 @@ class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
     show: Annotated[
         Literal["slow", "failing", "silent"] | None,
         msgspec.Meta(
-            description="`slow`: the slowest tenth of each app and processor in the last full ranking, once per app version, slowest first. "
-            "`failing`: hosts with failures in the last week, most first, counted over the last 10,000 failures of all hosts; "
-            "batches that ended more than `storage.keep_ended_s` ago are not counted. `silent`: no call for `silent_s`, newest "
-            "first; a page may be empty and have a `next_cursor`. Default: all hosts, by id."
+            description="`slow`: the slowest tenth of each app and processor in the last full ranking, once per app "
+            "version, slowest first. `failing`: hosts with failures in the last week, most first; only the last 10,000 "
+            "failures of all hosts count, and none in batches that ended more than `storage.keep_ended_s` ago. "
+            "`silent`: no call for `silent_s`, newest first; a page may be empty and have a `next_cursor`. "
+            "Default: all hosts, by id."
         ),
     ] = None
     silent_s: Annotated[

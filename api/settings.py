@@ -112,7 +112,7 @@ class SettingsApi:
     @operation(
         "GET",
         "/thresholds/preview",
-        "Preview the effect of these values on the hosts as of `hosts_read_at` and on waiting jobs; nothing is changed.",
+        "Preview the effect of these values on hosts as of `hosts_read_at` and on waiting jobs; nothing is changed.",
         params=ForeseenParams,
         open_params=True,
     )

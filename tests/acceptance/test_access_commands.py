@@ -36,7 +36,7 @@ async def test_people_and_tokens_are_made_listed_and_shut_out(server: LiveServer
     assert (await door.tokens.person_of(token["token"])).name == "sue"
     assert token["waits_because"].startswith("it is refused (403) until sue has signed in")
     printed = await asyncio.to_thread(muster.run, "token", "add", "hourly", "--person", "sue")
-    assert printed.stdout.startswith("muster_") and printed.stderr == f"not good yet: {token['waits_because']}\n"
+    assert printed.stdout.startswith("muster_") and printed.stderr == f"not valid yet: {token['waits_because']}\n"
     listed, _ = await run("token", "list")
     assert (listed["person"], listed["scopes"]) == ("sue", ["read"])
     await run("token", "revoke", str(token["token_id"]))

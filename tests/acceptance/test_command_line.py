@@ -335,7 +335,7 @@ def test_a_purge_drops_what_ended_before_its_month_when_told_yes(muster: Command
     [month] = shown["months"]
     assert month["table_bytes"] == shown["table_bytes"] > 0
     assert code == 1
-    assert error.startswith("muster: nothing was purged: 1 months would go, and the files of their outputs in /")
+    assert error.startswith("muster: nothing was purged: 1 months match, with output files in /")
     assert json.loads(done.stdout) == {**shown, "purged": True}
     assert done.stderr == f"{month['month']} is gone\n"
     assert muster.error("job", "show", str(job_id)) == (1, f"muster: no job {job_id}\n")

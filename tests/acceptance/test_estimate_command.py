@@ -46,7 +46,7 @@ def submitted(muster: CommandLine, qos: str, more: str = "") -> int:
 
 
 def test_without_a_batch_there_is_nothing_to_forecast(muster: CommandLine) -> None:
-    assert muster.run("estimate", "run") == (0, "No batch is active.\n", "")
+    assert muster.run("estimate", "run") == (0, "No active batches.\n", "")
 
 
 def test_a_batch_is_forecast_and_the_batch_shows_it(muster: CommandLine) -> None:

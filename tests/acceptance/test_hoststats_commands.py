@@ -55,7 +55,7 @@ async def executed(project: CommandLine, *statements: str) -> None:
 def test_before_the_first_run_the_command_to_make_one_is_shown(muster: CommandLine) -> None:
     done = muster.run("hoststats", "show")
 
-    assert done == (0, "Hosts were never ranked: muster hoststats run\n", "")
+    assert done == (0, "No ranking yet: muster hoststats run\n", "")
 
 
 def test_a_run_says_what_it_found_and_show_says_it_again(muster: CommandLine) -> None:

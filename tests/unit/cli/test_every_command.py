@@ -124,7 +124,7 @@ def test_a_shell_that_asks_gets_names_and_what_they_do(
 
     _, out, _ = run(capsys)
 
-    assert "batch" in out and "Batches of jobs." in out and "demo" not in out
+    assert "batch\tManage " in out and "demo" not in out
 
 
 @pytest.mark.parametrize("no_color", ["", "1"])

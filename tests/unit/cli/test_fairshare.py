@@ -46,7 +46,7 @@ def test_json_has_an_object_per_row(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         (b"{", "expected JSON"),
         (b"\xff\xfe", "expected JSON"),
-        (b"[" * 100_000, "expected JSON of fewer levels"),
+        (b"[" * 100_000, "expected JSON with fewer nested levels"),
         (b'{"name": "root", "children": [{"name": "ann", "usage": -3}]}', "ann.usage: expected a number from 0"),
         (b"[]", "document: expected a JSON object"),
     ],

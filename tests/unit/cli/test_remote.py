@@ -101,7 +101,7 @@ def test_what_does_not_go_through_a_server_says_what_to_do_instead(
     code, out, err = run(capsys, *call_of(words, tmp_path), "--server", "http://127.0.0.1:9/", "--token", "x")
 
     assert (code, out) == (1, "")
-    assert err.startswith(f"muster: muster {' '.join(words)} does not go through a server: ")
+    assert err.startswith(f"muster: muster {' '.join(words)} does not work through a server: ")
     assert err.count("\n") == 1
 
 
@@ -110,7 +110,7 @@ def test_an_option_that_does_not_go_through_a_server_says_so(capsys: pytest.Capt
     code, out, err = run(capsys, *words, "--server", "http://127.0.0.1:9/", "--token", "x")
 
     assert (code, out, err.count("\n")) == (1, "", 1)
-    assert " does not go through a server: " in err
+    assert " does not work through a server: " in err
 
 
 def test_a_server_chooses_its_processes_itself(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,7 +118,7 @@ def test_a_server_chooses_its_processes_itself(capsys: pytest.CaptureFixture[str
     code, out, err = run(capsys, *words, "--server", "http://127.0.0.1:9/", "--token", "x")
 
     assert (code, out) == (1, "")
-    assert err == "muster: --processes: expected none with --server: it simulates in one process, got 2\n"
+    assert err == "muster: --processes: expected no value with --server, which uses one process, got 2\n"
 
 
 SIMULATION = {"simulation_id": 3, "state": "running", "done_fraction": 0.5, "result": None, "failure": None}
@@ -128,8 +128,8 @@ SIMULATION = {"simulation_id": 3, "state": "running", "done_fraction": 0.5, "res
     ("ended", "says"),
     [
         ({"state": "failed", "failure": "out of memory"}, "out of memory"),
-        ({"state": "lost"}, "the simulation is lost: ask again"),
-        ({"state": "cancelled"}, "the simulation is cancelled: ask again"),
+        ({"state": "lost"}, "the simulation is lost: start it again"),
+        ({"state": "cancelled"}, "the simulation is cancelled: start it again"),
     ],
 )
 async def test_a_simulation_on_a_server_that_ends_without_a_result_is_told(
@@ -167,7 +167,10 @@ def test_a_project_that_is_named_goes_before_a_server_of_the_environment(
 def test_a_project_and_a_server_at_once_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     given = ("--data-dir", str(tmp_path), "--server", "http://127.0.0.1:9/", "--token", "x")
 
-    assert run(capsys, "app", "list", *given)[2] == "muster: --server: expected either this or --data-dir, got 'both'\n"
+    assert (
+        run(capsys, "app", "list", *given)[2]
+        == "muster: --server: expected only one of --server and --data-dir, got 'both'\n"
+    )
 
 
 def test_a_server_that_does_not_answer_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:

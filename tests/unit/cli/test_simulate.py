@@ -185,7 +185,7 @@ def test_charts_are_written_where_they_are_asked_for(
         (("--rule", "luck"), "'luck' is not one of 'muster', 'proposal', 'fixed', 'accelerated', 'fixed+copies'"),
         (("--set", "deadline.p_thigh=1"), "deadline.p_thigh: expected the name of a setting"),
         (("--set", "deadline.p_tight=2"), "deadline.p_tight: expected a number from 0 to 1, got 2"),
-        (("--set", "deadline.rule=fixed"), "--set: expected settings other than deadline.rule: --rule is for that"),
+        (("--set", "deadline.rule=fixed"), "--set: expected settings other than deadline.rule, which --rule sets"),
         (("--set", "deadline.p_tight"), "--set: expected KEY=VALUE, got 'deadline.p_tight'"),
         (("--sweep", "deadline.p_afap"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap'"),
         (("--sweep", "deadline.p_afap=0.1,,0.2"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap=0.1,,0"),
