@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1]
 CLIENT = ROOT / "client/muster_client"
 ASYNCHRONOUS = ("work", "ordering", "settings")  # modules with one class each, in the order of the client's bases
 
-HEAD_OF_BLOCKING = '''"""The client for scripts and notebooks: every call returns when it is done.
+HEAD_OF_BLOCKING = '''"""A blocking client for scripts and notebooks.
 
-Generated from the methods of `Client` by `python -m api.client_types`; not to be edited.
+Generated from the methods of `Client` by `python -m api.client_types`; do not edit.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from __future__ import annotations
 HEAD_OF_CLASS = '''
 
 class SyncClient(LoopThread):
-    """One project's API. Raises ApiError for every refusal, UnreachableError without an answer.
+    """A client of one project's API. Raises ApiError if the server refuses, UnreachableError if it does not reply.
 
-    It works in scripts, in notebooks and in several threads, with or without `with`.
+    For scripts, notebooks and several threads, with or without `with`.
     """
 
 '''

@@ -102,5 +102,5 @@ def test_a_second_run_at_the_same_time_does_nothing_and_says_so(muster: CommandL
 
     assert asyncio.run(with_the_lock_taken()) == (
         1,
-        "muster: Another run of the host statistics is under way; nothing was done.\n",
+        "muster: Another ranking is running; nothing was done.\n",
     )

@@ -13,7 +13,7 @@ from tests.acceptance.server import PROGRAM, LiveServer
 from tests.acceptance.test_command_line import Done, done_by
 from transfer.keys import create_keys, load_keys
 
-NO_KEY = b"whoever opens this finds that it is no key"
+NO_KEY = b"this is not a key"
 
 
 async def added(server: LiveServer, *how: str | Path) -> Done:
@@ -72,7 +72,7 @@ async def test_no_server_opens_the_private_key_and_a_version_that_is_not_signed_
 
     assert (status, "`muster sign FILE --key KEY.pem`" in refused["detail"]) == (422, True)
     assert keyless.exit_code == 1
-    assert "--key: expected the private key to sign with here, or --signatures" in keyless.stderr
+    assert "--key: expected the private key to sign with, or --signatures" in keyless.stderr
     assert json.loads(wrong.stderr)["detail"].startswith(
         "signature: expected that of main.sh by the project's present key"
     )

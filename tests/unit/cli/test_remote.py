@@ -160,7 +160,7 @@ def test_a_project_that_is_named_goes_before_a_server_of_the_environment(
     monkeypatch.setenv("MUSTER_SERVER", "http://127.0.0.1:9/")
     monkeypatch.setenv("MUSTER_TOKEN", "x")
 
-    assert run(capsys, "app", "list")[2].startswith("muster: http://127.0.0.1:9/api/v1 does not answer")
+    assert run(capsys, "app", "list")[2].startswith("muster: http://127.0.0.1:9/api/v1 does not reply")
     assert run(capsys, "app", "list", "--data-dir", str(tmp_path))[2].startswith("muster: no project in ")
 
 

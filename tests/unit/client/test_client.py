@@ -151,7 +151,7 @@ async def test_a_batch_is_watched_until_it_ends() -> None:
 
 async def test_a_server_that_is_not_there_is_told_in_a_sentence() -> None:
     async with Client("http://127.0.0.1:1/", "t") as client:
-        with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1/api/v1 does not answer"):
+        with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1/api/v1 does not reply"):
             await client.batch(1)
 
 
