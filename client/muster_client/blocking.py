@@ -262,7 +262,7 @@ class SyncClient(LoopThread):
     def set_shares(
         self, kind: Literal["account", "submitter"], name: str, shares: float, *, account: str | None = None
     ) -> None:
-        """Set the shares of an account or a submitter. `account` also admits the submitter there, with them."""
+        """Set the shares of an account or a submitter; with `account`, also let the submitter use that account."""
         self._run(self._client.set_shares(kind, name, shares, account=account))
 
     def permit(self, kind: Literal["account", "submitter"], name: str, permissions: Sequence[str]) -> None:

@@ -51,7 +51,7 @@ class Ordering(Transport):
     async def set_shares(
         self, kind: Literal["account", "submitter"], name: str, shares: float, *, account: str | None = None
     ) -> None:
-        """Set the shares of an account or a submitter. `account` also admits the submitter there, with them."""
+        """Set the shares of an account or a submitter; with `account`, also let the submitter use that account."""
         await self._call("PUT", "fairshare", {"kind": kind, "name": name, "shares": shares, "account": account})
 
     async def permit(self, kind: Literal["account", "submitter"], name: str, permissions: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from tests.acceptance.server import LiveServer
 from tests.acceptance.test_command_line import CommandLine
 
 
-async def test_people_and_tokens_are_made_listed_and_shut_out(server: LiveServer) -> None:
+async def test_people_and_tokens_lifecycle(server: LiveServer) -> None:
     muster = CommandLine(server.project.data_dir)
     door = server.workers[0].parts.door
 

@@ -105,7 +105,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
 
 
 @pytest.mark.parametrize(("batch", "why"), [case[1:] for case in BAD_BATCHES], ids=[case[0] for case in BAD_BATCHES])
-async def test_a_bad_batch_is_refused_whole(server: LiveServer, batch: dict[str, object], why: str) -> None:
+async def test_bad_batch_is_refused(server: LiveServer, batch: dict[str, object], why: str) -> None:
     await server.add_app()
     before = await evidence(server.project)
 
@@ -116,7 +116,7 @@ async def test_a_bad_batch_is_refused_whole(server: LiveServer, batch: dict[str,
     assert await evidence(server.project) == before
 
 
-async def test_a_batch_for_an_app_without_versions_is_refused(server: LiveServer) -> None:
+async def test_batch_of_an_app_without_versions_is_refused(server: LiveServer) -> None:
     await server.add_app(versions=0)
     before = await evidence(server.project)
 
@@ -160,7 +160,7 @@ CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est 
         ("--part 7,1e9,x", "jobs_csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
     ],
 )
-async def test_a_bad_row_of_a_csv_file_is_named(server: LiveServer, tmp_path: Path, row: str, why: str) -> None:
+async def test_bad_csv_row_is_named(server: LiveServer, tmp_path: Path, row: str, why: str) -> None:
     await server.add_app()
     good = [f"--part {number},1e9" for number in range(1, 10)]
     rows = ["command_line,fpops_est", *good[:6], row, *good[7:]]
@@ -174,7 +174,7 @@ async def test_a_bad_row_of_a_csv_file_is_named(server: LiveServer, tmp_path: Pa
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "0" * 64])
-async def test_nobody_without_the_token_gets_in(server: LiveServer, token: str) -> None:
+async def test_requests_without_the_token_are_refused(server: LiveServer, token: str) -> None:
     before = await evidence(server.project)
 
     status, answer = await server.api("POST", "/apps", token=token, json={"name": "pi"})
@@ -255,7 +255,7 @@ STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
         ("DELETE", "/apps", b"", 405, "405: Method Not Allowed"),
     ],
 )
-async def test_a_bad_call_gets_a_problem_that_names_what_is_wrong(
+async def test_bad_call_gets_a_problem_document(
     server: LiveServer, method: str, path: str, body: bytes, status: int, detail: str
 ) -> None:
     before = await evidence(server.project)

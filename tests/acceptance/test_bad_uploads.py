@@ -20,7 +20,7 @@ from wire.uploads import encode_upload_header
 S = InstanceState
 
 
-async def test_an_upload_with_a_wrong_md5_is_sent_again_from_the_start(server: LiveServer) -> None:
+async def test_upload_with_wrong_md5_restarts(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -39,7 +39,7 @@ async def test_an_upload_with_a_wrong_md5_is_sent_again_from_the_start(server: L
     assert (await server.batch(batch_id))["state"] == "complete"
 
 
-async def test_a_result_whose_output_never_came_is_no_success(server: LiveServer) -> None:
+async def test_result_without_its_output_is_no_success(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -64,9 +64,7 @@ async def test_a_result_whose_output_never_came_is_no_success(server: LiveServer
         ({"nbytes": 3, "offset": 4}, "the offset 4 lies behind the end of the file at 3"),
     ],
 )
-async def test_an_upload_nobody_gave_leave_for_is_refused_for_good(
-    server: LiveServer, header: dict[str, Any], why: str
-) -> None:
+async def test_upload_without_a_signed_grant_is_refused(server: LiveServer, header: dict[str, Any], why: str) -> None:
     await server.add_app()
     await server.submit()
     host = await server.add_host()
@@ -94,7 +92,7 @@ async def test_an_upload_nobody_gave_leave_for_is_refused_for_good(
         "pi_9_9_9_r0",
     ],
 )
-async def test_no_name_leads_out_of_the_upload_folder(server: LiveServer, name: str) -> None:
+async def test_upload_names_stay_in_the_folder(server: LiveServer, name: str) -> None:
     await server.add_app()
     await server.submit()
     host = await server.add_host()
@@ -124,7 +122,7 @@ async def test_no_name_leads_out_of_the_upload_folder(server: LiveServer, name: 
         "keys/upload_secret",
     ],
 )
-async def test_no_address_leads_out_of_the_download_folder(server: LiveServer, path: str) -> None:
+async def test_download_addresses_stay_in_the_folder(server: LiveServer, path: str) -> None:
     async with server.http.get(yarl.URL(server.url + path, encoded=True)) as response:
         assert response.status == 404
         assert load_keys(server.project.keys_dir).upload_secret.hex() not in await response.text()
@@ -139,7 +137,7 @@ async def test_no_address_leads_out_of_the_download_folder(server: LiveServer, p
         (b"<data_server_request>" + b" " * 20_000, 413, "upload header: expected at most 16384 bytes\n"),
     ],
 )
-async def test_a_broken_upload_request_is_refused(server: LiveServer, body: bytes, status: int, why: str) -> None:
+async def test_malformed_upload_request_is_refused(server: LiveServer, body: bytes, status: int, why: str) -> None:
     before = await evidence(server.project)
 
     async with server.http.post(f"{server.url}upload", data=body) as response:

@@ -90,7 +90,7 @@ async def hours_until_sent(server: LiveServer, computer: Busy, batch_id: BatchId
     return None
 
 
-async def test_a_big_job_gets_a_computer_that_small_ones_would_keep_busy_for_ever(pi: LiveServer) -> None:
+async def test_big_job_reserves_a_host_busy_with_small_jobs(pi: LiveServer) -> None:
     day_s = 86400.0
     small = {"count": 40, "fpops_est": FLOP_PER_H, "fpops_bound": 100 * FLOP_PER_H, "delay_bound_s": 30 * day_s}
     await pi.submit(jobs=small)

@@ -28,7 +28,7 @@ def size_of(folder: Path) -> int:
 
 
 @pytest.mark.e2e  # it asks the package index
-def test_client_installs_small_and_alone(tmp_path: Path) -> None:
+def test_client_installs_without_the_server(tmp_path: Path) -> None:
     source, environment = tmp_path / "client", tmp_path / "venv"
     shutil.copytree(ROOT / "client", source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
     python = environment / "bin/python"

@@ -267,16 +267,14 @@ def called(words: list[str]) -> tuple[str, ...]:
     return found
 
 
-def test_every_command_goes_through_a_server_or_says_what_to_do_instead(tmp_path: Path) -> None:
+def test_commands_use_a_server_or_refuse_with_advice(tmp_path: Path) -> None:
     remote = {words for words, command in commands(muster) if goes_through_a_server(command)}
 
     assert {called(words) for words in the_steps(tmp_path, tmp_path / "key.pem") if words != ["!"]} == remote
 
 
 @pytest.mark.timeout(300)
-async def test_every_command_says_the_same_here_and_through_a_server(
-    both: Both, tmp_path: Path, keys_dir: Path
-) -> None:
+async def test_commands_print_the_same_through_a_server(both: Both, tmp_path: Path, keys_dir: Path) -> None:
     differ: list[tuple[list[str], Done, Done]] = []
     for words in the_steps(tmp_path, keys_dir / "signing" / "0001.pem"):
         if words == ["!"]:

@@ -97,7 +97,7 @@ async def add_person(server: LiveServer, name: str, role: Role, submitter: str |
     )
 
 
-async def test_every_page_answers_and_nobody_unknown_sees_one(server: LiveServer) -> None:
+async def test_every_page_needs_sign_in(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
     host = await server.add_host()
@@ -137,7 +137,7 @@ async def test_every_page_answers_and_nobody_unknown_sees_one(server: LiveServer
         assert "Failures of batches that ended more than 1 d ago are not counted" in page
 
 
-async def test_forms_change_what_they_may_and_are_put_on_record(server: LiveServer) -> None:
+async def test_forms_change_settings_and_are_audited(server: LiveServer) -> None:
     await add_operator(server)
     await add_person(server, "vera", Role.VIEWER)
     await server.create("POST", "/submitters", json={"name": "ben", "account": "default", "shares": 1.0})
@@ -208,7 +208,7 @@ async def test_forms_change_what_they_may_and_are_put_on_record(server: LiveServ
         assert act in acts
 
 
-async def test_two_rules_are_compared_beside_the_worker(server: LiveServer) -> None:
+async def test_rules_are_compared_in_the_background(server: LiveServer) -> None:
     await add_operator(server)
     async with a_browser(server, OPERATOR) as grace:
         asked = {"scenario": "startup", "seeds": "1", "hosts": "6", "days": "5", "rules": "fixed"}

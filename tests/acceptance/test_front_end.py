@@ -101,7 +101,7 @@ async def a_host(front: FrontEnd) -> Host:
     return host
 
 
-async def test_a_stock_clients_request_work_and_files_go_through_the_front_end(front: FrontEnd) -> None:
+async def test_stock_client_works_through_the_front_end(front: FrontEnd) -> None:
     await front.server.add_app()
     batch_id = await front.server.submit(jobs={"count": 2, "outputs": [{"name": "out", "max_bytes": len(RESULT)}]})
     host = await a_host(front)
@@ -129,7 +129,7 @@ async def test_a_stock_clients_request_work_and_files_go_through_the_front_end(f
     assert (await front.server.batch(batch_id))["jobs_validated"] == 1  # the captured client has the other
 
 
-async def test_strangers_get_pages_and_nothing_of_the_operators(front: FrontEnd) -> None:
+async def test_front_end_hides_operator_addresses(front: FrontEnd) -> None:
     seen = {}
     for path in ("", "console/sign-in", "api/v1/openapi.json", "metrics", "healthz", "readyz", "duties"):
         async with front.http.get(front.url + path) as reply:
@@ -139,7 +139,7 @@ async def test_strangers_get_pages_and_nothing_of_the_operators(front: FrontEnd)
     assert {status for path, status in seen.items() if path not in ("metrics", "healthz", "readyz", "duties")} == {200}
 
 
-async def test_who_comes_without_tls_is_sent_on_and_loses_nothing(front: FrontEnd) -> None:
+async def test_plain_http_is_redirected_with_its_body(front: FrontEnd) -> None:
     """A client that posts to the plain address posts the same to the other one."""
     body = captured.request(FIRST_CONTACT)
 
@@ -147,7 +147,7 @@ async def test_who_comes_without_tls_is_sent_on_and_loses_nothing(front: FrontEn
         assert (reply.status, reply.headers["Location"]) == (308, "https://127.0.0.1/scheduler")
 
 
-async def test_progress_comes_at_once_and_a_request_keeps_its_id(front: FrontEnd) -> None:
+async def test_events_are_unbuffered_and_request_ids_kept(front: FrontEnd) -> None:
     await front.server.add_app()
     batch_id = await front.server.submit()
     token = AccountKeys(load_keys(front.server.project.keys_dir).account_secret).api_token()

@@ -23,9 +23,7 @@ async def added(server: LiveServer, *how: str | Path) -> Done:
     return await asyncio.to_thread(done_by, *version, *map(str, how), "--server", server.url, "--token", token)
 
 
-async def test_a_job_is_served_and_validated_where_the_private_key_never_was(
-    server: LiveServer, tmp_path: Path
-) -> None:
+async def test_project_works_without_its_private_key(server: LiveServer, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     shutil.move(server.project.keys_dir / "signing", elsewhere)
     main, signatures = elsewhere / "main.sh", elsewhere / "signatures.json"
@@ -51,9 +49,7 @@ async def test_a_job_is_served_and_validated_where_the_private_key_never_was(
     assert not (server.project.keys_dir / "signing").exists()
 
 
-async def test_no_server_opens_the_private_key_and_a_version_that_is_not_signed_is_told_how(
-    server: LiveServer, tmp_path: Path
-) -> None:
+async def test_unsigned_version_is_refused_with_advice(server: LiveServer, tmp_path: Path) -> None:
     signing = server.project.keys_dir / "signing"
     key = tmp_path / "key.pem"
     shutil.move(signing / "0001.pem", key)

@@ -49,7 +49,7 @@ async def busy(server: LiveServer) -> LiveServer:
     return server
 
 
-async def test_the_document_is_public_and_says_how_to_sign_in(server: LiveServer) -> None:
+async def test_document_is_public(server: LiveServer) -> None:
     async with server.http.get(f"{server.url}api/v1/openapi.json") as response:
         document = await response.json()
     async with server.http.get(f"{server.url}api/v1/") as page:
@@ -62,7 +62,7 @@ async def test_the_document_is_public_and_says_how_to_sign_in(server: LiveServer
     assert "script-src 'self'" in page.headers["Content-Security-Policy"]
 
 
-async def test_whatever_fits_the_document_is_answered_as_it_says_to_whom_it_says(busy: LiveServer) -> None:
+async def test_valid_requests_get_documented_replies(busy: LiveServer) -> None:
     others = await lesser_askers(busy)
     questions = await questions_to(busy)
 
@@ -75,7 +75,7 @@ async def test_whatever_fits_the_document_is_answered_as_it_says_to_whom_it_says
     assert "batch_id 1" not in {act.target for act in acts}
 
 
-async def test_whatever_does_not_fit_the_document_is_refused_as_it_says(busy: LiveServer) -> None:
+async def test_invalid_requests_get_documented_refusals(busy: LiveServer) -> None:
     questions = await questions_to(busy)
 
     broken = await asyncio.to_thread(questions.unfit, project(busy))

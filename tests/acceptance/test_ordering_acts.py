@@ -42,7 +42,7 @@ async def test_who_was_served_goes_after_who_was_not(pi: LiveServer) -> None:
     assert await given(pi, await pi.add_host("three")) == adas
 
 
-async def test_what_a_limit_holds_is_sent_to_nobody_until_it_lets_go(pi: LiveServer) -> None:
+async def test_blocked_batch_is_sent_once_the_limit_allows(pi: LiveServer) -> None:
     adas = await pi.submit(submitter="ada", jobs={"count": 5})
     await pi.store.ordering_rules.put_limit(Limit(Scope.SUBMITTER, Quantity.JOBS, "ada", hard=2.0))
     await order(pi)

@@ -83,9 +83,7 @@ def run_the_page(server: LiveServer, folder: Path) -> None:
     assert [(one["job_id"], one["because"]) for one in reasons] == [(2, "it is open"), (3, "it is open")]
 
 
-async def test_the_file_of_a_result_is_fetched_by_who_may_and_else_the_reason_is_told(
-    server: LiveServer, tmp_path: Path
-) -> None:
+async def test_result_files_need_permission(server: LiveServer, tmp_path: Path) -> None:
     _, valid, unfinished = await a_batch_with_one_result(server)
     await server.create("POST", "/submitters", json={"name": "lab", "account": "default", "shares": 1.0})
     await a_person(server, "sue", Role.SUBMITTER, "lab")
@@ -134,7 +132,7 @@ async def test_the_file_of_a_result_is_fetched_by_who_may_and_else_the_reason_is
             assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
-async def test_one_command_collects_a_batch_and_says_what_is_missing(server: LiveServer, tmp_path: Path) -> None:
+async def test_results_command_reports_missing_files(server: LiveServer, tmp_path: Path) -> None:
     batch_id, valid, _ = await a_batch_with_one_result(server)
     here, there = tmp_path / "here", tmp_path / "there"
 

@@ -44,7 +44,7 @@ def calls() -> Iterator[str]:
 
 @pytest.mark.parametrize("client", [Client, SyncClient])
 @pytest.mark.parametrize("name", list(calls()))
-def test_a_call_returns_the_reply_of_its_operation_or_one_part_of_it(api: Api, client: type, name: str) -> None:
+def test_call_returns_its_operations_reply_or_a_part(api: Api, client: type, name: str) -> None:
     routes = {route.name: route for route in api.table.routes}
     operation = "submit_batch" if name == "preview" else OPERATIONS.get(name, name)
     reply = routes[operation].reply
@@ -75,14 +75,14 @@ def whole_or_part(reply: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("client", [Client, SyncClient])
-def test_what_is_explained_is_the_reply_of_one_of_its_operations(api: Api, client: type) -> None:
+def test_explain_returns_the_reply_of_an_explain_operation(api: Api, client: type) -> None:
     replies = {route.reply for route in api.table.routes if route.name.startswith("explain_")}
 
     explained = get_args(get_type_hints(client.explain)["return"])  # type: ignore[attr-defined]
     assert set(map(named, explained)) == set(map(named, replies))
 
 
-def test_every_reply_that_is_json_has_keys_that_are_known(api: Api) -> None:
+def test_json_replies_have_declared_keys(api: Api) -> None:
     def is_told(route: Route[Any, Any]) -> bool:
         return route.reply is None or isinstance(route.reply, File) or bool(get_type_hints(route.reply))
 

@@ -49,7 +49,7 @@ def batch(number: int, **counts: int) -> Batch:
     return a_batch(batch_id=BatchId(number), counts=BatchCounts(**counts))
 
 
-async def test_who_listens_hears_at_once_how_far_it_is() -> None:
+async def test_listener_gets_the_present_state_first() -> None:
     hub = a_hub(Counted(batch(7, jobs_total=4, unsent=3)))
 
     async with hub.listen(BatchId(7)) as listener:
@@ -60,7 +60,7 @@ async def test_who_listens_hears_at_once_how_far_it_is() -> None:
     assert hub.listening == 0
 
 
-async def test_one_look_serves_everybody_and_only_changes_are_told() -> None:
+async def test_one_query_serves_all_listeners_and_sends_changes() -> None:
     views = Counted(batch(7, unsent=3), batch(8, unsent=1))
     clock = HastyClock(rounds=2)
     hub = a_hub(views, clock)
@@ -76,7 +76,7 @@ async def test_one_look_serves_everybody_and_only_changes_are_told() -> None:
         assert [listener.changed.is_set() for listener in (one, two, three)] == [True, False, True]
 
 
-async def test_a_database_that_is_away_for_a_moment_ends_no_stream() -> None:
+async def test_database_outage_ends_no_stream() -> None:
     views = Counted(batch(7, unsent=3))
     clock = HastyClock(rounds=2)
 
@@ -90,7 +90,7 @@ async def test_a_database_that_is_away_for_a_moment_ends_no_stream() -> None:
         assert listener.latest["ended_at"] == 5.0
 
 
-async def test_nobody_listens_to_what_there_is_not_and_there_is_room_for_so_many() -> None:
+async def test_unknown_batch_and_too_many_streams_are_refused() -> None:
     hub = a_hub(Counted(batch(7)), most=1)
 
     with pytest.raises(NotFoundError, match="no batch 9"):

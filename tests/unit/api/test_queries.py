@@ -51,7 +51,7 @@ def typed_in_query() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", [name for name, route in ROUTES.items() if not route.open_params])
-def test_a_parameter_that_there_is_not_is_named(name: str) -> None:
+def test_unknown_parameter_is_named(name: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         read(ROUTES[name], [("nonsense", "7")])
 
@@ -59,7 +59,7 @@ def test_a_parameter_that_there_is_not_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "param"), typed_in_query())
-def test_a_value_that_is_no_such_thing_is_told_with_what_came(name: str, param: str) -> None:
+def test_invalid_parameter_value_is_named(name: str, param: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         read(ROUTES[name], [(param, "nonsense")])
 
@@ -67,7 +67,7 @@ def test_a_value_that_is_no_such_thing_is_told_with_what_came(name: str, param: 
 
 
 @pytest.mark.parametrize(("name", "param"), [one for one in ASKED if one[1] not in ROUTES[one[0]].in_path])
-def test_a_parameter_comes_once(name: str, param: str) -> None:
+def test_repeated_parameter_is_refused(name: str, param: str) -> None:
     with pytest.raises(InvalidInputError, match=f"^{param}: expected one value, got '1, 2'$"):
         read(ROUTES[name], [(param, "1"), (param, "2")])
 
@@ -84,7 +84,7 @@ async def test_a_cursor_of_another_list_is_refused(name: str, api: Api) -> None:
 
 
 @pytest.mark.parametrize("query", ["nonsense=7", "p_tight=high", "deadline.p_tight=2", "grace=1", ""])
-async def test_a_preview_of_thresholds_reads_its_query_itself_and_as_strictly(query: str, api: Api) -> None:
+async def test_threshold_preview_checks_its_query(query: str, api: Api) -> None:
     [route] = [one for one in api.table.routes if one.open_params]
     request = make_mocked_request("GET", f"/api/v1{route.path}?{query}")
     with pytest.raises(InvalidInputError):
