@@ -1,5 +1,6 @@
-"""Who may do what over the API: tokens with scopes, sessions with forms, submitters and their own batches; and keys,
-pages and events."""
+"""Access over the API: tokens with scopes, sessions with forms, submitters and their batches; idempotency keys, pages
+and events.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def client_of(server: LiveServer, token: str | None = None) -> Client:
 
 
 async def a_person(server: LiveServer, name: str, role: Role, submitter: str | None = None) -> None:
-    """Somebody who has chosen a password: the name and more."""
+    """Add a person who has chosen a password."""
     submitter_id = None if submitter is None else (await server.store.people.submitter(submitter)).submitter_id
     kept = stretched(f"{name} knows this", Cost(2, 8, 1))
     await server.store.access.add_person(

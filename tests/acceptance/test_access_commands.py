@@ -1,4 +1,4 @@
-"""People and tokens from the command line, as an operator of a new project makes them."""
+"""People and tokens managed on the command line of a new project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a batch or a call of the API is told clearly, and nothing is written."""
+"""Errors in batches and API calls are reported, and nothing is written."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
         a_batch(jobs={"outputs": [{"name": "../x", "max_bytes": 5}]}),
         f"jobs.outputs[0].name: expected {FILE_NAME}, got '../x'",
     ),
-    ("unknown submitter", a_batch(submitter="nobody"), "no submitter nobody"),
+    ("unknown submitter", a_batch(submitter="missing"), "no submitter missing"),
     ("unknown input", a_batch(jobs={"inputs": [{"name": "missing.txt"}]}), "no input file missing.txt"),
     ("unknown app", a_batch(app="nope"), "no app nope"),
     (
@@ -133,7 +133,7 @@ async def test_batch_of_an_app_without_versions_is_refused(server: LiveServer) -
 
 
 async def refused(server: LiveServer, folder: Path, batch: str, csv: str) -> str:
-    """Submit a batch file with a CSV file that was put before; what it is refused for, with nothing written."""
+    """Submit a batch file with an uploaded CSV file; return the refusal, and check that nothing is written."""
     (folder / "batch.toml").write_text(batch)
     (folder / "jobs.csv").write_text(csv)
     downloads = DownloadFolder(server.project.download_dir, max_bytes=Settings().files.max_input_bytes)
@@ -209,7 +209,7 @@ STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
             "adaptive_copies: expected a whole number, got 'bool'",
         ),
         ("POST", "/batches", b"[1]", 422, "body: expected an object, got 'array'"),
-        ("POST", "/volunteers", b'{"email": "nobody"}', 422, "email: expected an e-mail address, got 'nobody'"),
+        ("POST", "/volunteers", b'{"email": "no-address"}', 422, "email: expected an e-mail address, got 'no-address'"),
         ("GET", "/batches/77", b"", 404, "no batch 77"),
         ("POST", "/batches/77/abort", b"", 404, "no batch 77"),
         ("GET", "/batches/seven", b"", 422, f"batch_id: expected a whole number from 1 to {2**62}, got 'seven'"),

@@ -1,4 +1,4 @@
-"""What is wrong with a client's request is told clearly, and nothing is lost or half-written."""
+"""Errors in a client's request are reported, and nothing is lost or half-written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def record_of(server: LiveServer, host: Host) -> HostRecord:
 
 
 async def test_unknown_platform_is_reported_and_stored(server: LiveServer) -> None:
-    """The app's version was added just now: others may follow, so the host is not sent away for a day."""
+    """The app's version is new and others may follow, so the host's back-off is shorter than a day."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -91,7 +91,7 @@ async def test_missing_account_key_is_reported(server: LiveServer) -> None:
 
 
 async def test_cloned_computer_becomes_a_new_host(server: LiveServer) -> None:
-    """It calls itself otherwise than the one it was copied from, so the task it lists stays there."""
+    """Its host name differs from the original's, so the listed task stays with the original."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -115,7 +115,7 @@ async def test_cloned_computer_becomes_a_new_host(server: LiveServer) -> None:
 
 
 async def test_restored_client_continues_its_task(server: LiveServer) -> None:
-    """It comes back from a snapshot of before its last call, with a task in progress and half an upload."""
+    """It is restored from a snapshot before its last call, with a task in progress and a partial upload."""
     await server.add_app()
     batch_id = await server.submit(jobs={"count": 2})
     host = await server.add_host()
@@ -151,7 +151,7 @@ async def test_two_clients_with_one_host_id_do_the_job_once(server: LiveServer) 
     twin = Host(host.http, host.scheduler_url, host.authenticator, host.name, host_id=host.host_id, seqno=0)
     [task] = await host.ask()
 
-    await twin.call()  # the same serial number: taken for the same request again, so the job is sent again
+    await twin.call()  # same serial number: treated as a repeat, so the job is sent again
     assert list(twin.held) == [task.result.name]
     assert (await twin.work(twin.held[task.result.name])).acks == (task.result.name,)
     await server.validate()
@@ -209,7 +209,7 @@ async def test_absurd_host_numbers_are_clamped(server: LiveServer) -> None:
     assert (record.ncpus, record.flop_per_s, record.ram_bytes) == (1, 1e12, 64 * 2**20)
     assert (record.on_fraction, record.active_fraction, record.gpu_active_fraction) == (0.01, 1.0, 0.01)
     assert record.disk_free_bytes == 2.0**60
-    assert tasks == []  # its 64 MB are too few
+    assert tasks == []  # its 64 MB of memory are not enough
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ async def test_invalid_number_is_refused_and_keeps_results(
 
 
 def with_value(body: bytes, tag: str, value: bytes) -> bytes:
-    """The request with another value in its first element of that name."""
+    """Return the request with another value in the first element of that name."""
     before, opened, rest = body.partition(f"<{tag}>".encode())
     assert opened
     return before + opened + value + rest[rest.index(b"<") :]
@@ -275,7 +275,7 @@ async def test_request_of_50_mb_is_refused_unread(server: LiveServer, announced:
 
 
 async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
-    """A body whose length is not told."""
+    """A body without Content-Length."""
     for at in range(0, len(body), 100_000):
         yield body[at : at + 100_000]
 

@@ -1,4 +1,4 @@
-"""What is wrong with an upload or a download is told clearly, and nothing is lost, half-written or given away."""
+"""Errors in uploads and downloads are reported; nothing is lost, half-written or disclosed."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_upload_names_stay_in_the_folder(server: LiveServer, name: str) ->
     host = await server.add_host()
     [task] = await host.ask()
     before = await evidence(server.project)
-    token = UploadTokens(load_keys(server.project.keys_dir).upload_secret).token(name, 1000)  # even with a right one
+    token = UploadTokens(load_keys(server.project.keys_dir).upload_secret).token(name, 1000)  # even with a valid one
     header = UploadHeader(name, token, 1000, len(RIGHT), hashlib.md5(RIGHT).hexdigest(), 0)
 
     reply = await host.bring(task.upload_url, encode_upload_header(header) + RIGHT)

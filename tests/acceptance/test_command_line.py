@@ -1,4 +1,4 @@
-"""The command line that others script against: exact commands, keys, exit codes and one-line errors."""
+"""The command line as used by scripts: exact commands, keys, exit codes and one-line errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ inputs = [{ path = "in.txt", open_name = "in", sticky = true }]
 
 
 class Done(NamedTuple):
-    """What a command came to."""
+    """The outcome of a command."""
 
     exit_code: int
     stdout: str
@@ -47,7 +47,7 @@ class Done(NamedTuple):
 
 
 def done_by(*arguments: str) -> Done:
-    """What `muster` does with these words, in this process."""
+    """Run `muster` with these arguments in this process."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     with redirect_stdout(out), redirect_stderr(err):
         try:
@@ -67,18 +67,18 @@ class CommandLine:
     data_dir: Path
 
     def run(self, *arguments: str) -> Done:
-        """Run a command in this process: starting another one takes longer than most commands."""
+        """Run a command in this process, because starting another takes longer than most commands."""
         return done_by(*arguments, "--data-dir", str(self.data_dir))
 
     def json(self, *arguments: str) -> Any:
-        """What a command that must succeed prints; nothing else is printed."""
+        """Run a command that must succeed; return its JSON, and check that it prints nothing else."""
         done = self.run(*arguments, "--json")
         assert (done.exit_code, done.stderr) == (0, ""), done
         assert done.stdout.count("\n") == 1
         return json.loads(done.stdout)
 
     def error(self, *arguments: str) -> tuple[int, str]:
-        """The exit code and the one line that says what is wrong."""
+        """Return the exit code and the one-line error message."""
         done = self.run(*arguments)
         assert done.stdout == ""
         return done.exit_code, done.stderr
@@ -207,7 +207,7 @@ def test_setting_change_is_in_the_audit_trail(muster: CommandLine) -> None:
         (["batch", "show", "4711"], "no batch 4711"),
         (["batch", "abort", "4711"], "no batch 4711"),
         (["job", "show", "4711"], "no job 4711"),
-        (["volunteer", "add", "nobody"], "email: expected an e-mail address, got 'nobody'"),
+        (["volunteer", "add", "no-address"], "email: expected an e-mail address, got 'no-address'"),
         (["app", "add", "pi"], "app 'pi' exists already"),
         (
             ["app", "add", "a/b"],
@@ -279,7 +279,7 @@ async def test_commands_use_the_given_database(tmp_path: Path) -> None:
 
         made = await asyncio.to_thread(project.json, "init", "--url", "http://127.0.0.1:8089/", *url)
         added = await asyncio.to_thread(project.json, "app", "add", "pi", *url)
-        listed = await asyncio.to_thread(project.json, "app", "list")  # the project remembers it
+        listed = await asyncio.to_thread(project.json, "app", "list")  # stored in the project
 
     assert made["url"] == "http://127.0.0.1:8089/"
     assert added["name"] == "pi" and [app["name"] for app in listed] == ["pi"]
@@ -344,7 +344,7 @@ def test_purge_with_yes_deletes_older_months(muster: CommandLine) -> None:
 
 
 async def moved_to_history(postgres_dir: Path) -> None:
-    """Everything that ended is moved, as the background process does after some days."""
+    """Move all ended batches to the history, as the background process does after some days."""
     store = await open_store(await asyncio.to_thread(embedded.ensure_running, postgres_dir), min_size=1, max_size=1)
     now = SystemClock().now()
     await store.overdue.count_due(now=now)

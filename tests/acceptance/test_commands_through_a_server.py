@@ -1,4 +1,4 @@
-"""Every command says the same of a project on this machine and through a server, or why it does not go through one."""
+"""Every command prints the same for a project on this machine and through a server, or refuses the server."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ REFUSED = {
 CSV = "command_line,count\n1,2\n2,1\n"
 WITH_CSV = 'app = "pi"\nqos = "throughput"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est = 1e9\ndelay_bound_s = 86400\n'
 
-# The first two are so that no draw decides what is explained, long after workers know of it.
-# In this order on a new project; {folder} holds the files. What is wrong is to be told alike, too.
+# The first two make the explained decisions independent of random draws. The order matters on a new project; {folder}
+# holds the files. Errors must be equal, too.
 STEPS = """
 setting set scheduler.afap_first_fraction 1
 setting set scheduler.urgent_share_fraction 1
@@ -67,7 +67,7 @@ app plan-class list
 app version add pi --platform {linux} --version 100 --main {folder}/main.sh --key {key}
 app version add pi --platform {linux} --version 100 --main {folder}/main.sh --key {key}
 volunteer add ada@example.org --name ada
-volunteer add nobody
+volunteer add no-address
 volunteer set ada@example.org --beta --no-gpu --max-jobs 3
 volunteer set ada@example.org
 volunteer set ada@example.org --no-cpu --max-cpus 2 --app pi
@@ -114,7 +114,7 @@ host show 1
 host show 99
 host instances 1
 host instances 99
-nobody
+unschedulable
 hoststats show
 hoststats show --host 1
 hoststats show --host 99
@@ -190,16 +190,16 @@ ALIKE_IN_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """One project on this machine, and one like it behind a server."""
+    """A project on this machine, and an equal one behind a server."""
 
     here: Project
     here_store: PostgresStore
     there: LiveServer
 
     async def said(self, *words: str) -> tuple[Done, Done]:
-        """What a command says of each, with what differs by nature made alike."""
+        """Return a command's output for each, with necessary differences removed."""
         if words[:2] == ("explain", "host"):
-            await self.there.feed()  # a command here fills an array for its answer
+            await self.there.feed()  # a local command fills an array for its reply
         token = AccountKeys(load_keys(self.there.project.keys_dir).account_secret).api_token()
         url = self.there.url.rstrip("/")
         here = await asyncio.to_thread(done_by, *words, "--data-dir", str(self.here.data_dir))
@@ -207,7 +207,7 @@ class Both:
         return alike(here), alike(there)
 
     async def go_on(self) -> None:
-        """What no command does: computers call, and a worker tells of work that they refuse."""
+        """Do what no command does: hosts call, and a worker reports work that they refuse."""
         now = SystemClock().now()
         for project, store in ((self.here, self.here_store), (self.there.project, self.there.store)):
             connection = await asyncpg.connect(project.database_url)
@@ -217,20 +217,20 @@ class Both:
 
 
 def alike(done: Done) -> Done:
-    """Without secrets and instants, which are never the same twice."""
+    """Replace secrets and times, which always differ."""
     return Done(done.exit_code, *(_masked(text) for text in (done.stdout, done.stderr)))
 
 
 def _masked(text: str) -> str:
     for pattern in (
-        r"\b1[789]\d{8}(\.\d+)?\b",  # an instant
+        r"\b1[789]\d{8}(\.\d+)?\b",  # a time
         r"\b[12]\.[0-9]+e\+09\b",
         r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?",
         r"\bmuster_[\w-]+",  # a token
-        r"\b[0-9a-f]{32}\b",  # an account key, or what a file is named by
+        r"\b[0-9a-f]{32}\b",  # an account key, or a file name made from a digest
         r'(?<="password":")[^"]+|(?<=one-time password ).+',
         r'(?<="silent_s":)[\d.e-]+|(?<=last )[\d.]+ m?s ago',
-        r'(?<="array":)"\w+"|(?<="would_search":)\w+|\bdecided on .+',  # a worker's, or one filled now
+        r'(?<="array":)"\w+"|(?<="would_search":)\w+|\bdecided on .+',  # a worker's array, or one filled now
         r"\d+\.\d+(e-?\d+)? (s|d|h|min)\b|\bin \d+\.\d+ d\b",
     ):
         text = re.sub(pattern, "0", text)

@@ -1,4 +1,4 @@
-"""The console on a real worker: who may come in, what forms do, and that nothing is needed but a browser."""
+"""The console on a real worker: sign-in, forms, and use without scripts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGES = (
     *("/ordering?batch=1", "/ordering/preview?ordering.policy=fifo", "/simulate", "/settings", "/settings?q=x"),
     *("/settings/deadline.p_tight", "/password"),
 )
-WRONG = (  # the last of what is asked is not known, or is no such thing
+WRONG = (  # their last parameter is unknown or invalid
     *(
         "/batches?state=gone",
         "/batches?qos=soon",
@@ -52,7 +52,7 @@ WRONG = (  # the last of what is asked is not known, or is no such thing
 
 
 class Browser:
-    """Somebody at the console, without scripts."""
+    """A console user's browser, without scripts."""
 
     def __init__(self, http: aiohttp.ClientSession, root: str) -> None:
         self.http = http
@@ -66,7 +66,7 @@ class Browser:
             return response.status, await response.text()
 
     async def post(self, path: str, fields: dict[str, str], *, form: str | None = None) -> tuple[int, str, str]:
-        """Send a form of the page `form`, of this one unless told; status, where it led, and what is there."""
+        """Send the form of page `form`, by default of the same page; return status, final address and text."""
         _, page = await self.get(path if form is None else form)
         found = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
         token = found.group(1) if found is not None else ""
@@ -76,7 +76,7 @@ class Browser:
 
 @asynccontextmanager
 async def a_browser(server: LiveServer, name: str = "") -> AsyncIterator[Browser]:
-    """One of its own; signed in with a name."""
+    """A new browser; signed in if a name is given."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as http:
         browser = Browser(http, f"{server.url}console")
         if name:
@@ -105,14 +105,14 @@ async def test_every_page_needs_sign_in(server: LiveServer) -> None:
     await work_off(server, [host], share=0.5)
     await tell(server)
 
-    async with a_browser(server, OPERATOR) as grace, a_browser(server) as nobody:
+    async with a_browser(server, OPERATOR) as grace, a_browser(server) as visitor:
         for path in PAGES:
             status, page = await grace.get(path)
             assert status == 200, (path, page[:2000])
             assert "<h1>" in page, path
             assert "<b>rush</b>" not in page, path
             assert "onclick" not in page, path
-            status, page = await nobody.get(path)
+            status, page = await visitor.get(path)
             assert 'name="password"' in page, path
             assert "rush" not in page, path
         for path in PAGES:
@@ -173,7 +173,7 @@ async def test_forms_change_settings_and_are_audited(server: LiveServer) -> None
         tried = "/ordering/preview?" + "&".join(f"{key}={value}" for key, value in weights.items())
         _, page = await grace.get(tried)
         assert "What each term contributes, as it would be" in page
-        assert "(is 10000)" in page  # the weight, in the form that is filled with what was asked for
+        assert "(is 10000)" in page  # the weight in the form, filled with the requested value
         assert (await vera.post("/ordering", {**weights, "why": "x"}, form=tried))[0] == 403
         assert (await grace.post("/ordering", weights, form=tried))[0] == 422
         await grace.post("/ordering", {**weights, "ordering.targets": "", "why": "short waits"}, form=tried)
@@ -224,7 +224,7 @@ async def test_rules_are_compared_in_the_background(server: LiveServer) -> None:
 
 
 async def until_over(server: LiveServer, simulation_id: int) -> SimulationState:
-    """Its end; the pages of the test's worker go on meanwhile."""
+    """Wait for its end; the pages of the test's worker continue meanwhile."""
     while True:
         found = await server.store.simulations.simulation(simulation_id)
         if found.state is not SimulationState.RUNNING:

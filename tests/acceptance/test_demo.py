@@ -1,4 +1,4 @@
-"""The demonstration ends by itself, every batch complete, and says so in one JSON object."""
+"""The demo ends by itself with every batch complete, and prints one JSON object."""
 
 from __future__ import annotations
 

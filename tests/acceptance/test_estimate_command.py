@@ -1,4 +1,4 @@
-"""`muster estimate run`: what operators see."""
+"""`muster estimate run`: its output."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_forecast_is_shown_with_the_batch(muster: CommandLine) -> None:
     assert [forecast[name] for name in ("q10_at", "q50_at", "q90_at")] == [None] * 3
     assert [hold["kind"] for hold in forecast["holds"]] == ["not_sent"]
     shown = muster.json("batch", "show", str(batch_id))
-    assert forecast["flag"].endswith("delay bounds: more than 10")  # nobody is there to compute it
+    assert forecast["flag"].endswith("delay bounds: more than 10")  # there is no host
     assert (shown["completion_q50_at"], shown["completion_q90_at"]) == (None, None)
     assert shown["completion_at"] == forecast["made_at"] + 10 * 86400
 

@@ -1,4 +1,4 @@
-"""`muster explain` and `muster thresholds`, on the command line and over the API: what operators see."""
+"""`muster explain` and `muster thresholds`, on the command line and over the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When will it be done? What submitters are told, by the API, its client and the command line."""
+"""Forecasts for submitters, by the API, its client and the command line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def forecast(server: LiveServer) -> None:
 
 
 async def first_results(server: LiveServer) -> None:
-    """Three results: the least that a forecast of a new app rests on."""
+    """Report three results: the minimum for a forecast of a new app."""
     host = await server.add_host("grace")
     for _ in range(3):
         await server.forward(1000.0)
@@ -55,7 +55,7 @@ async def test_preview_refuses_invalid_batches(pi: LiveServer) -> None:
     async with client_of(pi) as client:
         for batch, problem in (
             (a_batch(jobs={"fpops_est": -1}), "fpops_est"),
-            (a_batch(app="nobody"), "nobody"),
+            (a_batch(app="missing"), "missing"),
             (a_batch(jobs={"inputs": [{"name": "missing.txt", "open_name": "in"}]}), "missing.txt"),
         ):
             with pytest.raises(ApiError, match=problem):
@@ -113,7 +113,7 @@ async def test_forecasts_of_an_unknown_batch_are_not_found(pi: LiveServer) -> No
 
 async def test_deadline_risk_is_shown_with_its_reason(pi: LiveServer) -> None:
     submitted = await pi.create("POST", "/batches", json=a_batch(**SHORT, jobs={"count": 5}))
-    assert submitted["forecast"]["at_risk"] is None  # nothing is known before the first results
+    assert submitted["forecast"]["at_risk"] is None  # there is no estimate before the first results
     await first_results(pi)
     calm = await pi.submit()
 

@@ -1,4 +1,4 @@
-"""Forecasts hold on played populations: a small version of the acceptance gates."""
+"""The accuracy of forecasts on simulated populations: a small version of the acceptance gates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Scored:
 
 @pytest.fixture(scope="module")
 def scored() -> list[Scored]:
-    """Every checkpoint of every world."""
+    """Return every checkpoint of every simulated world."""
     found = []
     for seed in range(WORLDS):
         world = World(seed)
@@ -36,7 +36,7 @@ def scored() -> list[Scored]:
 
 
 def naive_of(snapshot: BatchSnapshot) -> float:
-    """Elapsed time over the fraction done."""
+    """Return the elapsed time divided by the fraction done."""
     return float((snapshot.now - snapshot.submitted_at) / np.mean(~snapshot.jobs.is_open))
 
 

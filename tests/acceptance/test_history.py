@@ -1,4 +1,4 @@
-"""A job of a batch that ended long ago: still shown; and who brings it once more is told that it is done."""
+"""A job of a batch that ended long ago is still shown, and late reports of it are acknowledged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ S = InstanceState
 
 
 async def a_job_of_the_history(server: LiveServer) -> tuple[JobId, Host, CrowdTask]:
-    """A job that a host did, and that was moved ten days later."""
+    """A completed job, moved to the history ten days later."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()

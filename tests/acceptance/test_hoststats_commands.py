@@ -1,4 +1,4 @@
-"""`muster hoststats`: what cron and operators see."""
+"""`muster hoststats`, for cron and operators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROWS = """
 
 @pytest.fixture(scope="module")
 def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    """A project with an app that 25 hosts have a record with, host 1 the best."""
+    """A project with one app, for which 25 hosts have a record; host 1 is the best."""
     project = CommandLine(tmp_path_factory.mktemp("project") / "data")
     program = project.data_dir.parent / "main.sh"
     program.write_text("#!/bin/sh\n")

@@ -1,4 +1,4 @@
-"""A project whose private signing key never comes near it: signed on one machine, served on another."""
+"""A project without its private signing key: files are signed on one machine and served on another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_KEY = b"this is not a key"
 
 
 async def added(server: LiveServer, *how: str | Path) -> Done:
-    """`muster app version add` through the server, from a machine that has nothing of the project."""
+    """Run `muster app version add` through the server, on a machine without the project."""
     token = AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token()
     version = ("app", "version", "add", "pi", "--platform", LINUX, "--version", "100", "--json")
     return await asyncio.to_thread(done_by, *version, *map(str, how), "--server", server.url, "--token", token)
@@ -29,7 +29,7 @@ async def test_project_works_without_its_private_key(server: LiveServer, tmp_pat
     main, signatures = elsewhere / "main.sh", elsewhere / "signatures.json"
     main.write_bytes(PROGRAM)
     asked = [str(main), "--key", str(elsewhere / "0001.pem"), "--output", str(signatures), "--json"]
-    nowhere = ["--data-dir", str(tmp_path / "no project"), "--database-url", "postgresql://nobody@192.0.2.1/none"]
+    nowhere = ["--data-dir", str(tmp_path / "no project"), "--database-url", "postgresql://none@192.0.2.1/none"]
     done = await asyncio.to_thread(done_by, "sign", *asked, *nowhere)
     assert (done.exit_code, json.loads(done.stdout)["signed"]) == (0, 1)
     assert not (tmp_path / "no project").exists()

@@ -1,4 +1,4 @@
-"""Requests that are no proper HTTP are refused with a reason: no traceback in the log, none in the answer, no 500."""
+"""Malformed HTTP requests are refused with a reason: no traceback in log or reply, no status 500."""
 
 from __future__ import annotations
 

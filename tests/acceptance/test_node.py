@@ -1,4 +1,4 @@
-"""A node as an operator runs it: `muster up` with two workers stops, heals and complains as it should."""
+"""`muster up` with two workers: stopping, restarts and error messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def processes_of(data_dir: Path) -> list[psutil.Process]:
-    """Every process of the machine that works on that folder, PostgreSQL's included."""
+    """Return every process of the machine that uses the folder, including PostgreSQL's."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         if any(str(data_dir) in argument for argument in process.info["cmdline"] or []):
@@ -41,7 +41,7 @@ def processes_of(data_dir: Path) -> list[psutil.Process]:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it runs; one that ended and was not asked for its exit code by its parent does not."""
+    """Return whether the process runs; zombies do not count."""
     try:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -61,7 +61,7 @@ def test_sigterm_stops_all_processes_of_a_node(server: Server) -> None:
 
     assert processes_of(server.data_dir) == []
     assert [process for process in running if is_alive(process)] == []
-    server.start()  # and it starts again
+    server.start()  # it can start again
     assert server.answers()
 
 

@@ -1,4 +1,4 @@
-"""Whose batch goes first: what operators see and change, by the API, its client and the command line."""
+"""The order of batches as shown and changed by the API, its client and the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.acceptance.server import LiveServer
 
 @pytest.fixture
 async def pi(server: LiveServer) -> LiveServer:
-    """A project with an app, and two submitters in accounts of their own."""
+    """A project with an app, and two submitters in separate accounts."""
     await server.add_app()
     for who in ("ada", "bob"):
         await server.store.people.add_account(f"{who}s", parent=None, shares=1.0)
@@ -27,7 +27,7 @@ async def order(server: LiveServer) -> None:
 
 
 async def ordering_history(server: LiveServer) -> set[tuple[str, str, str]]:
-    """Who changed which ordering setting, and why."""
+    """Return changes of ordering settings with their authors and reasons."""
     changes = await json_of(server, "setting", "history")
     return {(one["key"], one["by"], one["why"]) for one in changes if one["key"].startswith("ordering.")}
 
@@ -103,7 +103,7 @@ async def test_policy_change_is_audited(pi: LiveServer) -> None:
     }
     weights = await json_of(pi, "priority", "weights")
     normal = {one["term"]: one["weight"] for one in weights if one["level"] == "normal"}
-    assert normal == {"QUEUETIME": 1.0, "XFACTOR": 7.0}  # the queue time's weight is 1 unless it is given
+    assert normal == {"QUEUETIME": 1.0, "XFACTOR": 7.0}  # the queue time's weight is 1 by default
     done = await command(pi, "setting", "set", "ordering.queues", "normal=0/1/1 normal=1/1/1")
     assert done.exit_code == 1 and "ordering.queues: expected each queue once" in done.stderr
 
@@ -118,7 +118,7 @@ async def test_shares_are_shown_and_changed(pi: LiveServer) -> None:
     assert shares["adas", None]["shares"] == 3.0
     assert shares["adas", "bob"]["shares"] == 2.0
     assert shares["adas", "ada"]["share_fraction"] == pytest.approx(shares["adas", None]["share_fraction"] / 3.0)
-    assert shares["adas", "ada"]["level_weight"] is None  # nothing used yet
+    assert shares["adas", "ada"]["level_weight"] is None  # no usage yet
     assert "adas/" in (await command(pi, "fairshare", "show")).stdout
     async with client_of(pi) as client:
         assert await client.fairshare() == tree
@@ -167,7 +167,7 @@ async def test_grants_are_set_shown_and_removed(pi: LiveServer) -> None:
     async with client_of(pi) as client:
         assert [one["account"] for one in await client.grants()] == ["adas"]
         with pytest.raises(ApiError, match="no account"):
-            await client.set_grant("nobodys", granted_su=1.0, period_s=86400.0)
+            await client.set_grant("missing", granted_su=1.0, period_s=86400.0)
     assert (await json_of(pi, "grant", "drop", "adas"))["granted_su"] is None
     assert await json_of(pi, "grant", "list") == []
 
@@ -183,7 +183,7 @@ async def test_limits_are_set_listed_removed_and_block_batches(pi: LiveServer) -
         assert len(await client.limits()) == 2
     await order(pi)
     shown = {one["batch"]: one for one in (await json_of(pi, "priority", "show"))["batches"]}
-    assert [one["hold"] is not None for one in shown.values()].count(True) == 1  # bob's, by everybody's limit
+    assert [one["hold"] is not None for one in shown.values()].count(True) == 1  # bob's, by the default limit
     await json_of(pi, "limit", "drop", "submitter", "jobs")
     await json_of(pi, "limit", "drop", "submitter", "jobs", "ada")
     assert await json_of(pi, "limit", "list") == []

@@ -1,4 +1,4 @@
-"""Results of jobs leave the server: over the API, by one command here and through a server, and from the console."""
+"""Downloads of results: over the API, by a command here and through a server, and from the console."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/collect-results.md"
 
 
 async def a_batch_with_one_result(server: LiveServer) -> tuple[BatchId, int, int]:
-    """Three jobs of which one is valid; its number, and that of one which is open."""
+    """Submit three jobs, one of them valid; return the ids of that one and of an open one."""
     await server.add_app()
     batch_id = await server.submit(jobs={"count": 3})
     host = await server.add_host()
@@ -61,7 +61,7 @@ async def collected(server: LiveServer, batch_id: int, folder: Path, *words: str
 
 
 def run_the_page(server: LiveServer, folder: Path) -> None:
-    """The commands of the manual as they stand: on the project's machine, through the server, and over HTTP."""
+    """Run the manual's commands unchanged: on the project's machine, through the server, and over HTTP."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     environment = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",

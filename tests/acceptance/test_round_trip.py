@@ -1,4 +1,4 @@
-"""Jobs go from a submitter to volunteers and back: the whole server over real HTTP and a real PostgreSQL."""
+"""Jobs from submission to volunteers and back: the whole server over real HTTP and a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_job_from_submission_to_complete_batch(server: LiveServer) -> None
 
 
 async def check_downloads(host: Host, reply: SchedulerReply, input_content: bytes) -> None:
-    """The app is signed by the key the client was given, the input has the MD5 it was told."""
+    """Check the app's signature with the client's key, and the input's MD5."""
     key = parse_public_key_text(host.key_text)
     files = {element.name: element for element in reply.downloads}
     source = files.pop("in_1.txt")
@@ -134,7 +134,7 @@ async def test_late_result_cancels_its_retry(server: LiveServer) -> None:
 
 
 async def test_success_after_an_error_cancels_its_retry(server: LiveServer) -> None:
-    """The client came back from a snapshot of before the error, and computed the task again."""
+    """The client was restored from a snapshot before the error, and computed the task again."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -184,7 +184,7 @@ async def test_retry_goes_to_another_host_of_the_account(server: LiveServer) -> 
 
 
 async def test_quorum_of_one_account_once_the_app_allows_it(server: LiveServer) -> None:
-    """Until then the batch is at risk, and the operator is told what it waits for."""
+    """Until then the batch is at risk, and the operator sees what it waits for."""
     await server.add_app()
     batch_id = await server.submit(jobs={"quorum": 2})
     first = await server.add_host()
@@ -209,12 +209,12 @@ async def test_quorum_of_one_account_once_the_app_allows_it(server: LiveServer) 
 
 
 def another_host(host: Host, name: str) -> Host:
-    """A second computer of the same account."""
+    """Return a second host of the same account."""
     return Host(host.http, host.scheduler_url, host.authenticator, name)
 
 
 async def pass_hours(server: LiveServer, hours: int) -> None:
-    """Let hours pass while the project is alive: it sweeps often enough for none to count as an outage."""
+    """Advance the clock by hours, with sweeps frequent enough that none counts as an outage."""
     for _ in range(hours * 12):
         await server.forward(300.0)
         await server.sweep()

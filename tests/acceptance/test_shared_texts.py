@@ -1,4 +1,4 @@
-"""What jobs of a batch share is stored once, and reaches clients, pages and the history as each job's own."""
+"""Texts shared by a batch's jobs are stored once, and are complete on clients, pages and in the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a whole node tells a monitoring system, and under which name it knows each request."""
+"""The metrics of a whole node, and request ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runtime.compose import host_statistics
 from tests.acceptance.server import LiveServer
 from tests.unit.runtime.metrics.test_manual import expressions, metric_named
 
-OF_THE_SUPERVISOR = {"muster_process_up", "muster_process_restarts_total"}  # which these tests do without
+OF_THE_SUPERVISOR = {"muster_process_up", "muster_process_restarts_total"}  # not present in these tests
 
 
 async def get(server: LiveServer, path: str) -> tuple[int, str]:
@@ -45,7 +45,7 @@ async def test_metrics_of_dashboard_and_alerts_exist(server: LiveServer) -> None
     await server.add_app()
     await server.submit(jobs={"count": 4})
     host = await server.add_host()
-    for _ in range(2):  # a batch is scored by what was forecast on its way
+    for _ in range(2):  # a batch is scored by the forecasts made while it ran
         for task in await host.ask(2):
             await host.compute(task)
         await host.call()
@@ -66,7 +66,7 @@ async def test_metrics_of_dashboard_and_alerts_exist(server: LiveServer) -> None
 
 
 def families_in(expression: str) -> set[str]:
-    """The metrics that are asked for; of a histogram the whole."""
+    """Return the metrics in the expressions; histograms without suffix."""
     found = [metric_named(name) for name in re.findall(r"\bmuster_\w+", expression)]
     return {metric.name for metric in found if metric is not None}
 

@@ -1,4 +1,4 @@
-"""Messages of running apps come to whoever reads the job's results: by the API, the client and the console."""
+"""Trickle messages reach readers of the job's results: by the API, the client and the console."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_trickles_need_permission_to_read_results(server: LiveServer) -> N
 
 
 async def test_trickles_of_a_restored_client_are_kept(server: LiveServer) -> None:
-    """Its serial number is behind, so it is given a new record of the host."""
+    """Its serial number is behind, so the server creates a new host record for it."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()

@@ -1,4 +1,4 @@
-"""Connections break, requests cross, servers sit behind a path: the work goes on and nothing is done twice."""
+"""Broken connections, concurrent requests and servers below a path: work continues and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_upload_continues_at_another_worker(server: LiveServer) -> None:
     assert size is not None
     rest = await host.upload(task, content, offset=size)
 
-    assert (cut.status, size, rest.status) == (1, 19_999, 0)  # a part counts one byte less
+    assert (cut.status, size, rest.status) == (1, 19_999, 0)  # size queries report a partial upload one byte short
     await host.work(task, content)
     await server.validate()
     assert (await server.batch(batch_id))["state"] == "complete"
@@ -116,7 +116,7 @@ async def test_dropped_connections_lose_no_work(server: LiveServer) -> None:
 
 
 async def drop_connections(server: LiveServer) -> None:
-    """What a restart of PostgreSQL looks like to those connected."""
+    """Close all connections, as a restart of PostgreSQL does."""
     assert server.project.database_url is not None
     connection = await asyncpg.connect(server.project.database_url)
     try:
@@ -129,7 +129,7 @@ async def drop_connections(server: LiveServer) -> None:
 
 
 async def recovered(server: LiveServer) -> None:
-    """The background loops try again until they are through; here at most a few times."""
+    """Retry a background loop until it succeeds, a few times at most."""
     for _ in range(5):
         try:
             await server.feed()

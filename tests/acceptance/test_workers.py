@@ -1,4 +1,4 @@
-"""Workers stop, start, and share the work: nothing is lost, and nothing is handed out twice."""
+"""Workers stop, start and share the work: nothing is lost or sent twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller of the API meets before anything is done: the token, the body, the problem document."""
+"""Request handling before the operation runs: tokens, bodies and problem documents."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class NumbersParams(Page, forbid_unknown_fields=True, kw_only=True):
 
 
 def broken(error: Exception) -> Handler:
-    """A handler that ends in an error."""
+    """A handler that raises the error."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         raise error
@@ -62,7 +62,7 @@ def broken(error: Exception) -> Handler:
 
 
 async def echo(ask: Ask[NoParams, Any]) -> object:
-    """Say what was understood of the body."""
+    """Return the decoded body."""
     return {"got": repr(ask.body)}
 
 

@@ -1,4 +1,4 @@
-"""What the client's calls are said to return is what the document says of the operations they ask."""
+"""The return types of the client's methods match the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_call_returns_its_operations_reply_or_a_part(api: Api, client: type, nam
 
 
 def named(hint: Any) -> str:
-    """A type by its names without modules.
+    """A type's name without its modules.
 
     >>> named(list[shapes.BatchShown]), named(shapes.RankingRunShown | None)
     ('list[BatchShown]', 'RankingRunShown | None')
@@ -65,7 +65,7 @@ def named(hint: Any) -> str:
 
 
 def whole_or_part(reply: Any) -> list[Any]:
-    """A reply, what its keys have, and that without None: what a call returns of it."""
+    """A reply's type, the types of its keys, and those without None: what a method may return."""
     parts = list(get_type_hints(reply).values())
     return [
         reply,

@@ -1,4 +1,4 @@
-"""Streams of progress: one look for all, nothing said twice, an end, and room for so many."""
+"""Event streams: one query for all listeners, no repeated events, an end, and a limit on their number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from web.problems import BusyError
 
 
 class Counted:
-    """Batches as they are, and how often they were asked for."""
+    """A store of batches that counts its calls."""
 
     def __init__(self, *batches: Batch) -> None:
         self.batches = {one.batch_id: one for one in batches}

@@ -1,4 +1,4 @@
-"""Hosts that fail are listed with since when their failures are counted."""
+"""Lists of failing hosts show when the count of failures starts."""
 
 from __future__ import annotations
 

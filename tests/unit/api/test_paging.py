@@ -1,4 +1,4 @@
-"""Cursors: they go on where a page ended, and are for their own list."""
+"""Cursors continue where a page ended, and are valid only for their own list."""
 
 from __future__ import annotations
 

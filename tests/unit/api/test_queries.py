@@ -1,4 +1,4 @@
-"""Every operation of the API refuses what it does not know, what is no such value, and what is said twice."""
+"""Every operation refuses unknown, invalid and repeated parameters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(route: Route[Any, Any], query: list[tuple[str, str]]) -> Any:
 
 
 def kinds_of(field: msgspec.inspect.Field) -> set[type]:
-    """The kinds of values that a parameter has, None aside."""
+    """The types of a parameter's values, without None."""
     kind = field.type.type if isinstance(field.type, msgspec.inspect.Metadata) else field.type
     inner = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
     plain = (one.type if isinstance(one, msgspec.inspect.Metadata) else one for one in inner)
@@ -39,7 +39,7 @@ def kinds_of(field: msgspec.inspect.Field) -> set[type]:
 
 
 def typed_in_query() -> list[tuple[str, str]]:
-    """Parameters of queries that are numbers, flags or one of a few words."""
+    """Query parameters that are numbers, flags or enumerations."""
     found = []
     for route in ROUTES.values():
         struct = msgspec.inspect.type_info(route.params)
@@ -74,7 +74,7 @@ def test_repeated_parameter_is_refused(name: str, param: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, route in ROUTES.items() if "cursor" in route.params.__struct_fields__])
 async def test_a_cursor_of_another_list_is_refused(name: str, api: Api) -> None:
-    """Or the batch or host is looked for before, and is not there."""
+    """Operations that first look up an unknown batch or host return 404."""
     [route] = [one for one in api.table.routes if one.name == name]
     request, params = read(route, [("cursor", "bm9uc2Vuc2U")])
     with pytest.raises(MusterError) as caught:

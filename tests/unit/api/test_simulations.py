@@ -1,4 +1,4 @@
-"""Simulations over the API: where they are followed, and what is refused before anything runs."""
+"""Simulations over the API: their progress, and refusals before they start."""
 
 from __future__ import annotations
 

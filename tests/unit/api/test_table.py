@@ -1,4 +1,4 @@
-"""The API whole: every operation is in the manual, has a name of its own and a reply that is described."""
+"""Every operation is in the manual, and has a unique name and a documented reply."""
 
 from __future__ import annotations
 

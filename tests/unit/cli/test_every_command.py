@@ -1,4 +1,4 @@
-"""Every command has help and --json, and what is wrong with its input is told in words."""
+"""Every command has help and --json, and reports errors in its input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command below a group, with the words it is called by."""
+    """Every command that is not a group, with its full name."""
     for name in sorted(group.commands):
         found = group.commands[name]
         if isinstance(found, click.Group):
@@ -43,7 +43,7 @@ def option_names(command: click.Command) -> set[str]:
 
 
 def something_for(parameter: click.Parameter, folder: Path) -> list[str]:
-    """A value its type takes."""
+    """A valid value for the parameter's type."""
     match parameter.type:
         case click.Choice() as choice:
             return [str(choice.choices[0])]
@@ -56,7 +56,7 @@ def something_for(parameter: click.Parameter, folder: Path) -> list[str]:
 
 
 def call_of(words: tuple[str, ...], folder: Path) -> list[str]:
-    """The command with all it must be given."""
+    """The command line with all required arguments."""
     call = [*words]
     for parameter in COMMANDS[words].params:
         if parameter.required:

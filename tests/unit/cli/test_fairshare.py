@@ -1,4 +1,4 @@
-"""The dry run of other systems' fair-share, as a command."""
+"""The command that emulates other systems' fair-share."""
 
 from __future__ import annotations
 

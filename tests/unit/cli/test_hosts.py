@@ -1,4 +1,4 @@
-"""A volunteer's password may come from a file, where no list of processes shows it."""
+"""Passwords may come from a file, so that process lists do not show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The menu of commands names what there is, and loads only what is called."""
+"""The menu lists every command, and imports only the one called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands through a server's API: the same words, the same keys, no folder."""
+"""Commands through a server's API: the same options and JSON keys, without a project folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 
 
 async def asked_of_server(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[list[str], tuple[int, str, str]]:
-    """What a server was asked by a command, and what the command printed."""
+    """The server's requests from a command, and the command's output."""
     asked: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""`muster simulate` as people type it: what it prints, what it refuses, and that it repeats itself."""
+"""`muster simulate`: output, errors and reproducibility."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOG = """\
 1 10 0 3600 2 -1 -1 2 7200 -1 1 8 1 1 1 1 -1 -1
 2 70 0 7200 3 -1 -1 3 7200 -1 1 9 1 1 1 1 -1 -1
 """
-KEYS = {  # those that every comparison of rules must have
+KEYS = {  # keys that every comparison of rules must have
     "afap_makespan_s",
     "other_makespan_s",
     "instances_per_job",
@@ -52,7 +52,7 @@ Run = tuple[str, str, int]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> Run:
-    """Standard output, standard error and exit code of `muster simulate` with these arguments, in this process."""
+    """Run `muster simulate` in this process; returns standard output, standard error and exit code."""
     code = 0
     try:
         main(["simulate", *(str(argument) for argument in arguments), "--processes", "1"])

@@ -1,4 +1,4 @@
-"""`muster simulate` while it runs, and where: on a Dask cluster as here, and what the terminal shows meanwhile."""
+"""Runs of `muster simulate`: on a Dask cluster, and with progress bars."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.filterwarnings("ignore")  # of a cluster's own coming and going
+@pytest.mark.filterwarnings("ignore")  # log lines of the cluster itself
 def test_dask_cluster_prints_the_same_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "tiny.toml"
     file.write_text(TINY, encoding="utf-8")
@@ -77,7 +77,7 @@ def test_bar_shows_simulated_date_and_finished_runs() -> None:
 
     assert "run 2: fixed, seed 5" in while_it_runs
     assert "Wed 07 Jan 2026 06:00, day 2.2 of at most 8" in while_it_runs
-    assert "run 1:" not in while_it_runs  # it has not begun
+    assert "run 1:" not in while_it_runs  # not started yet
     assert "0 of 2 over" in while_it_runs
     assert "1 of 2 over" in shown(console)
 

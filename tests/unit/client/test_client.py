@@ -17,7 +17,7 @@ from muster_client import ApiError, Client, MusterClientError, UnreachableError
 
 
 class Recorder:
-    """Answers every request alike, and remembers what was asked."""
+    """A server that gives every request the same reply, and records the requests."""
 
     def __init__(self, answer: Callable[[], web.Response]) -> None:
         self.answer = answer
