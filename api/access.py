@@ -109,15 +109,11 @@ class AccessApi:
         invited = await self._door.people.add(body.name, role=Role(body.role), submitter=body.submitter)
         return shown(shapes.InvitedShown, invited)
 
-    @operation(
-        "PATCH", "/people/{name}", "Change a person's role, or disable the account.", right=Right.OPERATE, errors=(404,)
-    )
+    @operation("PATCH", "/people/{name}", "Change a role, or disable the account.", right=Right.OPERATE, errors=(404,))
     async def set_person(self, ask: Ask[PersonParams, PersonBody]) -> shapes.PersonShown:
         body, name = ask.body, ask.params.name
         if name == ask.person.name and (body.active is False or (body.role or "operator") != "operator"):
-            raise NotAllowedError(
-                "you cannot remove your own operator role or disable your own account: ask another operator"
-            )
+            raise NotAllowedError("you cannot restrict your own account: ask another operator")
         role = None if body.role is None else Role(body.role)
         changed = await self._door.people.set(name, role=role, submitter=body.submitter, active=body.active)
         return shown(shapes.PersonShown, changed)

@@ -62,9 +62,7 @@ class JobsParams(Page, forbid_unknown_fields=True, kw_only=True):
     batch_id: Annotated[int, ID]
     state: Annotated[
         JobState | None,
-        msgspec.Meta(
-            description="Only jobs in this state. A page may hold fewer than `limit` jobs and still have a next page."
-        ),
+        msgspec.Meta(description="Only jobs in this state; pages may be short."),
     ] = None
     after: AfterJob = None
 
@@ -75,9 +73,7 @@ class ForecastsParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class SubmitParams(msgspec.Struct, forbid_unknown_fields=True):
-    preview: Annotated[
-        bool, msgspec.Meta(description="Only forecast the completion time; the batch is not submitted.")
-    ] = False
+    preview: Annotated[bool, msgspec.Meta(description="Only forecast the completion; do not submit.")] = False
 
 
 class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -254,9 +250,7 @@ class BatchesApi:
         errors=(404,),
     )
     async def fetch_outputs(self, ask: Ask[ArchiveParams, None]) -> web.StreamResponse:
-        """Stream the archive. An error closes the connection, so the client does not take a partial archive for a full
-        one.
-        """
+        """Stream the archive. An error closes the connection, so that the client notices a partial archive."""
         batch_id, asked, request = BatchId(ask.params.batch_id), ask.params, ask.request
         await self._check_batch(ask.person, batch_id)
         response = web.StreamResponse(headers=file_headers(f"batch-{batch_id}.tar", "application/x-tar"))
@@ -292,9 +286,7 @@ class BatchesApi:
         errors=(404,),
     )
     async def fetch_output(self, ask: Ask[OutputParams, None]) -> OwnBytes:
-        """Return the file. Its path comes from the recorded result; the requested name only selects one of the job's
-        outputs.
-        """
+        """Return the file. Its path comes from the recorded result; the requested name only selects an output."""
         result = await self._result(ask.person, JobId(ask.params.job_id))
         path = self._results.path(result, ask.params.name)
         return OwnBytes(path, headers=file_headers(ask.params.name))
@@ -328,9 +320,7 @@ class BatchesApi:
         """Raises NotFoundError, or NotAllowedError if the person may not see the batch's results."""
         batch = await self._store.views.batch(batch_id)
         if not sees_results(person, batch.submitter_id):
-            raise NotAllowedError(
-                f"{what} belongs to another submitter: {person.name} may fetch only their own results"
-            )
+            raise NotAllowedError(f"{what} belongs to another submitter: {person.name} may not fetch it")
 
 
 def _job_id(job: JobRow) -> int:

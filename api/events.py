@@ -1,7 +1,6 @@
 """Server-sent events: the progress of a batch or of the whole project.
 
-One query a second serves all listeners; without listeners nothing is read. It reads counters that are updated with the
-jobs.
+One query a second serves all listeners; without listeners nothing is read. It reads stored counters.
 """
 
 from __future__ import annotations
@@ -175,10 +174,7 @@ class EventsApi:
         return await self._stream(ask.request, BatchId(ask.params.batch_id))
 
     @operation(
-        "GET",
-        "/events",
-        "A stream of `progress` events with the totals of all active batches, at most one a second.",
-        reply=None,
+        "GET", "/events", "`progress` events with the totals of active batches, at most one a second.", reply=None
     )
     async def events(self, ask: Ask[NoParams, None]) -> web.StreamResponse:
         return await self._stream(ask.request, None)

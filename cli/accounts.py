@@ -134,11 +134,7 @@ def _in_words(shown: Mapping[str, Any], also: str = "") -> str:
 GRANT_COLUMNS = ["account", "granted_su", "used_su", "reserved_su", "left_su", "period_start_at", "period_s"]
 UNITS = click.option("--units", type=float, required=True, help="Service units per period: PE-hours times the rate.")
 PERIOD = click.option(
-    "--period-days",
-    type=float,
-    default=90.0,
-    show_default=True,
-    help="Length of a period. Unused units expire with it.",
+    "--period-days", type=float, default=90.0, show_default=True, help="Period length; unused units expire."
 )
 QUANTITIES = [one.name.lower() for one in Quantity if one is not Quantity.IDLE_JOBS]
 KIND = (

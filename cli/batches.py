@@ -135,10 +135,7 @@ async def list_batches(run: Run, limit: int) -> None:
 @batch.command("set")
 @click.argument("batch_id", type=ID)
 @click.option(
-    "--user-priority",
-    type=int,
-    default=None,
-    help="User priority: -1024 to 0, or to 1023 with the permission `raise`.",
+    "--user-priority", type=int, default=None, help="User priority: -1024 to 0, or to 1023 with the permission `raise`."
 )
 @click.option("--level", default=None, help="Service level: standby, normal, or expedite (needs the permission).")
 @click.option("--queue", default=None, help="One of ordering.queues.")

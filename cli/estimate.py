@@ -44,11 +44,7 @@ async def run_estimates(run: Run, batch_id: int | None) -> None:
 @estimate.command("show")
 @click.argument("batch_id", type=click.IntRange(min=1, max=2**62), required=False)
 @click.option(
-    "--limit",
-    type=click.IntRange(1, 1000),
-    default=500,
-    show_default=True,
-    help="Maximum number of forecasts, latest first.",
+    "--limit", type=click.IntRange(1, 1000), default=500, show_default=True, help="Maximum number of forecasts."
 )
 @command
 async def show_estimates(run: Run, batch_id: int | None, limit: int) -> None:

@@ -30,14 +30,6 @@ def _command(kind: ExplainedKind, words: Callable[[Document], str], about: str) 
 
 
 _command("host", host_in_words, "Show which jobs a host would get if it called now, and why not more.")
-_command(
-    "batch",
-    batch_in_words,
-    "Show why a batch is not progressing: batches ahead of it, and why hosts are refused its jobs.",
-)
+_command("batch", batch_in_words, "Show which batches are ahead of a batch, and why hosts are refused its jobs.")
 _command("job", job_in_words, "Show why a job's unsent instances wait, and the state of the others.")
-_command(
-    "instance",
-    instance_in_words,
-    "Show how an instance's due date was computed, term by term, and the instance's outcome.",
-)
+_command("instance", instance_in_words, "Show how an instance's due date was computed, and the instance's outcome.")

@@ -30,9 +30,7 @@ def hoststats() -> None:
 
 @hoststats.command("run")
 @click.option(
-    "--cut-points-only",
-    is_flag=True,
-    help="Refresh only the cut points that requests are compared with, not the percentile of each host.",
+    "--cut-points-only", is_flag=True, help="Refresh only the cut points of requests, not each host's percentile."
 )
 @local_command("`muster up` ranks hosts automatically; run this, or the cron job, on the project's own machine")
 async def run_ranking(run: Run, cut_points_only: bool) -> None:

@@ -29,11 +29,7 @@ from transfer.upload_folder import UploadFolder
 @click.option("--no-files", is_flag=True, help="Skip the upload folder, if this machine does not have it.")
 @click.option("--contents", is_flag=True, help="Read every output file and compare its MD5.")
 @click.option(
-    "--limit",
-    type=click.IntRange(1, 100_000),
-    default=100,
-    show_default=True,
-    help="Maximum number of findings listed per check.",
+    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Maximum findings per check."
 )
 @local_command("it reads the upload folder; run it on the project's own machine")
 async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
@@ -134,14 +130,9 @@ READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.argument("files", type=READABLE, nargs=-1)
 @click.option("--key", type=READABLE, default=None, help="Sign FILES with this private key; needs no project.")
 @click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    help="File for the signatures; default: standard output.",
+    "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="File for the signatures."
 )
-@click.option(
-    "--new-key", is_flag=True, help="Create a new signing key first; the old key signs it, so that clients accept it."
-)
+@click.option("--new-key", is_flag=True, help="Create a new signing key first, signed by the old one.")
 @local_command("it uses the private signing key; run it where that key is kept")
 async def sign(run: Run, files: tuple[Path, ...], key: Path | None, output: Path | None, new_key: bool) -> None:
     """Sign all app files again, or sign FILES on a machine that has only the key.

@@ -46,9 +46,7 @@ async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -
 
 
 @click.command()
-@click.option(
-    "--pre-only", is_flag=True, help="Only apply migrations that are safe while nodes of the previous version serve."
-)
+@click.option("--pre-only", is_flag=True, help="Only apply migrations that are safe beside the previous version.")
 @local_command("it changes the database directly; run it on the project's own machine")
 async def migrate(run: Run, pre_only: bool) -> None:
     """Bring the database to this version's schema."""
@@ -68,9 +66,7 @@ async def migrate(run: Run, pre_only: bool) -> None:
 @click.command()
 @only_here("it is the server; start it on the project's own machine")
 @click.option("--data-dir", type=click.Path(path_type=Path), default=DEFAULT_DATA_DIR, envvar="MUSTER_DATA_DIR")
-@click.option(
-    "--database-url", envvar="MUSTER_DATABASE_URL", help="PostgreSQL database to use instead of the embedded one."
-)
+@click.option("--database-url", envvar="MUSTER_DATABASE_URL", help="PostgreSQL to use instead of the embedded one.")
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -81,10 +77,7 @@ async def migrate(run: Run, pre_only: bool) -> None:
 @click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Request workers.")
 @click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address of the supervisor's metrics.")
 @click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    default=None,
-    help="Port of the supervisor's metrics; 0 = off. [default: 9464, if free]",
+    "--metrics-port", type=click.IntRange(0, 65535), default=None, help="Their port; 0 = off. [default: 9464, if free]"
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object once all processes serve.")
@@ -152,11 +145,9 @@ async def _up(data_dir: Path, database_url: str | None, serving: Serving) -> Non
 
 @click.command()
 @only_here("it creates a project of its own on this machine")
+@click.option("--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Simulated volunteers.")
 @click.option(
-    "--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Number of simulated volunteers."
-)
-@click.option(
-    "--seed", "--seeds", "seed", type=int, default=1, show_default=True, help="Random seed of the simulated volunteers."
+    "--seed", "--seeds", "seed", type=int, default=1, show_default=True, help="Random seed of the simulation."
 )
 @click.option("--database-url", default=None, help="Empty PostgreSQL database to use instead of an embedded one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")

@@ -37,13 +37,7 @@ from simulator.text_charts import charts_of
     type=click.Choice(RULES),
     help=f"Deadline rule; may be repeated. Default: the scenario's, else {DeadlineRule.MUSTER}.",
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Number of runs per rule, each with its own seed.",
-)
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs per rule.")
 @click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the simulated project.")
 @click.option(
@@ -62,10 +56,7 @@ from simulator.text_charts import charts_of
 )
 @click.option("--trace-jobs", type=click.IntRange(min=1), default=None, help="Use only the log's first N jobs.")
 @click.option(
-    "--trace-speed-up",
-    type=click.FloatRange(min=0.0, min_open=True),
-    default=1.0,
-    help="Speed up the log's time by this factor.",
+    "--trace-speed-up", type=click.FloatRange(min=0.0, min_open=True), default=1.0, help="Speed-up of the log's time."
 )
 @click.option("--processes", type=click.IntRange(min=1), default=None, help="Parallel runs; default: one per CPU.")
 @click.option("--dask", "dask_address", default=None, metavar="ADDRESS", help="Run on this Dask cluster.")

@@ -51,11 +51,7 @@ async def show(run: Run) -> None:
     "--simulate", "simulates", is_flag=True, help="Simulate the project with the present and the new thresholds."
 )
 @click.option(
-    "--seeds",
-    type=click.IntRange(min=1),
-    default=SOME_SEEDS,
-    show_default=True,
-    help="Simulations per side, each with its own seed.",
+    "--seeds", type=click.IntRange(min=1), default=SOME_SEEDS, show_default=True, help="Simulations per side."
 )
 @click.option(
     "--hosts",
@@ -75,7 +71,7 @@ async def show(run: Run) -> None:
     "--processes",
     type=click.IntRange(min=1),
     default=None,
-    help="Parallel simulations; default: one per CPU; on a server always one.",
+    help="Parallel runs; default: one per CPU; on a server one.",
 )
 @command
 async def preview(

@@ -105,10 +105,10 @@ async def test_result_files_need_permission(server: LiveServer, tmp_path: Path) 
         assert await not_there(vic.fetch_outputs(99, tmp_path / "none")) == "no batch 99"
         assert await vic.batch_results(shown["batch_id"], after=valid - 1, limit=1) == [shown]
     async with Client(server.url, await a_token(server, "sue")) as sue:
-        assert "another submitter's" in await not_there(sue.job_outputs(valid), 403)
-        assert "another submitter's" in await not_there(sue.batch_results(shown["batch_id"]), 403)
-        assert "another submitter's" in await not_there(sue.fetch_outputs(shown["batch_id"], tmp_path / "none"), 403)
-        assert "another submitter's" in await not_there(sue.fetch_output(valid, "out", tmp_path / "none"), 403)
+        assert "another submitter" in await not_there(sue.job_outputs(valid), 403)
+        assert "another submitter" in await not_there(sue.batch_results(shown["batch_id"]), 403)
+        assert "another submitter" in await not_there(sue.fetch_outputs(shown["batch_id"], tmp_path / "none"), 403)
+        assert "another submitter" in await not_there(sue.fetch_output(valid, "out", tmp_path / "none"), 403)
 
     [output] = shown["outputs"]
     assert (shown["because"], output["name"], output["nbytes"], output["state"]) == (None, "out", len(RIGHT), "here")

@@ -37,7 +37,7 @@ async def test_trickles_need_permission_to_read_results(server: LiveServer) -> N
         assert len(await client.instance_trickles(instance_id, limit=2)) == 2
         assert "no instance 99" in await not_there(client.instance_trickles(99))
     async with Client(server.url, await a_token(server, "sue", "read")) as sue:
-        assert "another submitter's" in await not_there(sue.instance_trickles(instance_id), 403)
+        assert "another submitter" in await not_there(sue.instance_trickles(instance_id), 403)
     async with a_browser(server, OPERATOR) as grace:
         status, page = await grace.get(f"/instances/{instance_id}")
     assert status == 200
