@@ -22,7 +22,7 @@ from console.overview import OverviewPage
 from console.percentiles import PercentilePages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
-from console.work_pages import InstancesPage, NobodyPage, WorkPages
+from console.work_pages import InstancesPage, UnschedulablePage, WorkPages
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from domain.errors import MusterError
@@ -93,7 +93,7 @@ def build_console(
         HostListPage(desk),
         HostPages(desk),
         PercentilePages(desk, thresholds),
-        NobodyPage(desk),
+        UnschedulablePage(desk),
         OrderingPages(desk),
         SimulatePages(desk, runs),
         SettingPages(desk),

@@ -109,10 +109,10 @@ class WorkPages(Pages[Desk]):
 LIVE_S = 10
 
 
-class NobodyPage(Pages[Desk]):
-    """Unschedulable work."""
+class UnschedulablePage(Pages[Desk]):
+    """Lists work that every recent host refused."""
 
-    @get("/nobody", "nobody")
+    @get("/unschedulable", "unschedulable")
     async def show(self, request: web.Request) -> web.Response:
         now, store = self._desk.clock.now(), self._desk.store
         processes = await store.process_reports.since(later(now, -SILENT_S))
@@ -128,7 +128,8 @@ class NobodyPage(Pages[Desk]):
             "started_at": [one.report["started_at"] for one in workers],
         }
         return self._desk.show(
-            request, RenderedPage("nobody.html", "Nobody can run", "nobody", values=values, every_s=LIVE_S)
+            request,
+            RenderedPage("unschedulable.html", "Unschedulable work", "unschedulable", values=values, every_s=LIVE_S),
         )
 
 

@@ -102,7 +102,7 @@ SECTIONS = (  # address, name, description
     ("batches", "Batches", "Submitted work and forecasts"),
     ("hosts", "Hosts", "Volunteers' computers"),
     ("percentiles", "Percentiles", "Turnaround, reliability and thresholds"),
-    ("nobody", "Nobody can run", "Work that every host refuses, and why"),
+    ("unschedulable", "Unschedulable work", "Work that every recent host refused, with the reasons"),
     ("ordering", "Ordering", "The order of batches, and the reasons"),
     ("simulate", "Simulate", "Try scheduling rules on simulated hosts"),
     ("settings", "Settings", "All settings and their history"),

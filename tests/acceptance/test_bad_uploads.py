@@ -1,4 +1,4 @@
-"""What is wrong with an upload or a download is told clearly, and nothing is lost, half-written or given away."""
+"""Errors in uploads and downloads are reported; nothing is lost, half-written or disclosed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wire.uploads import STATUS_TRY_AGAIN, encode_upload_header
 S = InstanceState
 
 
-async def test_an_upload_with_a_wrong_md5_is_sent_again_from_the_start(server: LiveServer) -> None:
+async def test_upload_with_wrong_md5_restarts(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -40,7 +40,7 @@ async def test_an_upload_with_a_wrong_md5_is_sent_again_from_the_start(server: L
     assert (await server.batch(batch_id))["state"] == "complete"
 
 
-async def test_a_result_whose_output_never_came_is_no_success(server: LiveServer) -> None:
+async def test_result_without_its_output_is_no_success(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -81,9 +81,7 @@ async def test_part_of_a_lost_job_was_not_reported_as_success(server: LiveServer
         ({"nbytes": 3, "offset": 4}, "the offset 4 lies behind the end of the file at 3"),
     ],
 )
-async def test_an_upload_nobody_gave_leave_for_is_refused_for_good(
-    server: LiveServer, header: dict[str, Any], why: str
-) -> None:
+async def test_upload_without_a_signed_grant_is_refused(server: LiveServer, header: dict[str, Any], why: str) -> None:
     await server.add_app()
     await server.submit()
     host = await server.add_host()
@@ -111,13 +109,13 @@ async def test_an_upload_nobody_gave_leave_for_is_refused_for_good(
         "pi_9_9_9_r0",
     ],
 )
-async def test_no_name_leads_out_of_the_upload_folder(server: LiveServer, name: str) -> None:
+async def test_upload_names_stay_in_the_folder(server: LiveServer, name: str) -> None:
     await server.add_app()
     await server.submit()
     host = await server.add_host()
     [task] = await host.ask()
     before = await evidence(server.project)
-    token = UploadTokens(load_keys(server.project.keys_dir).upload_secret).token(name, 1000)  # even with a right one
+    token = UploadTokens(load_keys(server.project.keys_dir).upload_secret).token(name, 1000)  # even with a valid one
     header = UploadHeader(name, token, 1000, len(RIGHT), hashlib.md5(RIGHT).hexdigest(), 0)
 
     reply = await host.bring(task.upload_url, encode_upload_header(header) + RIGHT)
@@ -141,7 +139,7 @@ async def test_no_name_leads_out_of_the_upload_folder(server: LiveServer, name: 
         "keys/upload_secret",
     ],
 )
-async def test_no_address_leads_out_of_the_download_folder(server: LiveServer, path: str) -> None:
+async def test_download_addresses_stay_in_the_folder(server: LiveServer, path: str) -> None:
     async with server.http.get(yarl.URL(server.url + path, encoded=True)) as response:
         assert response.status == 404
         assert load_keys(server.project.keys_dir).upload_secret.hex() not in await response.text()
@@ -156,7 +154,7 @@ async def test_no_address_leads_out_of_the_download_folder(server: LiveServer, p
         (b"<data_server_request>" + b" " * 20_000, 413, "upload header: expected at most 16384 bytes\n"),
     ],
 )
-async def test_a_broken_upload_request_is_refused(server: LiveServer, body: bytes, status: int, why: str) -> None:
+async def test_malformed_upload_request_is_refused(server: LiveServer, body: bytes, status: int, why: str) -> None:
     before = await evidence(server.project)
 
     async with server.http.post(f"{server.url}upload", data=body) as response:

@@ -75,7 +75,7 @@ app plan-class list
 = app version add pi --platform {linux} --version 100 --main {folder}/main.sh --key {key}
 = app version add pi --platform {linux} --version 100 --main {folder}/main.sh --key {key}
 = volunteer add ada@example.org --name ada
-volunteer add nobody
+volunteer add no-address
 = volunteer set ada@example.org --beta --no-gpu --max-jobs 3
 volunteer set ada@example.org
 volunteer set ada@example.org --no-cpu --max-cpus 2 --app pi
@@ -122,7 +122,7 @@ host show 1
 = host show 99
 host instances 1
 host instances 99
-= nobody
+= unschedulable
 hoststats show
 hoststats show --host 1
 hoststats show --host 99
@@ -192,13 +192,13 @@ batch abort 99
 """
 SIMULATED = "thresholds preview tail_late_factor=2 --simulate --seeds 1 --hosts 2 --days 1"
 IN_WORDS = (
-    *("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "nobody", "results"),
+    *("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "unschedulable", "results"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """One project on this machine, and one like it behind a server."""
+    """A project on this machine, and an equal one behind a server."""
 
     here: Project
     here_store: PostgresStore
@@ -207,7 +207,7 @@ class Both:
     async def said_there(self, *words: str) -> Done:
         """What a command says through the server."""
         if words[:2] == ("explain", "host"):
-            await self.there.feed()  # a command here fills an array for its answer
+            await self.there.feed()  # a local command fills an array for its reply
         token = AccountKeys(load_keys(self.there.project.keys_dir).account_secret).api_token()
         url = self.there.url.rstrip("/")
         return await asyncio.to_thread(done_by, *words, "--server", url, "--token", token)
@@ -219,7 +219,7 @@ class Both:
         return alike(here), alike(there)
 
     async def go_on(self) -> None:
-        """What no command does: computers call, and a worker tells of work that they refuse."""
+        """Do what no command does: hosts call, and a worker reports work that they refuse."""
         now = SystemClock().now()
         for project, store in ((self.here, self.here_store), (self.there.project, self.there.store)):
             connection = await asyncpg.connect(project.database_url)
@@ -229,20 +229,20 @@ class Both:
 
 
 def alike(done: Done) -> Done:
-    """Without secrets and instants, which are never the same twice."""
+    """Replace secrets and times, which always differ."""
     return Done(done.exit_code, *(_masked(text) for text in (done.stdout, done.stderr)))
 
 
 def _masked(text: str) -> str:
     for pattern in (
-        r"\b1[789]\d{8}(\.\d+)?\b",  # an instant
+        r"\b1[789]\d{8}(\.\d+)?\b",  # a time
         r"\b[12]\.[0-9]+e\+09\b",
         r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?",
         r"\bmuster_[\w-]+",  # a token
-        r"\b[0-9a-f]{32}\b",  # an account key, or what a file is named by
+        r"\b[0-9a-f]{32}\b",  # an account key, or a file name made from a digest
         r'(?<="password":")[^"]+|(?<=one-time password ).+',
         r'(?<="silent_s":)[\d.e-]+|(?<=last )[\d.]+ m?s ago',
-        r'(?<="array":)"\w+"|(?<="would_search":)\w+|\bdecided on .+',  # a worker's, or one filled now
+        r'(?<="array":)"\w+"|(?<="would_search":)\w+|\bdecided on .+',  # a worker's array, or one filled now
         r"\d+\.\d+(e-?\d+)? (s|d|h|min)\b|\bin \d+\.\d+ d\b",
     ):
         text = re.sub(pattern, "0", text)
@@ -288,16 +288,14 @@ def called(words: list[str]) -> tuple[str, ...]:
     return found
 
 
-def test_every_command_goes_through_a_server_or_says_what_to_do_instead(tmp_path: Path) -> None:
+def test_commands_use_a_server_or_refuse_with_advice(tmp_path: Path) -> None:
     remote = {words for words, command in commands(muster) if goes_through_a_server(command)}
     steps = the_steps(tmp_path, tmp_path / "key.pem")
 
     assert {called(step.words) for step in steps if step.words != ["!"]} == remote
 
 
-async def test_every_command_works_through_a_server_and_some_say_the_same_here(
-    both: Both, tmp_path: Path, keys_dir: Path
-) -> None:
+async def test_commands_work_through_a_server(both: Both, tmp_path: Path, keys_dir: Path) -> None:
     wrong: list[tuple[list[str], tuple[Done, ...]]] = []
     for step in the_steps(tmp_path, keys_dir / "signing" / "0001.pem"):
         words = step.words

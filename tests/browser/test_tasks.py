@@ -54,10 +54,10 @@ async def test_it_is_found_out_why_a_job_is_not_sent(server: LiveServer, tab: Ta
     await tell(server)
     await tab.sign_in()
 
-    await tab.page.get_by_role("link", name="Nobody can run").first.click()
+    await tab.page.get_by_role("link", name="Unschedulable work").first.click()
     row = tab.page.get_by_role("row", name=re.compile("huge"))
     await expect(row).to_contain_text("memory")
-    await tab.picture("nobody-can-run")
+    await tab.picture("unschedulable")
     await tab.open(f"/batches/{batch_id}")
     await tab.page.get_by_role("link", name="What holds it back?").click()
     await expect(tab.page.get_by_text("0 of the 3 hosts")).to_be_visible()
