@@ -16,14 +16,14 @@ HELP = {  # template -> page of the manual and its heading; ANY_PAGE for the oth
     "job.html": "explanations/deadlines",
     "instance.html": "explanations/deadlines",
     "ordering.html": "explanations/ordering",
-    "ordering_preview.html": "console#weighing-the-order",
+    "ordering_preview.html": "console#change-the-order",
     "percentiles.html": "explanations/percentiles",
-    "thresholds_preview.html": "console#moving-a-threshold",
+    "thresholds_preview.html": "console#change-a-threshold",
     "setting.html": "reference/settings",
     "settings.html": "reference/settings",
     "simulate.html": "console#simulations",
     "simulation.html": "console#simulations",
-    "password.html": "console#who-may-do-what",
+    "password.html": "console#roles",
 }
 
 
