@@ -117,7 +117,7 @@ async def test_a_big_job_gets_a_computer_that_small_ones_would_keep_busy_for_eve
     shown = await json_of(pi, "explain", "host", str(computer.host.host_id))
     assert (shown["lease"]["batch_id"], shown["lease"]["holds"]) == (big, True)
     words = (await command(pi, "explain", "host", str(computer.host.host_id))).stdout
-    assert f"is held for batch {big}: 4 of its processors (cpu)" in words
+    assert f"is leased to batch {big}: 4 of its processors (cpu)" in words
     assert "leased" in words
 
     sent_after = await hours_until_sent(pi, computer, big, most=11)

@@ -117,13 +117,13 @@ def test_a_good_host_is_told_what_it_would_get(muster: CommandLine) -> None:
     assert standing["p"] > 0.95
     [job] = shown["would_get"]
     assert job["because"].startswith("row 2: no estimate yet, P 0.9")
-    assert "it would get:\n  instance 1 of job 1, batch 1 (pi): tight, due in" in told
+    assert "it would be sent:\n  instance 1 of job 1, batch 1 (pi): tight, due in" in told
 
 
 def test_a_slow_host_is_told_its_percentile_and_the_threshold(muster: CommandLine) -> None:
     told = muster.run("explain", "host", "24").stdout
 
-    assert "it would get:\n  nothing\n" in told
+    assert "it would be sent:\n  nothing\n" in told
     assert "below_gate: row 2: percentile 0.0" in told and "consecutive valid inf), p_afap asks for 0.5" in told
 
 
