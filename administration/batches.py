@@ -104,7 +104,7 @@ def csv_rows(path: Path) -> Iterator[Mapping[str, str]]:
 def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short: Short | None) -> shapes.BatchShown:
     """Return a batch with its counters and the state of its last forecast. Instants are seconds since the epoch.
 
-    `short`: the limit that excludes all hosts that called lately.
+    `short`: the limit that excludes all hosts that called recently.
     """
     return shown(
         shapes.BatchShown,
@@ -249,7 +249,7 @@ class Batches:
         ]
 
     async def _short(self, batches: Sequence[Batch]) -> Mapping[BatchId, Short]:
-        """Return the batches that no host that called lately can finish."""
+        """Return the batches that no host that called recently can finish."""
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         if not active:
             return {}

@@ -173,11 +173,11 @@ class Views(Protocol):
         ...
 
     async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
-        """Return the existing ones of these batches, by id."""
+        """Return those of these batches that exist, by id."""
         ...
 
     async def whose(self, ids: Sequence[BatchId]) -> Mapping[BatchId, Whose]:
-        """Return the owners of the existing ones of these batches."""
+        """Return the owners of these batches, if they exist."""
         ...
 
     async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]: ...

@@ -1,4 +1,4 @@
-"""Authenticates requests of the API, the console and the volunteers' pages; signs people signing in and out."""
+"""Authenticates requests of the API, the console and the volunteers' pages; signs people in and out."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class Authenticator:
     async def note(self, request: web.Request, what: str, target: str = "", **detail: object) -> None:
         """Record an action in the audit trail, with its user and address."""
         person = person_of(request)
-        who = "nobody" if person is None else person.name
+        who = "anonymous" if person is None else person.name
         await self.store.note_act(Act(self._clock.now(), who, what, target, detail, address_of(request)))
 
     def _refuse_elsewhere(self, request: web.Request) -> None:

@@ -82,7 +82,7 @@ def checked_password(password: str, *, least: int, name: str) -> str:
     if not least <= len(password) <= MOST_CHARS:
         raise InvalidInputError("password", f"{least} to {MOST_CHARS} characters", f"{len(password)} of them")
     if password.casefold() == name.casefold() or len(set(password)) < 3:
-        raise InvalidInputError("password", "a password that is harder to guess", "one that is not")
+        raise InvalidInputError("password", "a password that is harder to guess", "the name or 1 to 2 characters")
     return password
 
 

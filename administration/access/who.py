@@ -138,7 +138,7 @@ def admit(request: web.Request, role: Role) -> Person:
 
 
 def admit_owner(request: web.Request, submitter_id: SubmitterId) -> Person:
-    """Return the caller if allowed to change that submitter's batches. Raises the errors of `admit`, NotAllowedError."""
+    """Return the caller if it may change that submitter's batches. Raises the errors of `admit`, NotAllowedError."""
     person = admit(request, Role.SUBMITTER)
     if not person.owns(submitter_id):
         raise NotAllowedError(f"it belongs to another submitter, and {person.name} is not an operator")

@@ -45,7 +45,7 @@ _OUTPUT = re.compile(r".+_(?P<instance>[0-9]{1,18})_r[0-9]{1,4}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file of the folder. `instance_id` None: its name is not one of an output."""
+    """A file of the folder. `instance_id` None: no output has its name."""
 
     place: str  # relative to the folder
     name: str  # of the output, without .part

@@ -45,7 +45,7 @@ def unshared(reports: Iterable[ProcessReport], own: str | None) -> Sequence[Wron
 
 MISSING, STRAY = "files of outputs", "files without an owner"
 
-Progress = Callable[[str, int], None]  # called after every check with the number of findings
+Progress = Callable[[str, int], None]  # called after every check, with the number of findings
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class Inspection:
             lines.append(f"{counts.abandoned} unfinished files ({size}) that no host will continue")
         if counts.unacknowledged:
             lines.append(
-                f"{counts.unacknowledged} files were not recorded although their hosts reported success:  "
+                f"{counts.unacknowledged} files were not recorded although their hosts reported success: "
                 "their clients abandoned the upload, or a part was acknowledged as complete: "
                 + ", ".join(counts.unacknowledged_places)
             )
@@ -105,7 +105,7 @@ async def inspect(
 
     `nodes` are the findings about the nodes' folders; None if they were not checked.
 
-    Unfinished files without a purpose that have not changed since `deleted_before` should have been deleted.
+    Unfinished files that no host continues, unchanged since `deleted_before`, should have been deleted.
     """
     made = Inspection()
 

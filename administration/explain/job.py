@@ -52,7 +52,7 @@ async def waiting_of(
     *,
     hosts: int,
 ) -> list[shapes.WaitingShown]:
-    """Return the unsent ones of a batch's instances, as the feeder reads them, with the answers of sampled hosts."""
+    """Return a batch's unsent instances as the feeder reads them, with the results of dry runs for sampled hosts."""
     unsent = [row for row in instances if row.state is InstanceState.UNSENT]
     in_array, sampled = await asyncio.gather(
         _in_array(store, clock, [row.instance_id for row in unsent], catalogue),

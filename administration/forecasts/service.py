@@ -39,7 +39,7 @@ def forecasts_as_json(
 def risk_of(batch: Batch, last: ForecastRecord | None, short: Short | None = None) -> str | None:
     """Return why no host can finish an active batch, or why its deadline is at risk; None if neither applies.
 
-    `short`: the limit that excludes all hosts that called lately. `last`: the batch's last forecast.
+    `short`: the limit that excludes all hosts that called recently. `last`: the batch's last forecast.
     """
     if short is not None and batch.ended_at is None:
         return short.reason

@@ -179,5 +179,5 @@ class SimulationRuns:
 
 
 def _last() -> None:
-    """What clients ask for comes first."""
+    """Run at the lowest priority, after client requests."""
     os.nice(19)

@@ -93,7 +93,7 @@ EFFECTS = {
     "ranking.active_s": Effect(
         "s",
         "hosts that have been silent for longer still count in rankings",
-        "only hosts that called lately count in rankings",
+        "only hosts that called recently count in rankings",
     ),
     "ranking.used_s": Effect(
         "s",

@@ -101,7 +101,7 @@ def _typical(
     is_accelerated: bool,
     now: Instant,
 ) -> Due | None:
-    """Return the due date of an idle host of median speed, at the lowest percentile that is given one."""
+    """Return the due date of an idle host of median speed, at the lowest percentile that qualifies."""
     safe_s = Seconds(min(safe_runtime_s or 0.0, one.delay_bound_s))
     held = reachable(settings, cuts)
     for percentile in (NEWCOMER, Percentile(held.p_retry), BEST):
@@ -148,7 +148,7 @@ def types_of(catalogue: Catalogue) -> Sequence[TypeOf]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GateStanding:
-    """Hosts of one (app, processor type): rows (STANDING_FIELDS) of those that called lately, and newcomers."""
+    """Hosts of one (app, processor type): rows (STANDING_FIELDS) of those that called recently, and newcomers."""
 
     table: Table
     cuts: CutPoints | None

@@ -239,7 +239,7 @@ class _Read:
 async def recent_project(store: RecentStore, clock: Clock, *, most_hosts: int, days: float) -> Recent:
     """Read the project. `days` are simulated from the arrival of the waiting batches.
 
-    Raises InvalidInputError if no computer called lately, or no work waits.
+    Raises InvalidInputError if no computer called recently, or no work waits.
     """
     read = await _read(store, clock, most_hosts)
     return await asyncio.to_thread(
@@ -307,7 +307,7 @@ def _recent(read: _Read, days: float) -> Recent:
 async def _usual_sizes(
     store: RecentStore, waiting: Sequence[WaitingBatch], sizes: Mapping[BatchId, JobSize]
 ) -> dict[AppId, Flop]:
-    """Return the usual job of every app with waiting work: from its last batches, else from its waiting one."""
+    """Return the usual job of every app with waiting work: from its recent batches, else from its waiting batch."""
     found: dict[AppId, Flop] = {}
     for one in waiting:
         app_id = one.batch.app_id

@@ -132,7 +132,7 @@ class ThresholdReplay:
 async def replay(
     store: RecentStore, clock: Clock, changes: Changes, *, seeds: Sequence[int], most_hosts: int, days: float
 ) -> ThresholdReplay:
-    """Prepare a replay. Raises InvalidInputError if no computer called lately, or no work waits."""
+    """Prepare a replay. Raises InvalidInputError if no computer called recently, or no work waits."""
     recent = await recent_project(store, clock, most_hosts=most_hosts, days=days)
     before = recent.catalogue.settings
     return ThresholdReplay(

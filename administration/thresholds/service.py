@@ -56,7 +56,7 @@ class Thresholds:
         return await write_changes(store, changes, check=lambda _: None, clock=self._clock, who=who, why=why)
 
     async def preview(self, changes: Changes) -> shapes.ThresholdsPreviewed:
-        """Return the effect of the changes on hosts that called lately and on waiting work. Changes nothing.
+        """Return the effect of the changes on hosts that called recently and on waiting work. Changes nothing.
 
         Hosts are as of `hosts_read_at`, which is up to a minute ago after an earlier preview.
         """

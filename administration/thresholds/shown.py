@@ -52,7 +52,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     age_s = found["computed_at"] - found["hosts_read_at"]
     read = f" (read {in_words(age_s)} ago)" if age_s >= 1.0 else ""
-    yield f"Hosts that called lately{read}, and calls per hour from hosts that pass:"
+    yield f"Hosts that called recently{read}, and calls per hour from hosts that pass:"
     if not found["hosts"]:
         yield "  no app has a version yet"
     for one in found["hosts"]:
@@ -75,7 +75,7 @@ def replayed_in_words(found: Replayed) -> str:
     """Describe what was simulated, above the table of figures."""
     sample = found.sample
     simulated = (
-        f"{sample.hosts} of {sample.hosts_active} hosts that called lately, and {sample.jobs} of the "
+        f"{sample.hosts} of {sample.hosts_active} hosts that called recently, and {sample.jobs} of the "
         f"{sample.jobs_open} open jobs of {sample.batches} waiting batches, simulated {found.comparison.seeds} times:"
     )
     return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), simulated))

@@ -76,7 +76,7 @@ def test_a_threshold_is_set_with_who_and_why(muster: CommandLine) -> None:
     assert tuple(late[key] for key in told) == (0.6, 0.5, "set", "percentile", "ada", "late jobs came back late")
     shown = muster.run("thresholds", "show").stdout
     assert "deadline.p_late = 0.6 percentile (default 0.5)\n" in shown
-    assert "  higher: a lost job makes its batch late less often\n" in shown
+    assert "  higher: fewer batches are late because of a lost job\n" in shown
     assert "  last changed by ada: late jobs came back late\n" in shown
     assert "deadline.gate_wait_fraction = 0.25 share of the median run time (the default)\n" in shown
     assert muster.json("setting", "history")[0]["key"] == "deadline.p_late"
@@ -87,7 +87,7 @@ def test_a_threshold_is_set_with_who_and_why(muster: CommandLine) -> None:
     [
         (["preview", "p_tight=2"], "deadline.p_tight: expected a number from 0 to 1, got 2"),
         (["preview", "p_tight"], "threshold: expected KEY=VALUE, got 'p_tight'"),
-        (["set", "p_tight=0.8", "--why", ""], "why: expected a reason: it is kept in the audit trail, got ''"),
+        (["set", "p_tight=0.8", "--why", ""], "why: expected a reason for the audit trail, got ''"),
     ],
 )
 def test_what_is_wrong_with_a_change_is_told_in_one_line(muster: CommandLine, arguments: list[str], line: str) -> None:

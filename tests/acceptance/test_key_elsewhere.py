@@ -74,7 +74,7 @@ async def test_no_server_opens_the_private_key_and_a_version_that_is_not_signed_
     assert keyless.exit_code == 1
     assert "--key: expected the private key to sign with here, or --signatures" in keyless.stderr
     assert json.loads(wrong.stderr)["detail"].startswith(
-        "signature: expected that of main.sh by the project's present key"
+        "signature: expected a signature of main.sh by the project's current key"
     )
     assert right.exit_code == 0, right
     assert len((await server.create("GET", "/apps/pi"))["versions"]) == 1

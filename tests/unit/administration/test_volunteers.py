@@ -73,4 +73,4 @@ async def test_invalid_preferences_are_refused(wishes: dict[str, object], why: s
 async def test_unknown_volunteer_is_refused() -> None:
     store, _ = await a_project()
     with pytest.raises(NotFoundError, match="no volunteer"):
-        await changed(store, "nobody@example.org", beta=True)
+        await changed(store, "unknown@example.org", beta=True)

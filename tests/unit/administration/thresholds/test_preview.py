@@ -115,8 +115,8 @@ async def test_preview_shows_the_age_of_cached_hosts() -> None:
     second = await thresholds.preview(changes)
 
     assert [(one["computed_at"], one["hosts_read_at"]) for one in (first, second)] == [(NOW, NOW), (clock.time, NOW)]
-    assert "Hosts that called lately, and" in preview_as_text(first)
-    assert "Hosts that called lately (read 40 s ago), and" in preview_as_text(second)
+    assert "Hosts that called recently, and" in preview_as_text(first)
+    assert "Hosts that called recently (read 40 s ago), and" in preview_as_text(second)
 
 
 DAY_S = 86400.0

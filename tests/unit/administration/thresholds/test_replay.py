@@ -162,7 +162,7 @@ def test_both_sides_are_simulated_and_compared() -> None:
         "deadline.rule: muster -> fixed",
         "deadline.p_afap: 0.4 -> 0.9",
     ]
-    assert replayed_in_words(found).splitlines()[2].startswith(f"{HOSTS} of {HOSTS} hosts that called lately, and ")
+    assert replayed_in_words(found).splitlines()[2].startswith(f"{HOSTS} of {HOSTS} hosts that called recently, and ")
 
 
 def test_separate_process_gives_the_same_result() -> None:
