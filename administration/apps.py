@@ -46,10 +46,7 @@ def new_app(name: str, **values: Any) -> App:
 
 
 async def change_app(applications: Applications, name: str, **changes: Any) -> App:
-    """Change fields of an app; None leaves a field unchanged. Running services follow within seconds.
-
-    Raises InvalidInputError, NotFoundError.
-    """
+    """Change fields of an app; None leaves a field unchanged. Raises InvalidInputError, NotFoundError."""
     given = {field: value for field, value in changes.items() if value is not None}
     if not given:
         raise InvalidInputError("app", f"a change of {CHANGEABLE}", "none")

@@ -176,9 +176,7 @@ class Batches:
         account: str | None = None,
         deadline_at: float | None = None,
     ) -> shapes.Importance:
-        """Change the given fields from the next ordering pass on; return the result. Raises the errors of
-        `set_importance`.
-        """
+        """Change the given fields from the next ordering pass on. Raises the errors of `set_importance`."""
         deadline = None if deadline_at is None else NewDeadline(Instant(deadline_at), self._clock.now())
         await set_importance(
             self._store,

@@ -57,10 +57,7 @@ class FailedRequests:
             self._last_at[status] = max(at, self._last_at.get(status, at))
 
     def update(self, counted: Mapping[str, int], now: Instant) -> None:
-        """Count new failures in the current hour, and drop hours older than a day.
-
-        `counted` are all failures since the worker's start.
-        """
+        """Count new failures; `counted` are all since the worker's start. Drop hours older than a day."""
         new, self._seen = Counter(counted) - self._seen, Counter(counted)
         hour = int(now // HOUR_S)
         if new:
@@ -89,10 +86,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class FailedLately:
-    """Failures of the last 24 hours, by area and status, over `workers` workers.
-
-    `since_at`: start of counting, if less than 24 hours ago, else None.
-    """
+    """Failures of the last 24 hours. `since_at`: start of counting, if less than 24 hours ago, else None."""
 
     rows: tuple[Failed, ...]
     workers: int

@@ -10,10 +10,7 @@ from muster_client import shapes
 
 
 def listed_as_json(one: ListedHost, since: Instant | None = None) -> shapes.ListedHostShown:
-    """Return a listed host, with its statistics, and why it is slow or failing in lists of those.
-
-    `since` is the start of counting for failing hosts.
-    """
+    """Return a listed host, and why it is slow or failing. `since`: start of counting failures."""
     failures = one.failures and shown(shapes.FailuresShown, one.failures, since=since)
     slow = one.slow and shown(shapes.SlowShown, one.slow, relative_turnaround=one.slow.relative)
     return shown(shapes.ListedHostShown, one, one.host, slow=slow, failures=failures)

@@ -80,10 +80,7 @@ class Volunteers(Protocol):
         ...
 
     async def set_volunteer(self, volunteer: Volunteer, *, instead_of: Volunteer | None = None) -> None:
-        """Store the name and the preferences, with the time of change. Raises NotFoundError.
-
-        Raises ConflictError if they changed since `instead_of` was read.
-        """
+        """Raises NotFoundError, and ConflictError if it changed since `instead_of` was read."""
         ...
 
     async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None:

@@ -61,10 +61,7 @@ def create_project(data_dir: Path, database_url: str | None) -> Project:
 
 
 def open_project(data_dir: Path, database_url: str | None) -> Project:
-    """Open the project in a folder; a `database_url` given here overrides the configured one.
-
-    Raises NotInitialisedError, InvalidInputError.
-    """
+    """Open a project; `database_url` overrides the configured one. Raises NotInitialisedError, InvalidInputError."""
     data_dir = data_dir.resolve()
     config = data_dir / "project.toml"
     if not config.exists():

@@ -41,10 +41,7 @@ async def months_before(history: History, before: str) -> Sequence[FinishedMonth
 async def purge_months(
     history: History, folder: UploadFolder, months: Sequence[FinishedMonth], *, clock: Clock, progress: Progress
 ) -> None:
-    """Delete the uploaded outputs of months, then their rows.
-
-    Safe to repeat after an interruption: a month's rows, which name its files, are deleted last.
-    """
+    """Delete the files of months, then the rows that name them, so that an interrupted purge can be repeated."""
     for month in months:
         await _remove_outputs(history, folder, month.month)
         await history.purge_month(month.month, now=clock.now())

@@ -176,10 +176,7 @@ def why_no_result(state: JobState, failure: str, instances: Sequence[InstanceSta
 
 
 def named_uploads(uploads: Sequence[Upload], outputs: Sequence[Output]) -> dict[str, Upload | None]:
-    """Return an instance's uploads by the output names of its job. Pure.
-
-    Output number n was uploaded as NAME_rn (`domain.jobs.output_file_name`).
-    """
+    """Return uploads by output name; output number n was uploaded as NAME_rn (domain.jobs.output_file_name). Pure."""
     by_number = {upload.name.rpartition("_r")[2]: upload for upload in uploads}
     return {output.name: by_number.get(str(position)) for position, output in enumerate(outputs)}
 

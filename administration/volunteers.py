@@ -94,10 +94,7 @@ class VolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
 async def change_volunteer(
     volunteers: Volunteers, applications: Applications, email: str, wishes: VolunteerBody, *, now: Instant
 ) -> shapes.VolunteerShown:
-    """Change a volunteer's preferences; return the result.
-
-    Raises InvalidInputError, NotFoundError, and ConflictError if the volunteer changed them meanwhile.
-    """
+    """Change preferences; return the result. Raises InvalidInputError, NotFoundError, ConflictError."""
     catalogue = await applications.load_catalogue()
     changes = wishes.changes(catalogue)
     record = await volunteers.volunteer_by_email(checked_email(email))

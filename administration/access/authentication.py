@@ -168,10 +168,7 @@ class Authenticator:
         await self.signing.change_password(record, new, but=person.session.session_hash)
 
     async def change_volunteer_password(self, request: web.Request, old: str, new: str) -> None:
-        """Change the password of the signed-in volunteer; `old` may be the account key. Other sessions end.
-
-        Raises the errors of `change_password`.
-        """
+        """Change the signed-in volunteer's password (`old` may be the account key); other sessions end."""
         volunteer = volunteer_of(request)
         if volunteer is None:
             raise NotSignedInError

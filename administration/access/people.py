@@ -149,10 +149,7 @@ class TokenAdmin:
     async def add(
         self, owner: str, name: str, *, rights: Iterable[Right] | None = None, days: int | None = None
     ) -> NewToken:
-        """Add a token of a person, with some or all of that person's rights, for some days or permanently.
-
-        Raises InvalidInputError, NotFoundError.
-        """
+        """Add a token with some or all of the owner's rights. Raises InvalidInputError, NotFoundError."""
         record = await self._store.person(owner)
         wanted = frozenset(record.role.rights if rights is None else rights)
         if not wanted or not wanted <= record.role.rights:

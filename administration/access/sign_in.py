@@ -248,9 +248,7 @@ class SignIn:
         self._stretching = asyncio.Semaphore(AT_ONCE)
 
     async def person(self, name: str, password: str, *, address: str, agent: str) -> NewSession:
-        """Sign a person in. Raises WrongPasswordError, which does not reveal whether the name exists, and
-        TooManyAttemptsError.
-        """
+        """Sign a person in. Raises WrongPasswordError, also for unknown names, and TooManyAttemptsError."""
         guess = await self._begin("person", name, address)
         record = await self._person(name)
         right = await self._matches(record, password)
@@ -331,10 +329,7 @@ class SignIn:
         return record
 
     async def change_password(self, record: PersonRecord, password: str, *, but: bytes = b"") -> None:
-        """Set a person's own password; all sessions except the one with the hash `but` end.
-
-        Raises InvalidInputError if it is too short or too easy to guess.
-        """
+        """Set a person's own password; sessions other than `but` end. Raises InvalidInputError if it is weak."""
         checked_password(password, least=self._settings().min_password_length, name=record.name)
         kept = await self._stretched(password)
         await self._store.set_password(record.person_id, kept, one_time_until=None)

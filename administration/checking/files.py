@@ -164,8 +164,8 @@ async def missing_files(
 
 
 def _differ(folder: Path, outputs: Sequence[StoredOutput], *, contents: bool) -> list[tuple[StoredOutput, str]]:
-    said = ((output, _difference(folder, output, contents=contents)) for output in outputs)
-    return [(output, because) for output, because in said if because]
+    differences = ((output, _difference(folder, output, contents=contents)) for output in outputs)
+    return [(output, because) for output, because in differences if because]
 
 
 def _difference(folder: Path, output: StoredOutput, *, contents: bool) -> str:

@@ -113,10 +113,7 @@ class _Rest:
 
 
 class Untouched:
-    """A view of an array for one request, which records takes instead of changing the array.
-
-    Satisfies scheduler.ports.SlotSource.
-    """
+    """A SlotSource that records what one request takes from an array, without changing the array."""
 
     def __init__(self, array: JobArray) -> None:
         self._array = array

@@ -77,9 +77,7 @@ async def _in_array(
 async def _sampled(
     store: ExplainStore, clock: Clock, row: InstanceRow, batch: Batch, catalogue: Catalogue, hosts: int
 ) -> tuple[Candidate | None, CallingHosts | None, str | None]:
-    """Return the waiting instance, the sampled hosts' answers, and the scope of one instance; None if it no longer
-    waits.
-    """
+    """Return the waiting instance, the sample of hosts, and the scope of one instance; None if it no longer waits."""
     candidate = await _candidate(store, row, batch)
     if candidate is None:
         return None, None, None

@@ -63,10 +63,7 @@ def with_ordering(settings: Settings, changes: Changes) -> Settings:
 
 
 def check_ordering(settings: Settings) -> None:
-    """Check that the ordering settings can be parsed, including those of policies not in use.
-
-    Raises InvalidInputError naming the setting.
-    """
+    """Check the ordering settings, including those of policies not in use. Raises InvalidInputError."""
     ordering = settings.ordering
     usage_weights(ordering.usage_weights)
     targets(ordering.targets)
@@ -121,10 +118,7 @@ REASONS = 30  # in a preview
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Batches in order with the breakdowns of the last ordering pass; `unordered` have not been ordered yet.
-
-    `places` has no entry for an ended batch.
-    """
+    """Batches in order with their breakdowns; `unordered` have not been ordered yet. `places`: of active batches."""
 
     breakdowns: Sequence[Breakdown]
     records: Sequence[shapes.PriorityShown]
@@ -149,9 +143,7 @@ class Priorities:
         self._clock = clock
 
     async def show(self, batch_id: BatchId | None = None, *, limit: int = 50) -> Shown:
-        """Return the first batches in order, or one batch. Raises NotFoundError if it does not exist or ended
-        unordered.
-        """
+        """Return the first batches in order, or one batch. Raises NotFoundError without a stored breakdown."""
         rules = self._store.ordering_rules
         ids = [batch_id] if batch_id is not None else list(await rules.in_order(limit))
         records, places = await asyncio.gather(rules.breakdowns(ids), rules.places(ids))
@@ -167,10 +159,7 @@ class Priorities:
         )
 
     async def preview(self, changes: Changes, *, limit: int = 50) -> OrderPreview:
-        """Return the order under changed settings, from current data. Stores nothing.
-
-        Raises InvalidInputError for inconsistent settings.
-        """
+        """Return the order under changed settings. Raises InvalidInputError if they are inconsistent."""
         now = self._clock.now()
         catalogue, view = await asyncio.gather(
             fresh_catalogue(self._store.applications, self._clock), self._store.ordering.view()

@@ -27,10 +27,7 @@ class Rules:
         return {names[one.account_id]: one for one in await self._store.ordering_rules.grants()}
 
     async def grant(self, account: str, *, granted_su: float, period_s: float) -> None:
-        """Grant service units to an account per period, from now on; usage of the current period stays.
-
-        Raises InvalidInputError, NotFoundError.
-        """
+        """Set an account's grant per period; usage stays. Raises InvalidInputError, NotFoundError."""
         in_bounds("granted_su", granted_su)
         in_bounds("period_s", period_s)
         account_id = (await self._account_ids()).get(account)
@@ -63,10 +60,7 @@ class Rules:
         soft: float | None = None,
         hard: float | None = None,
     ) -> Limit:
-        """Set a limit, replacing the one of the same scope, quantity and name; without a name it applies to all.
-
-        Raises InvalidInputError.
-        """
+        """Set or replace a limit; without a name it applies to all. Raises InvalidInputError."""
         made = Limit(
             chosen(Scope, scope, "scope"), _quantity(quantity), name if name is None else checked_name(name), soft, hard
         )

@@ -35,10 +35,7 @@ class Sharing:
     async def set_account(
         self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
     ) -> shapes.AccountStanding:
-        """Set an account's shares, and the permissions of all who submit in or below it; None leaves a value unchanged.
-
-        Raises InvalidInputError, NotFoundError.
-        """
+        """Set shares, and permissions in and below it, unless None. Raises InvalidInputError, NotFoundError."""
         _check(shares, permissions)
         if permissions is not None:
             await self._store.people.permit_account(name, _permitted(permissions))
@@ -55,10 +52,7 @@ class Sharing:
         account: str | None = None,
         permissions: Sequence[str] | None = None,
     ) -> shapes.SubmitterStanding:
-        """Set a submitter's shares (in `account`, if given) and permissions; None leaves a value unchanged.
-
-        Raises InvalidInputError, NotFoundError.
-        """
+        """Set shares (in `account`, if given) and permissions, unless None. Raises InvalidInputError, NotFoundError."""
         people = self._store.people
         if account is not None and shares is None:
             shares = 1.0

@@ -74,27 +74,27 @@ def _about(file: Path) -> str:
     return first.lstrip("# ") if first.startswith("#") else ""
 
 
-def checked(asked: RequestedComparison) -> RulesCompared:
+def checked(request: RequestedComparison) -> RulesCompared:
     """Return the runs of a request. Raises InvalidInputError naming the field; only shipped files are read."""
     from simulator.run import checked_rule  # noqa: PLC0415
     from simulator.scenario import read_scenario  # noqa: PLC0415
     from simulator.sweep import cases_of  # noqa: PLC0415
 
     scenarios = choices().scenarios
-    if asked.scenario not in scenarios:
-        raise InvalidInputError("scenario", "one of " + ", ".join(scenarios), asked.scenario)
-    if not 1 <= asked.seeds <= MOST_SEEDS:
-        raise InvalidInputError("seeds", f"a whole number from 1 to {MOST_SEEDS}", asked.seeds)
-    if not asked.rules or len(set(asked.rules)) != len(asked.rules):
-        raise InvalidInputError("rules", "at least one rule, each once", asked.rules)
-    rules = [checked_rule(rule) for rule in asked.rules]
+    if request.scenario not in scenarios:
+        raise InvalidInputError("scenario", "one of " + ", ".join(scenarios), request.scenario)
+    if not 1 <= request.seeds <= MOST_SEEDS:
+        raise InvalidInputError("seeds", f"a whole number from 1 to {MOST_SEEDS}", request.seeds)
+    if not request.rules or len(set(request.rules)) != len(request.rules):
+        raise InvalidInputError("rules", "at least one rule, each once", request.rules)
+    rules = [checked_rule(rule) for rule in request.rules]
     for path, most in (("population.hosts", MOST_HOSTS), ("days", MOST_DAYS)):
-        value = asked.changes.get(path)
+        value = request.changes.get(path)
         if isinstance(value, (int, float)) and value > most:
             raise InvalidInputError(path, f"at most {most:g} here; `muster simulate` takes more", value)
-    scenario = read_scenario(asked.scenario, dict(asked.changes))
-    cases = cases_of(scenario, rules=rules, seeds=range(1, asked.seeds + 1), settings={})
-    return RulesCompared(msgspec.to_builtins(asked), cases)
+    scenario = read_scenario(request.scenario, dict(request.changes))
+    cases = cases_of(scenario, rules=rules, seeds=range(1, request.seeds + 1), settings={})
+    return RulesCompared(msgspec.to_builtins(request), cases)
 
 
 def as_result(comparison: RuleComparison) -> dict[str, object]:

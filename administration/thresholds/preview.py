@@ -192,10 +192,7 @@ class HostPopulationView:
         return cuts is None or cuts.n < self.settings.ranking.min_rows
 
     def side(self, of_type: TypeOf, gate: Gate) -> shapes.GateSide:
-        """Return one gate on one processor type.
-
-        `newcomers` are hosts without a row that pass, too; they count in the calls, but not in `havs`.
-        """
+        """Return one gate on one processor type. Passing newcomers count in the calls, but not in `havs`."""
         settings = self.settings.deadline
         threshold = gates_of(reachable(settings, self._standings[of_type].cuts))[gate]
         passed = self.passing({of_type: threshold})

@@ -201,9 +201,7 @@ class RecentStore(ThresholdStore, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecentSample:
-    """The sample in a simulation: `hosts` of the `hosts_active` computers, with `jobs` of the `jobs_open` jobs of
-    `batches` waiting batches.
-    """
+    """The sample: `hosts` of `hosts_active` computers, `jobs` of the `jobs_open` jobs in `batches` waiting batches."""
 
     read_at: Instant
     hosts: int
