@@ -102,10 +102,7 @@ def csv_rows(path: Path) -> Iterator[Mapping[str, str]]:
 
 
 def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short: Short | None) -> shapes.BatchShown:
-    """Return a batch with its counters and the state of its last forecast. Instants are seconds since the epoch.
-
-    `short`: the limit that excludes all hosts that called recently.
-    """
+    """Return a batch with its counters; `short`: the limit that excludes all hosts that called recently."""
     return shown(
         shapes.BatchShown,
         batch,

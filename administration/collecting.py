@@ -98,11 +98,7 @@ class Wanted:
 
 
 async def collect(source: Source, batch_id: int, folder: Path, *, progress: Progress) -> Collected:
-    """Fetch files that the folder lacks. Safe to repeat after an interruption: files are written completely or not at
-    all.
-
-    Raises NotFoundError; OSError if the folder cannot be written.
-    """
+    """Fetch files that the folder lacks. Can be repeated after an interruption. Raises NotFoundError, OSError."""
     batch = await source.batch(batch_id)
     done = Collected(batch_id, folder, int(batch["jobs_total"]))
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)

@@ -156,10 +156,7 @@ def relaxed_gates(
     *,
     now: Instant,
 ) -> tuple[RelaxedGate, ...]:
-    """Return the gates to relax, on every processor type of their app. Pure.
-
-    If all passing hosts may be excluded from a job (`taken`, by app), their calls do not count.
-    """
+    """Return the gates to relax. Calls do not count if all passing hosts may be excluded (`taken`, by app). Pure."""
     settings = catalogue.settings
     population = HostPopulationView(standings, settings, now=now)
     found: dict[tuple[int, str, str], RelaxedGate] = {}

@@ -66,10 +66,7 @@ class Restored:
 async def restore(
     database: RestoredDatabase, uploads: UploadRecords, folder: Path, aside: Path, clock: Clock
 ) -> Restored:
-    """Advance ids, then check the upload folder; files without a row move to `aside`. No process may be serving.
-
-    Safe to repeat after an interruption.
-    """
+    """Advance ids, then move files without a row to `aside`. No process may be serving. Safe to repeat."""
     made = Restored()
     greatest = await asyncio.to_thread(_greatest_id, folder)
     made.new_ids = await database.renumber(beyond=greatest, step=ID_STEP)

@@ -128,10 +128,7 @@ class Authenticator:
     # ------------------------------------------------------------------ signing in and out
 
     async def sign_in(self, request: web.Request, name: str, password: str, response: web.StreamResponse) -> NewSession:
-        """Sign a person in and set the cookie on `response`.
-
-        Raises WrongPasswordError, TooManyAttemptsError, and ForgedError for a form on another site's page.
-        """
+        """Sign a person in; set the cookie. Raises WrongPasswordError, TooManyAttemptsError, ForgedError."""
         self._refuse_elsewhere(request)
         new = await self.signing.person(name, password, address=address_of(request), agent=_agent(request))
         self._set_cookie(request, response, PERSON_COOKIE, new.value)

@@ -50,10 +50,7 @@ class PeopleAdmin:
         self._cost = cost
 
     async def add(self, name: str, *, role: Role, submitter: str | None = None) -> Invited:
-        """Add a person. A person with the role submitter owns the batches of the given submitter, who must exist.
-
-        Raises InvalidInputError, AlreadyExistsError, NotFoundError.
-        """
+        """Add a person. Raises InvalidInputError, AlreadyExistsError, NotFoundError (submitter)."""
         checked_name(name)
         submitter_id = await self._submitter_id(role, submitter)
         now, password = self._clock.now(), one_time_password()

@@ -307,11 +307,7 @@ class SignIn:
     async def change_volunteer_password(
         self, record: VolunteerRecord, password: str, *, least: int, but: bytes = b""
     ) -> None:
-        """Set a volunteer's password, for pages and attaching clients; attached clients stay attached. Other sessions
-        end.
-
-        Raises InvalidInputError if it is too short or too easy to guess.
-        """
+        """Set a volunteer's password; clients stay attached, other sessions end. Raises InvalidInputError."""
         checked_password(password, least=least, name=record.email)
         async with self._stretching:
             salt, kept = await asyncio.to_thread(password_kept, password_hash(password, record.email))

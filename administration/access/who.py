@@ -125,10 +125,7 @@ def present(request: web.Request) -> Person:
 
 
 def admit(request: web.Request, role: Role) -> Person:
-    """Return the caller, who has the rights of that role.
-
-    Raises NotSignedInError, RoleNeededError, and PasswordToChangeError while the password is a one-time password.
-    """
+    """Return the caller. Raises NotSignedInError, PasswordToChangeError (one-time password), RoleNeededError."""
     person = present(request)
     if person.must_change_password:
         raise PasswordToChangeError

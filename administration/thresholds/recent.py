@@ -235,10 +235,7 @@ class _Read:
 
 
 async def recent_project(store: RecentStore, clock: Clock, *, most_hosts: int, days: float) -> Recent:
-    """Read the project. `days` are simulated from the arrival of the waiting batches.
-
-    Raises InvalidInputError if no computer called recently, or no work waits.
-    """
+    """Read the project; `days` start with the waiting batches. Raises InvalidInputError without hosts or work."""
     read = await _read(store, clock, most_hosts)
     return await asyncio.to_thread(
         _recent, read, days
