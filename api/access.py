@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.access.people import NewToken
 from administration.access.ports import SignInPeople
 from administration.access.who import NotAllowedError
@@ -79,7 +79,7 @@ def act_as_json(act: Act) -> shapes.ActShown:
 class AccessApi:
     TAG = "access"
 
-    def __init__(self, door: AccessDoor) -> None:
+    def __init__(self, door: Authenticator) -> None:
         self._door = door
 
     @operation("GET", "/me", "The caller and its scopes.")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import web
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.accounts import AccountKeys
 from administration.batches import Batches
 from administration.explain.service import Explain
@@ -52,7 +52,7 @@ class Api:
         results: Results,
         runs: SimulationRuns,
         keys: AccountKeys,
-        door: AccessDoor,
+        door: Authenticator,
         clock: Clock,
         *,
         settings: Callable[[], Settings],

@@ -13,7 +13,7 @@ import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.access.sign_in import address_of
 from administration.access.who import NotAllowedError, PasswordToChangeError, Person, present
 from api.reading import read_body, read_params
@@ -32,7 +32,7 @@ log = structlog.get_logger()
 class Table:
     """The routes and their request handlers."""
 
-    def __init__(self, routes: Iterable[Route[Any, Any]], door: AccessDoor, clock: Clock) -> None:
+    def __init__(self, routes: Iterable[Route[Any, Any]], door: Authenticator, clock: Clock) -> None:
         self.routes = tuple(routes)
         self._door = door
         self._clock = clock

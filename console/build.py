@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.access.who import NotSignedInError, person_of
 from administration.batches import Batches
 from administration.results import Results
@@ -74,7 +74,7 @@ def build_console(
     results: Results,
     runs: SimulationRuns,
     thresholds: Thresholds,
-    door: AccessDoor,
+    door: Authenticator,
     clock: Clock,
     array: JobArray | None = None,
 ) -> web.Application:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.access.who import the_volunteer
 from administration.accounts import AccountKeys
 from administration.explain.service import Explain
@@ -80,7 +80,7 @@ class SiteStore(ExplainStore, Protocol):
 def build_site(
     store: SiteStore,
     source: CatalogueSource,
-    door: AccessDoor,
+    door: Authenticator,
     keys: AccountKeys,
     clock: Clock,
     array: JobArray | None = None,

@@ -17,7 +17,7 @@ import feeder.service
 import hoststats.service
 import jobs.build
 import transfer.build
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.accounts import AccountKeys
 from administration.catalogue import CatalogueCache
 from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
@@ -103,7 +103,7 @@ class WorkerParts:
     catalogue: CatalogueCache
     shards: PostgresShards
     feeder: Feeder
-    door: AccessDoor
+    door: Authenticator
     progress: ProgressHub
     status: WorkerStatus
     heartbeat: HeartbeatWriter
@@ -186,7 +186,7 @@ async def build_worker(
             clock=clock,
         )
         account_keys = AccountKeys(keys.account_secret)
-        door = AccessDoor(
+        door = Authenticator(
             store.access,
             store.volunteers,
             store.people,

@@ -80,7 +80,7 @@ class WorkerHeartbeat:
         totals = Counter(self._counters.totals)
         self._looks.append((now, totals, self._counters.took_s))
         self._refusals.append(Counter({code.value: count for code, count in self._counters.refusals.items()}))
-        self._failed.look(failures_of(totals, self._pages.replies), now)
+        self._failed.update(failures_of(totals, self._pages.replies), now)
         before_at, before, before_took_s = self._looks[max(0, len(self._looks) - 1 - RATES_OVER)]
         cool_off_s = self._source.catalogue().settings.feeder.cool_off_s
         lately, past_s = totals - before, max(now - before_at, 1e-9)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.accounts import AccountKeys
 from administration.batches import Batches
 from administration.project import Project
@@ -48,7 +48,7 @@ def build_project_api(
     store: PostgresStore,
     project: Project,
     keys: AccountKeys,
-    door: AccessDoor,
+    door: Authenticator,
     clock: Clock,
     *,
     settings: Callable[[], Settings],
@@ -75,7 +75,7 @@ async def local_client(project: Project, clock: Clock, *, user: str) -> AsyncIte
         settings = Settings.from_stored(await store.settings.settings())[0]
         keys = AccountKeys(load_keys(project.keys_dir).account_secret)
         token = secrets.token_urlsafe(32)
-        door = AccessDoor(
+        door = Authenticator(
             store.access, store.volunteers, store.people, lambda: settings, clock, project_token=token, user=user
         )
         application = web.Application()

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from aiohttp import web
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.names import checked_text
 from domain.catalogue import Catalogue, CatalogueSource
 from domain.clock import Clock
@@ -40,7 +40,7 @@ class PageDesk:
 
     source: CatalogueSource
     clock: Clock
-    door: AccessDoor
+    door: Authenticator
     renderer: Renderer
 
     @property

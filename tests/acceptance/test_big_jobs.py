@@ -117,7 +117,7 @@ async def test_big_job_reserves_a_host_busy_with_small_jobs(pi: LiveServer) -> N
     shown = await json_of(pi, "explain", "host", str(computer.host.host_id))
     assert (shown["lease"]["batch_id"], shown["lease"]["holds"]) == (big, True)
     words = (await command(pi, "explain", "host", str(computer.host.host_id))).stdout
-    assert f"is held for batch {big}: 4 of its processors (cpu)" in words
+    assert f"is leased to batch {big}: 4 of its processors (cpu)" in words
     assert "leased" in words
 
     sent_after = await hours_until_sent(pi, computer, big, most=11)

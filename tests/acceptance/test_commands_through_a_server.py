@@ -242,7 +242,7 @@ def _masked(text: str) -> str:
         r"\b[0-9a-f]{32}\b",  # an account key, or a file name made from a digest
         r'(?<="password":")[^"]+|(?<=one-time password ).+',
         r'(?<="silent_s":)[\d.e-]+|(?<=last )[\d.]+ m?s ago',
-        r'(?<="array":)"\w+"|(?<="would_search":)\w+|\bdecided on .+',  # a worker's array, or one filled now
+        r'(?<="array":)"\w+"|(?<="would_search":)\w+|\bevaluated on .+',  # a worker's, or one filled now
         r"\d+\.\d+(e-?\d+)? (s|d|h|min)\b|\bin \d+\.\d+ d\b",
     ):
         text = re.sub(pattern, "0", text)

@@ -76,7 +76,7 @@ def test_threshold_change_records_author_and_reason(muster: CommandLine) -> None
     assert tuple(late[key] for key in told) == (0.6, 0.5, "set", "percentile", "ada", "late jobs came back late")
     shown = muster.run("thresholds", "show").stdout
     assert "deadline.p_late = 0.6 percentile (default 0.5)\n" in shown
-    assert "  higher: a lost job makes its batch late less often\n" in shown
+    assert "  higher: fewer batches are late because of a lost job\n" in shown
     assert "  last changed by ada: late jobs came back late\n" in shown
     assert "deadline.gate_wait_fraction = 0.25 share of the median run time (the default)\n" in shown
     assert muster.json("setting", "history")[0]["key"] == "deadline.p_late"
@@ -87,7 +87,7 @@ def test_threshold_change_records_author_and_reason(muster: CommandLine) -> None
     [
         (["preview", "p_tight=2"], "deadline.p_tight: expected a number from 0 to 1, got 2"),
         (["preview", "p_tight"], "threshold: expected KEY=VALUE, got 'p_tight'"),
-        (["set", "p_tight=0.8", "--why", ""], "why: expected a reason: it is kept in the audit trail, got ''"),
+        (["set", "p_tight=0.8", "--why", ""], "why: expected a reason for the audit trail, got ''"),
     ],
 )
 def test_bad_threshold_change_is_one_line(muster: CommandLine, arguments: list[str], line: str) -> None:
@@ -117,13 +117,13 @@ def test_good_host_shows_its_jobs(muster: CommandLine) -> None:
     assert standing["p"] > 0.95
     [job] = shown["would_get"]
     assert job["because"].startswith("row 2: no estimate yet, P 0.9")
-    assert "it would get:\n  instance 1 of job 1, batch 1 (pi): tight, due in" in told
+    assert "it would be sent:\n  instance 1 of job 1, batch 1 (pi): tight, due in" in told
 
 
 def test_slow_host_shows_percentile_and_threshold(muster: CommandLine) -> None:
     told = muster.run("explain", "host", "24").stdout
 
-    assert "it would get:\n  nothing\n" in told
+    assert "it would be sent:\n  nothing\n" in told
     assert "below_gate: row 2: percentile 0.0" in told and "consecutive valid inf), p_afap asks for 0.5" in told
 
 

@@ -149,10 +149,10 @@ async def test_command_previews_and_submits_alike(pi: LiveServer) -> None:
 
 async def test_command_shows_a_batchs_forecasts(pi: LiveServer) -> None:
     batch_id = await pi.submit(jobs={"count": 5})
-    assert "It was never forecast" in (await command(pi, "estimate", "show", str(batch_id))).stdout
+    assert "no forecast has been made yet" in (await command(pi, "estimate", "show", str(batch_id))).stdout
     await forecast(pi)
     before = await command(pi, "estimate", "show", str(batch_id))
-    assert "0/5 over, by submission, a_priori: first estimate after the first results; " in before.stdout
+    assert "0/5 ended, by submission, a_priori: first estimate after the first results; " in before.stdout
     assert "C(B) first: first estimate: " in before.stdout and "░" not in before.stdout
 
     await first_results(pi)
@@ -162,14 +162,14 @@ async def test_command_shows_a_batchs_forecasts(pi: LiveServer) -> None:
     health = await command(pi, "estimate", "show")
 
     assert (done.exit_code, done.stderr) == (0, "")
-    assert "batch 1 (pi, throughput) is active: 3 of 5 jobs over" in done.stdout
+    assert "batch 1 (pi, throughput) is active: 3 of 5 jobs ended" in done.stdout
     assert "100% |" in done.stdout and "░" in done.stdout
     assert "2 first instances are not sent yet" in done.stdout
-    assert "3/5 over, by validation, cold: about " in done.stdout
-    assert "No batch of pi that was forecast has been completed" in done.stdout
+    assert "3/5 ended, by validation, cold: done in about " in done.stdout
+    assert "accuracy of pi is unknown" in done.stdout
     assert shown["forecast_state"] == "shown"
     assert shown["completion_q50_at"] == shown["forecasts"][-1]["q50_at"]
-    assert health.stdout.startswith("pi: 1 active batches, 0 never forecast, last forecasts ")
+    assert health.stdout.startswith("pi: 1 active batches, 0 without a forecast; last forecasts are ")
 
 
 async def test_ended_batch_shows_its_end_and_accuracy(pi: LiveServer) -> None:
@@ -185,7 +185,7 @@ async def test_ended_batch_shows_its_end_and_accuracy(pi: LiveServer) -> None:
 
     done = await command(pi, "estimate", "show", str(batch_id))
 
-    assert "is complete: 4 of 4 jobs over" in done.stdout
+    assert "is complete: 4 of 4 jobs ended" in done.stdout
     assert "E end" in done.stdout
     assert "Forecasts of pi, over the last 1 batches: " in done.stdout
 

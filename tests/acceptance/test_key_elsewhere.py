@@ -70,7 +70,7 @@ async def test_unsigned_version_is_refused_with_advice(server: LiveServer, tmp_p
     assert keyless.exit_code == 1
     assert "--key: expected the private key to sign with, or --signatures" in keyless.stderr
     assert json.loads(wrong.stderr)["detail"].startswith(
-        "signature: expected that of main.sh by the project's present key"
+        "signature: expected a signature of main.sh by the project's current key"
     )
     assert right.exit_code == 0, right
     assert len((await server.create("GET", "/apps/pi"))["versions"]) == 1

@@ -80,9 +80,9 @@ async def test_a_dry_run_decides_on_the_worker_array(store: Store) -> None:
     filled = await explain(store).host(host.host_id)
 
     assert (shown["array"], listed(shown, "would_get"), shown["would_search"]) == ("worker", [], True)
-    assert "the job array of one worker" in host_in_words(shown) and "search the database" in host_in_words(shown)
+    assert "job array of one worker" in host_in_words(shown) and "search the database" in host_in_words(shown)
     assert (filled["array"], len(listed(filled, "would_get")), filled["would_search"]) == ("filled", 2, False)
-    assert "filled for this answer" in host_in_words(filled)
+    assert "filled for this request" in host_in_words(filled)
 
 
 async def test_a_dry_run_on_a_worker_array_takes_nothing(store: Store) -> None:
@@ -168,7 +168,7 @@ async def test_a_host_is_told_what_it_would_get_and_why(store: Store) -> None:
     assert (group["looks"][0]["pass"], group["looks"][0]["given"]) == ("gated", 1)
     [standing] = listed(shown, "standing")
     assert (standing["app"], standing["p"], standing["p_because"]) == ("pi", 0.5, "bootstrap: no failure yet")
-    assert "it would get:" in host_in_words(shown)
+    assert "it would be sent:" in host_in_words(shown)
 
 
 def listed(shown: Mapping[str, object], key: str) -> list[dict[str, Any]]:
@@ -227,7 +227,7 @@ async def test_a_project_that_is_down_gives_nobody_anything(store: Store) -> Non
     shown = await explain(store).host(host.host_id)
 
     assert shown["refused"] is not None
-    assert "it would be given nothing now: the project hands out no work" in host_in_words(shown)
+    assert "refused all work now: the project hands out no work" in host_in_words(shown)
 
 
 # ---------------------------------------------------------------- batches
@@ -269,7 +269,7 @@ async def test_a_batch_that_is_over_has_nothing_that_waits(store: Store) -> None
     shown = await explain(store).batch(batch.batch_id)
 
     assert (shown["state"], shown["sample"]) == ("aborted", None)
-    assert "nothing of it waits to be sent" in batch_in_words(shown)
+    assert "it has no unsent instances" in batch_in_words(shown)
 
 
 # ---------------------------------------------------------------- jobs and instances
@@ -288,7 +288,7 @@ async def test_a_retry_waits_for_hosts_that_have_not_had_the_job(store: Store) -
     assert [one["code"] for one in waiting["sample"]["held_back"]] == ["same_host"]
     assert [one["state"] for one in listed(shown, "instances")] == ["failed", "unsent"]
     words = job_in_words(shown)
-    assert f"never for hosts {host.host_id}" in words and "exit status 1" in words
+    assert f"not for hosts {host.host_id}" in words and "exit status 1" in words
 
 
 @pytest.mark.parametrize(
@@ -366,8 +366,8 @@ async def test_a_due_date_is_taken_apart(store: Store) -> None:
     assert (today["runtime_s"], today["p"], today["complete_in_s"]) == (3600.0, 0.5, None)
     assert today["idle_host_would_get"]["row"] == 1
     words = instance_in_words(shown)
-    assert "by the rule muster: start 0 s, queue 2 h, R_q 2 h 30 min, P 0.750, p_retry 0.5" in words
-    assert "because: row 1: throughput" in words and "it came back after 1 h" in words
+    assert "rule muster: start 0 s, queue 2 h, R_q 2 h 30 min, P 0.750, p_retry 0.5" in words
+    assert "because: row 1: throughput" in words and "reported after 1 h" in words
 
 
 async def test_an_accelerated_job_is_explained_behind_its_gate(store: Store) -> None:
@@ -496,7 +496,7 @@ async def test_an_extra_copy_says_so_and_why(store: Store) -> None:
     waits = await explain(store).instance(copy.ready.instance_id)
 
     assert waits["copied_because"] == because
-    assert f"it is an extra copy, made because: {because}\n" in instance_in_words(waits)
+    assert f"extra copy, because: {because}\n" in instance_in_words(waits)
     await a_sent_instance(store, batch.batch_id, await a_calling_host(store), copy)
     given = await explain(store).instance(copy.ready.instance_id)
     assert (given["state"], given["copied_because"]) == ("in_progress", because)

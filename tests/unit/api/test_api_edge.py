@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.typedefs import Handler
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.access.who import NotAllowedError, TooManyAttemptsError
 from api.accounts import NewAccountBody, NewVolunteerBody
 from api.apps import NewAppBody
@@ -70,8 +70,8 @@ async def numbers(ask: Ask[NumbersParams, None]) -> object:
     return {"limit": ask.params.limit, "batch": ask.params.batch_id, "job": ask.params.job_id}
 
 
-def the_door(store: MemoryStore) -> AccessDoor:
-    return AccessDoor(store.access, store.volunteers, store.people, Settings, StillClock(), project_token=TOKEN)
+def the_door(store: MemoryStore) -> Authenticator:
+    return Authenticator(store.access, store.volunteers, store.people, Settings, StillClock(), project_token=TOKEN)
 
 
 @asynccontextmanager

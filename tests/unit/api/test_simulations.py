@@ -93,7 +93,7 @@ async def test_second_simulation_is_refused() -> None:
     async with an_api(store) as client:
         document = await document_of(await client.post(START, json={"values": {"p_tight": 0.8}}), 409)
 
-    assert document["detail"].startswith("As many simulations as may be are running")
+    assert document["detail"].startswith("The maximum number of simulations is running")
 
 
 @pytest.mark.parametrize(
