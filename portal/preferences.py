@@ -98,4 +98,4 @@ class PreferencePages(Pages[SiteDesk]):
         return self._desk.show(request, page)
 
 
-CHANGED = "your preferences were changed elsewhere meanwhile; below is how they stand now"
+CHANGED = "your preferences were changed elsewhere in the meantime; below is how they stand now"

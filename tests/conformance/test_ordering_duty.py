@@ -114,7 +114,7 @@ async def test_limits_hold_name_themselves_and_let_go(project: Store) -> None:
 
 
 async def test_rights_are_asked_for_and_limits_refuse(project: Store) -> None:
-    with pytest.raises(InvalidInputError, match="expedite needs the permission expedite"):
+    with pytest.raises(InvalidInputError, match="expedite requires the expedite permission"):
         await submitted(project, "ada", level="expedite")
     await project.people.permit_submitter("ada", [Permission.EXPEDITE])
     batch = await project.views.batch(await submitted(project, "ada", level="expedite", queue="express"))

@@ -113,7 +113,7 @@ async def test_fence_refuses_what_begins_after_takeover(
         await end_session(dsn, one)
         assert await other.mine("sweep")
 
-        with pytest.raises(UnavailableError, match="lost the lock of the duty sweep"):
+        with pytest.raises(UnavailableError, match="lost the lock of the periodic task sweep"):
             async with database.transaction() as connection:
                 await connection.execute(NOTE, "as if nothing had happened")
 
@@ -163,7 +163,7 @@ async def test_fence_refuses_attempt_to_compare(dsn: str, nodes: tuple[DutyLocks
         with one.fence("validator"):
             await end_session(dsn, one)
             assert await other.mine("validator")
-            with pytest.raises(UnavailableError, match="lost the lock of the duty validator"):
+            with pytest.raises(UnavailableError, match="lost the lock of the periodic task validator"):
                 await store.unsettled.begin_comparisons([sent.job_id], now=NOW)
         assert [job.job_id for job in await store.unsettled.unsettled(9, now=NOW)] == [sent.job_id]
         with other.fence("validator"):

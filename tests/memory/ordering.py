@@ -79,7 +79,7 @@ class MemoryOrderingRules:
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
         batch = self._work.batches.get(batch_id)
         if batch is None or batch.state is not BatchState.ACTIVE or batch.counts.sent:
-            raise NotFoundError("active batch of which nothing was sent", batch_id)
+            raise NotFoundError("active batch without sent instances", batch_id)
         batch.new = replace(batch.new, account_id=account_id)
 
     async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:

@@ -222,7 +222,7 @@ async def test_a_delay_bound_within_which_no_job_is_ever_sent_is_refused(store: 
     with pytest.raises(InvalidInputError) as caught:
         await submitted(store, parse_batch(values))
     assert str(caught.value) == (
-        "jobs.delay_bound_s: expected more than 3600 s, the least slack of a due date (deadline.min_slack_s), "
+        "jobs.delay_bound_s: expected more than 3600 s, the minimum slack of a due date (deadline.min_slack_s), "
         "got 3600.0"
     )
     assert await nothing_is_written(store)
@@ -269,6 +269,8 @@ async def test_a_file_that_changes_while_it_is_stored_leaves_nothing_behind(stor
     spec = parse_batch(
         {"app": "pi", "qos": "afap", "submitter": "ada", "jobs": {"fpops_est": 1e12}, "jobs_csv": "jobs.csv"}
     )
-    with pytest.raises(InvalidInputError, match=r"^jobs_csv: expected the 8000 jobs there were a moment ago, got 7999"):
+    with pytest.raises(
+        InvalidInputError, match=r"^jobs_csv: expected 8000 jobs, as when the batch was checked, got 7999"
+    ):
         await submitted(store, with_rows(spec, rows))
     assert await nothing_is_written(store)

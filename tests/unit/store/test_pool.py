@@ -146,5 +146,8 @@ def test_a_roll_back_on_a_closed_connection_does_not_hide_why_it_was_closed() ->
         finally:
             raise asyncpg.InterfaceError("cannot perform operation: connection is closed")
 
-    with pytest.raises(UnavailableError, match=r"serve: a command took longer than it may$"), lost_means_unavailable():
+    with (
+        pytest.raises(UnavailableError, match=r"unavailable: a command exceeded its time limit$"),
+        lost_means_unavailable(),
+    ):
         time_out()

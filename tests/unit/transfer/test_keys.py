@@ -154,7 +154,9 @@ def test_what_was_signed_elsewhere_is_taken_without_the_private_key(document: Pa
 def test_a_file_that_was_not_signed_is_named(document: Path, keys_dir: Path) -> None:
     signatures = read_signatures(document, project_key=load_public_key(keys_dir))
 
-    with pytest.raises(InvalidInputError, match=r"signatures: expected one of other.sh \(MD5 0{32}\), got 'none'"):
+    with pytest.raises(
+        InvalidInputError, match=r"signatures: expected a signature of other.sh \(MD5 0{32}\), got 'none'"
+    ):
         signatures.of("other.sh", "0" * 32)
 
 
@@ -163,14 +165,14 @@ def test_a_signature_of_another_file_is_refused(document: Path, keys_dir: Path) 
     said["files"][0]["md5"] = "0" * 32
     document.write_text(json.dumps(said))
 
-    with pytest.raises(InvalidInputError, match=r"the signature of other\.sh by the key they name"):
+    with pytest.raises(InvalidInputError, match=r"a signature of other\.sh by the key in the document"):
         read_signatures(document, project_key=load_public_key(keys_dir)).of("other.sh", "0" * 32)
 
 
 def test_signatures_of_another_projects_key_are_refused(document: Path, tmp_path: Path) -> None:
     create_keys(tmp_path / "other")
 
-    with pytest.raises(InvalidInputError, match="signatures by the project's present key"):
+    with pytest.raises(InvalidInputError, match="signatures by the project's current key"):
         read_signatures(document, project_key=load_public_key(tmp_path / "other"))
 
 
@@ -179,7 +181,7 @@ def test_what_is_no_document_is_refused_in_words(tmp_path: Path, keys_dir: Path,
     path = tmp_path / "signatures.json"
     path.write_text(text)
 
-    with pytest.raises(InvalidInputError, match="expected a document as"):
+    with pytest.raises(InvalidInputError, match="expected a document like"):
         read_signatures(path, project_key=load_public_key(keys_dir))
 
 

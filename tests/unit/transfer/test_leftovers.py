@@ -83,7 +83,7 @@ async def test_what_somebody_needs_stays_however_old_it_is(tmp_path: Path) -> No
     assert deleted == 0
 
 
-async def test_a_file_that_is_recorded_just_then_is_put_back(tmp_path: Path) -> None:
+async def test_a_file_that_is_recorded_just_then_is_finished_again(tmp_path: Path) -> None:
     folder = UploadFolder(tmp_path)
     a_whole(folder, "pi_1_1_2_r0")
 
@@ -91,17 +91,17 @@ async def test_a_file_that_is_recorded_just_then_is_put_back(tmp_path: Path) -> 
     assert folder.read("pi_1_1_2_r0") == CONTENT
 
 
-def test_a_file_that_was_set_aside_is_no_whole_one_until_it_is_brought_anew(tmp_path: Path) -> None:
+def test_a_file_that_was_unfinish_is_no_whole_one_until_it_is_brought_anew(tmp_path: Path) -> None:
     folder = UploadFolder(tmp_path)
     a_whole(folder, "pi_1_1_2_r0")
 
-    assert folder.set_aside("pi_1_1_2_r0")
+    assert folder.unfinish("pi_1_1_2_r0")
 
     assert folder.whole("pi_1_1_2_r0") is None
     with pytest.raises(FileNotFoundError):  # so that a client is not told that it is taken
         folder.mark_recorded("pi_1_1_2_r0")
     assert folder.part_size("pi_1_1_2_r0") == len(CONTENT)
-    assert not folder.set_aside("pi_1_1_2_r0")
+    assert not folder.unfinish("pi_1_1_2_r0")
 
 
 def test_a_part_that_grew_meanwhile_stays(tmp_path: Path) -> None:

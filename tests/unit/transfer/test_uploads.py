@@ -201,7 +201,7 @@ async def test_other_content_after_a_whole_upload_is_refused_and_the_first_stays
     await server.upload(a_header(), CONTENT)
     server.records.accepted = False  # it was reported
     reply = await server.upload(a_header(b"forged"), b"forged")
-    assert reply == UploadReply(-1, "a file of that name with other content was taken before")
+    assert reply == UploadReply(-1, "a file of that name with other content was uploaded before")
     assert server.folder.read(NAME) == CONTENT
     assert server.records.known[NAME][1] == len(CONTENT)
 
@@ -297,17 +297,17 @@ async def test_bytes_behind_the_end_are_not_kept(server: Server) -> None:
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (replace(a_header(), token="0" * 64), "the token is not for this file and size"),
-        (replace(a_header(), token=""), "the token is not for this file and size"),
-        (replace(a_header(), max_bytes=2_000_000), "the token is not for this file and size"),
-        (replace(a_header(), name="pi_3_41_78_r0"), "the token is not for this file and size"),
-        (a_header(max_bytes=25_599), "the file has 25,600 B, at most 25,599 B are taken"),
-        (replace(a_header(), offset=25_601), "the offset 25601 lies behind the end of the file at 25600"),
-        (a_header(name="../../etc/passwd"), "no output has such a name"),
-        (a_header(name="../../x_1_1_77_r0"), "no output has such a name"),
-        (a_header(name="/etc/x_1_1_77_r0"), "no output has such a name"),
-        (a_header(name="%2e%2e%2fx_1_1_77_r0"), "no output has such a name"),
-        (a_header(name="notes.txt"), "no output has such a name"),
+        (replace(a_header(), token="0" * 64), "the token does not match this file and size"),
+        (replace(a_header(), token=""), "the token does not match this file and size"),
+        (replace(a_header(), max_bytes=2_000_000), "the token does not match this file and size"),
+        (replace(a_header(), name="pi_3_41_78_r0"), "the token does not match this file and size"),
+        (a_header(max_bytes=25_599), "the file has 25,600 B, the limit is 25,599 B"),
+        (replace(a_header(), offset=25_601), "offset 25601 is beyond the end of the file at 25600"),
+        (a_header(name="../../etc/passwd"), "not a valid output file name"),
+        (a_header(name="../../x_1_1_77_r0"), "not a valid output file name"),
+        (a_header(name="/etc/x_1_1_77_r0"), "not a valid output file name"),
+        (a_header(name="%2e%2e%2fx_1_1_77_r0"), "not a valid output file name"),
+        (a_header(name="notes.txt"), "not a valid output file name"),
     ],
 )
 async def test_what_no_leave_was_given_for_is_refused(
@@ -322,7 +322,7 @@ async def test_the_projects_limit_goes_before_the_tokens(tmp_path: Path) -> None
     server = Server(UploadFolder(tmp_path / "upload"), max_bytes=100)
     async with server.client:
         reply = await server.upload(a_header(), CONTENT)
-    assert reply == UploadReply(-1, "the file has 25.6 kB, at most 100 B are taken")
+    assert reply == UploadReply(-1, "the file has 25.6 kB, the limit is 100 B")
     assert files_in(tmp_path) == []
 
 
@@ -352,7 +352,7 @@ async def test_what_is_no_upload_request_is_a_bad_request(server: Server, body: 
 
 async def test_a_wrong_md5_deletes_what_came_and_asks_for_all_of_it(server: Server) -> None:
     reply = await server.upload(a_header(), b"x" * len(CONTENT))
-    assert reply == UploadReply(1, "the MD5 of the file is not the one announced: send all of it again")
+    assert reply == UploadReply(1, "the MD5 of the file does not match the header: send the whole file again")
     assert await server.size() == 0
     assert server.records.known == {}
     assert await server.upload(a_header(), CONTENT) == UploadReply(0)
@@ -361,7 +361,7 @@ async def test_a_wrong_md5_deletes_what_came_and_asks_for_all_of_it(server: Serv
 async def test_a_full_disk_is_told_and_nothing_is_presented_as_whole(tmp_path: Path) -> None:
     server = Server(FullDisk(tmp_path / "upload"))
     async with server.client:
-        assert await server.upload(a_header(), CONTENT) == UploadReply(1, "the server has no room for files now")
+        assert await server.upload(a_header(), CONTENT) == UploadReply(1, "no space left on the server")
         assert await server.size() == 0
     assert server.records.known == {}
 
@@ -455,7 +455,7 @@ async def test_an_offset_may_be_repeated(server: Server) -> None:
 async def test_an_offset_behind_what_is_here_is_answered_with_try_again(server: Server) -> None:
     await server.upload(a_header(), CONTENT[:5000])
     reply = await server.upload(a_header(offset=5001), CONTENT[5001:])
-    assert reply == UploadReply(1, "the bytes from 5000 to 5001 are not here: ask for the size")
+    assert reply == UploadReply(1, "bytes 5000 to 5001 are missing: query the size")
     assert await server.size() == 4999
 
 
@@ -493,7 +493,7 @@ async def test_a_connection_that_trickles_is_given_up_and_its_bytes_are_kept(tmp
             await asyncio.wait([answer], timeout=0.001)
 
         said = (await answer).decode()
-        assert "less than 10000 bytes came a second" in said
+        assert "fewer than 10000 bytes/s received" in said
         assert "<status>1</status>" in said
         assert 0 < (await server.size() or 0) <= sent < 1000
         await hang_up(writer)
@@ -540,7 +540,7 @@ async def test_a_captured_size_query_of_an_unknown_file_gets_0(server: Server, n
 @pytest.mark.parametrize("number", [11, 31, 33, 56])
 async def test_a_captured_upload_with_another_projects_token_is_refused(server: Server, number: int) -> None:
     [path] = CAPTURES.glob(f"{number}-*.request.xml")
-    assert await server.post(path.read_bytes()) == UploadReply(-1, "the token is not for this file and size")
+    assert await server.post(path.read_bytes()) == UploadReply(-1, "the token does not match this file and size")
 
 
 async def test_a_size_query_for_an_unsafe_name_is_refused(server: Server) -> None:
@@ -585,6 +585,6 @@ async def test_a_link_of_a_kilobyte_a_second_brings_a_file_of_any_size(nbytes: i
 async def test_a_byte_now_and_then_is_given_up_after_five_minutes_of_waiting() -> None:
     nbytes, ended, took_s = await brought(1, 10.0, 10_000_000)
 
-    assert ended == "less than 1000 bytes came a second"
+    assert ended == "fewer than 1000 bytes/s received"
     assert nbytes == 31
     assert took_s == pytest.approx(310.0)

@@ -287,7 +287,9 @@ async def test_standby_is_free_of_limits_on_size(project: Project) -> None:
 
 
 async def test_expedite_and_raised_priorities_need_a_permission(project: Project) -> None:
-    with pytest.raises(InvalidInputError, match=r"level: expected normal or standby: expedite needs the permission"):
+    with pytest.raises(
+        InvalidInputError, match=r"level: expected normal or standby: expedite requires the expedite permission"
+    ):
         await project.submit(level="expedite")
     with pytest.raises(InvalidInputError, match=r"user_priority: expected a whole number from -1024 to 0: above 0"):
         await project.submit(user_priority=1)
