@@ -68,7 +68,7 @@ class Submissions(Protocol):
         ...
 
     async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
-        """Return the outcome of the owner's submission with this key, whatever its content; None if it has expired."""
+        """Return the outcome of the owner's submission with this key, with any content; None if it has expired."""
         ...
 
     async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:

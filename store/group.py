@@ -1,5 +1,4 @@
-"""Groups concurrent calls: they share one round trip and one transaction; calls that arrive meanwhile form the next
-group.
+"""Groups concurrent calls: they share one round trip and one transaction; later calls form the next group.
 
 If enough calls wait, a second group starts on another connection while one is running.
 """

@@ -1,6 +1,4 @@
-"""Overdue work, outages, and the move of jobs that ended long ago to history, in monthly partitions that can be
-dropped.
-"""
+"""Overdue work, outages, and the move of jobs that ended long ago to history, in monthly partitions."""
 
 from __future__ import annotations
 

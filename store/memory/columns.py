@@ -235,7 +235,7 @@ def _hav(host: Host, rpc_interval_s: float | None, row: HostAppVersion) -> tuple
     return (*_of_hav(row), s_per_flop, rpc_interval_s, *_of_its_host(host))
 
 
-NOBODY = 0  # in place of a host: neither returned nor timed out
+NO_HOST = 0  # in place of a host: neither returned nor timed out
 RETURN_FIELDS = (("job_id", "i8"), ("host_id", "i8"), ("turnaround_s", "f8"))  # NaN: timed out
 NEARLY = 1e-9  # bound on the rounding difference between sums of all results in any two orders
 
@@ -262,16 +262,16 @@ class BatchReturns:
             )
             self.changed.clear()
         rows = self._kept.rows
-        found: Table = rows[rows["host_id"] != NOBODY]
+        found: Table = rows[rows["host_id"] != NO_HOST]
         return found
 
 
 def _fields(row: StoredInstance) -> tuple[object, ...]:
-    """RETURN_FIELDS."""
+    """Return the fields of RETURN_FIELDS."""
     if row.state is InstanceState.TIMED_OUT:
         return row.job.job_id, row.host_id, NAN
     if row.state not in SUCCEEDED:
-        return row.job.job_id, NOBODY, NAN
+        return row.job.job_id, NO_HOST, NAN
     assert row.sent_at is not None and row.reported_at is not None
     return row.job.job_id, row.host_id, row.reported_at - row.sent_at
 

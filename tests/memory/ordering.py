@@ -1,4 +1,4 @@
-"""The rules that the order of batches goes by, and what people see of it."""
+"""The rules of the order of batches, and its views, in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from store.memory.work import Work
 
 
 def limit_key(scope: Scope, quantity: Quantity, name: str | None) -> LimitKey:
-    """The key of a limit, in the order they are listed.
+    """Return the sort key of a limit.
 
     >>> limit_key(Scope.APP, Quantity.JOB_PE, None)
     ('app', 'job_pe', '')

@@ -1,4 +1,4 @@
-"""Accounts, volunteers, sign-in and the audit trail, as people change them."""
+"""Accounts, volunteers, sign-in and the audit trail, in memory."""
 
 from __future__ import annotations
 

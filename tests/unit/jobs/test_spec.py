@@ -1,4 +1,4 @@
-"""A batch is refused with the field, what was expected and what came, or taken as it stands."""
+"""Tests that a batch is accepted, or refused with the field, the expected and the actual value."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_index_of_a_job_enters_its_command_line() -> None:
     assert only_job(command_line="--from {i} --seed {i}").command_line_of(12) == "--from 12 --seed 12"
 
 
-def test_an_input_is_opened_under_its_own_name_unless_another_is_given() -> None:
+def test_input_open_name_defaults_to_its_own_name() -> None:
     job = only_job(inputs=[{"path": "data/in.txt"}, {"name": "table_v1", "open_name": "table", "sticky": True}])
     assert job.shared_inputs == (
         InputSpec("in.txt", path="data/in.txt"),
@@ -97,7 +97,7 @@ def test_an_input_is_opened_under_its_own_name_unless_another_is_given() -> None
     assert job.own_inputs == ()
 
 
-def test_job_tables_take_from_the_shared_table_what_they_do_not_say() -> None:
+def test_job_tables_inherit_from_shared_table() -> None:
     spec = parse_batch(
         {
             "app": "pi",
@@ -132,7 +132,7 @@ def test_rows_of_a_csv_file_override_the_shared_table() -> None:
     assert size_of(spec).jobs == 2
 
 
-def test_rows_that_ask_for_the_same_keep_their_own_command_lines_and_counts() -> None:
+def test_equal_rows_keep_own_command_lines_and_counts() -> None:
     rows = [{"command_line": text, "count": count} for text, count in (("a", "1"), ("b", "7"), ("c {i}", ""))]
     spec = from_csv(rows, fpops_est=1e12)
     assert [(job.command_line, job.count) for job in spec.jobs] == [("a", 1), ("b", 7), ("c {i}", 1)]
@@ -295,7 +295,7 @@ FIELDS = ["count", "command_line", "fpops_est", "fpops_bound", "quorum", "valida
     ),
     jobs=st.dictionaries(st.sampled_from(FIELDS), JSON),
 )
-def test_whatever_comes_is_taken_or_refused_with_a_field(batch: dict[str, Any], jobs: dict[str, Any]) -> None:
+def test_any_input_is_accepted_or_refused_with_a_field(batch: dict[str, Any], jobs: dict[str, Any]) -> None:
     try:
         spec = parse_batch(a_batch(jobs) | batch)
         sizes = [job.job_class.fpops_est_flop for job in spec.jobs]

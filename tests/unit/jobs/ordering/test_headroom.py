@@ -1,4 +1,4 @@
-"""What limits hold, and how much they leave, in the order of the batches."""
+"""Tests which batches limits block, and the headroom of the others, in order."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ def test_over_a_soft_limit_a_batch_says_so_and_is_not_held() -> None:
     assert headrooms([claim], [limit], totals) == {1: Headroom(None, None)}
 
 
-def test_batches_of_one_submitter_beyond_its_part_of_the_array_earn_no_queue_time() -> None:
+def test_batches_beyond_submitters_part_earn_no_queue_time() -> None:
     claims = [a_claim(1), a_claim(2), a_claim(3, who="bob")]
     assert idle_holds(claims, slots=40, fraction=0.25, least=4) == {2}
