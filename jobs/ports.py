@@ -162,9 +162,7 @@ class TailWork(Protocol):
     """The last jobs of batches."""
 
     async def tails(self, *, fraction: float, jobs: int, limit: int, unsent: float = -1.0) -> Sequence[Batch]:
-        """Return active batches in order with at most max(fraction of their jobs, `jobs`) open jobs, or with at most
-        `unsent` unsent instances per job.
-        """
+        """Return active batches with at most max(fraction, `jobs`) open jobs, or `unsent` unsent instances per job."""
         ...
 
     async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
@@ -184,9 +182,7 @@ class TailWork(Protocol):
         ...
 
     async def low_turnaround(self, *, since: Instant) -> LowTurnaround:
-        """Return turnaround statistics of the batches created since; a host's mean covers those with a median
-        (domain.acceleration).
-        """
+        """Return turnaround statistics of the batches created since (domain.acceleration has the definitions)."""
         ...
 
 
@@ -229,9 +225,7 @@ class OrderedWork(Protocol):
         ...
 
     async def used_fractions(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Sequence[float]]:
-        """Return used / estimated of some valid results of each batch, newest first; batches without results are
-        omitted.
-        """
+        """Return used / estimated of some valid results of each batch, newest first; without results, no entry."""
         ...
 
     async def charge(self, charges: OrderingCharges) -> int | None:
@@ -253,8 +247,7 @@ class ReservedWork(Protocol):
         ...
 
     async def big_batches(self, least: Request, app_ids: Sequence[AppId], limit: int) -> Sequence[BigBatch]:
-        """Return the first waiting batches in order, of these apps or with a job that requests at least `least` of any
-        resource.
+        """Return the first waiting batches in order, of these apps or with a job that requests `least` or more.
 
         Batches blocked by a limit are left out.
         """
@@ -280,9 +273,7 @@ class ReservedWork(Protocol):
 
 class RedundantWork(Protocol):
     async def redundant_lines(self) -> Mapping[tuple[AppId, int], Mapping[int, Flop]]:
-        """Return (app, hr_type) of waiting jobs with homogeneous redundancy; for each class, the unsent work committed
-        to it.
-        """
+        """Return, per (app, hr_type) of waiting jobs with homogeneous redundancy, the unsent work of each class."""
         ...
 
     async def alike_hosts(self, *, active_since: Instant) -> Sequence[AlikeHosts]:

@@ -61,8 +61,7 @@ class InputSpec:
 class JobSpec:
     """`count` identical jobs. `job_class` has no ids and no inputs yet.
 
-    `shared_inputs` are the batch's default inputs, used unless a job has its own; `own_inputs` are those in this job's
-    table.
+    `shared_inputs` are the batch's inputs, used unless a job has its own; `own_inputs` those of this job's table.
     """
 
     count: int
@@ -208,9 +207,7 @@ _Key = tuple[str, tuple[InputSpec, ...]]
 
 
 class SharedTexts(Generic[Shared]):
-    """Finds texts that jobs of a batch share. `make` creates the shared entry: at once for a table of several jobs,
-    else when a text occurs the second time.
-    """
+    """Finds texts shared by jobs of a batch. `make` creates the entry when a text occurs for a second job."""
 
     def __init__(self, make: Callable[[JobSpec], Shared]) -> None:
         self._make = make

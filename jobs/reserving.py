@@ -160,11 +160,9 @@ class Reserver:
 
 
 def least_big(reference: Reference, least_pe: float) -> Request:
-    """Return, per resource, the least request that makes a job `least_pe` processor equivalents on the reference host.
-    Pure.
+    """Return, per resource, the least request of a job of `least_pe` PE on the reference host. Pure.
 
-    PE = host cores * the largest requested / available fraction, so r >= PE * available / cores; inf for a resource the
-    host lacks.
+    PE = host cores * the largest requested / available, so r >= PE * available / cores; inf if the host has none.
 
     >>> least_big(Reference(Instant(0.0), Request(8.0, memory_bytes=16e9)), 4.0)
     Request(cores=4.0, memory_bytes=8000000000.0, disk_bytes=inf, gpus=())

@@ -61,8 +61,7 @@ LIMIT = 1_000  # instances per round
 class SweepReport:
     """One round. `came_due` counts instances whose due date passed since the last one, finished or not.
 
-    `more`: the round was full, or due dates are still to be shifted for an outage; until then nothing is timed out or
-    counted.
+    `more`: the round was full, or due dates are still to be shifted for an outage, which blocks all time-outs.
     """
 
     timed_out: int = 0
@@ -129,9 +128,7 @@ REST = 3.0  # multiple of a step's time: moving uses a quarter of a connection, 
 
 
 class HistoryMover:
-    """Moves ended jobs to history. Runs in one process per cluster; if interrupted it starts over without the moved
-    jobs.
-    """
+    """Moves ended jobs to history. Runs in one process per cluster; if interrupted it starts over."""
 
     def __init__(
         self, work: EndedWork, clock: Clock, settings: Callable[[], StorageSettings], *, limit: int = JOBS_MOVED_AT_ONCE

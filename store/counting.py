@@ -1,7 +1,6 @@
 """Computes how one step of an instance or a job changes the counters of its batch. Pure.
 
-An instance is counted by the state of its row; a step adds the difference. Both stores use these functions, in the
-transaction of the step.
+An instance is counted by its row's state; a step adds the difference. Both stores use these functions.
 """
 
 from __future__ import annotations

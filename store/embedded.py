@@ -31,9 +31,7 @@ _OWNER_ALONE = f"{_SOCKET} = 0700  {MARK}: only the owner may use the socket\n"
 
 
 def close_to_others(data_dir: Path) -> bool:
-    """Write the server's files so that other users have no access; returns whether a file changed. The folder must
-    exist.
-    """
+    """Write the server's files so that other users have no access; returns whether a file changed."""
     names = _names(data_dir)
     return any(
         [

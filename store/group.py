@@ -302,9 +302,7 @@ class Grouped(Generic[Ask, Answer]):
         return []
 
     async def _attempt(self, session: DatabaseSession, asks: Sequence[Ask], tries: int) -> Sequence[Answer]:
-        """Return the results of a group, or its exception. A group that conflicted with another transaction is retried
-        unchanged.
-        """
+        """Return the results of a group, or its exception. After a conflict the group is retried unchanged."""
         if not self._in_transaction:
             return await self._answers(session, asks)
         for _ in range((tries if len(asks) > 1 else TRIES) - 1):
@@ -320,9 +318,7 @@ class Grouped(Generic[Ask, Answer]):
             return await self._answers(session, asks)
 
     async def _answers(self, session: DatabaseSession, asks: Sequence[Ask]) -> Sequence[Answer]:
-        """Return the results of the work. Raises ValueError, so that nothing is committed, unless there is one per
-        call.
-        """
+        """Return the results of the work. Raises ValueError, before the commit, unless there is one per call."""
         answers = await self._work(session, asks)
         if len(answers) != len(asks):
             raise ValueError(f"expected {len(asks)} results, got {len(answers)}")

@@ -163,12 +163,10 @@ class PostgresLedger:
         await self._database.in_transaction(lambda connection: quotas.release(connection, request, unused))
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
-        """Write assignments and reports. Raises UnavailableError; if the connection is lost during COMMIT, they may be
-        stored.
+        """Write assignments and reports. Raises UnavailableError; after a loss during COMMIT they may be stored.
 
         A repeated write omits what was stored: each step applies only to the state it was decided in. An instance whose
-        reply was lost is in progress: it cannot be sent to another host, and its own host gets it again with its next
-        request for work.
+        reply was lost is in progress: no other host can get it, and its own host gets it again at its next request.
         """
         return await self.writes.ask(writes)
 

@@ -2,8 +2,7 @@
 
 Keep-alive releases the locks of a machine that is gone (store/pool.py). The server ends a session after 30 s without a
 command, so that another process takes over from one that is stopped or cut off; a worker considers its shards lost once
-its connection has been silent for 15 s. A process that writes later as if it still held a lock is rejected by the
-fence.
+its connection has been silent for 15 s. Later writes of the former holder are rejected by the fence.
 """
 
 from __future__ import annotations
@@ -236,8 +235,7 @@ SILENCE_S = 15.0
 
 
 def fair_share(workers: Sequence[int], me: int) -> int:
-    """Return this worker's number of the 64 shards: an equal share, plus one for the first workers of an uneven
-    division.
+    """Return this worker's number of the 64 shards: an equal share, plus one for the first few if uneven.
 
     `workers` are distinct and contain `me`.
 

@@ -36,9 +36,7 @@ class PostgresOrdering(OnDatabase):
         self._read: dict[BatchId, tuple[rows.Row, OrderedBatch]] = {}  # from the last view: most rows do not change
 
     async def view(self) -> OrderingView:
-        """Read everything. Counters are read in one query, after the serial: the next pass sees changes made in
-        between.
-        """
+        """Read everything; counters in one query after the serial, so the next pass sees later changes."""
         last = await self._database.fetch_first("last_ordering")
         fetch = self._database.fetch
         return OrderingView(

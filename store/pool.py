@@ -142,8 +142,7 @@ async def open_session(
 ) -> Made:
     """Connect to the server of `dsn`; with several servers, to the one that accepts writes.
 
-    All are tried at once, so that a silent server does not delay the others. Raises asyncpg's exceptions; with several
-    servers, the first one.
+    All are tried at once, so that a silent server delays nothing. Raises the first of asyncpg's exceptions.
     """
     addresses = addresses_of(dsn)
     if len(addresses) < 2:
@@ -321,8 +320,7 @@ async def _pass_fence(connection: Connection) -> None:
 async def connect(dsn: str) -> DatabaseSession:
     """Open a dedicated connection outside the pool, for the short commands of requests.
 
-    A command that takes 10 s ends it, and so does a transaction that is idle for 10 s, which releases its locks. Raises
-    UnavailableError.
+    A command of 10 s ends it, and so does a transaction idle for 10 s. Raises UnavailableError.
     """
     with lost_means_unavailable():
         return await open_session(
@@ -411,9 +409,7 @@ class Database:
         return row
 
     async def fetch_known(self, query: str, *arguments: object, kind: str, key: object = None) -> asyncpg.Record:
-        """Return the first row. Without one, raise NotFoundError for a `kind` named `key`, or by default the first
-        argument.
-        """
+        """Return the first row, or raise NotFoundError for a `kind` named `key` (default: the first argument)."""
         row = await self.fetch_one(query, *arguments)
         if row is None:
             raise NotFoundError(kind, arguments[0] if key is None else key)

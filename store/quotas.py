@@ -44,8 +44,7 @@ async def forget(connection: Connection, before_day: int) -> None:
 async def earn(connection: Connection, added: Mapping[HostId, int], start: int) -> None:
     """Adjust the quotas of hosts' accounts and addresses by their results.
 
-    Quotas that stay at a bound are not locked: a large account is usually at its maximum, and its results arrive all
-    the time.
+    Quotas that stay at a bound are not locked: a large account is usually at its maximum when results arrive.
     """
     if not added or not start:
         return

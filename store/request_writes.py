@@ -165,8 +165,7 @@ async def record_ends(
 ) -> Ends:
     """Move instances to hosts that take them over, end reported ones, then those still held by detached hosts.
 
-    Returns the changed jobs, the instances whose reports were written (without those that lost a race), and the moved
-    instances.
+    Returns the changed jobs, the instances whose reports were written, and the moved instances.
     """
     reports: dict[InstanceId, tuple[Report, HostId]] = {}
     for write in writes:

@@ -147,8 +147,7 @@ class PostgresHistory(OnDatabase):
 async def _move(connection: Connection, found: Sequence[asyncpg.Record], before: Instant) -> tuple[int, int]:
     """Move those jobs of a batch that can no longer change; returns how many, with how many instances.
 
-    Rows are locked in the order of the ledger: a concurrent report has either marked its job before, or no longer finds
-    it.
+    Rows are locked in the ledger's order: a concurrent report has marked its job before, or does not find it.
     """
     job_ids = [row["job_id"] for row in found]
     await connection.execute(load("lock_instances_of_jobs"), job_ids)

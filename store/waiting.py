@@ -72,8 +72,7 @@ class PostgresWaitingWork(OnDatabase):
     async def mark_again(self) -> int:
         """Mark waiting batches without a mark, which should not exist; returns how many there were.
 
-        The database maintains the marks itself: if one is lost, its batch is found again at the next call. Reads every
-        active batch.
+        The database maintains the marks; if one is lost, this finds its batch again. Reads every active batch.
         """
         lost = [row["batch_id"] for row in await self._database.fetch("mark_again")]
         if lost:

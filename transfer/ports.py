@@ -26,8 +26,7 @@ class UploadRecords(Protocol):
     ) -> bool:
         """Record that an output is complete on disk; durable on return. Idempotent.
 
-        Returns False if the instance does not exist or does not accept outputs, or if other content is recorded and
-        `replace` is not set.
+        Returns False if the instance is unknown or accepts no outputs, or for other content without `replace`.
         """
         ...
 

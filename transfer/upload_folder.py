@@ -320,9 +320,7 @@ class LeftoverCleaner:
         return LeftoverReport(len(old), len(deleted), sum(one.nbytes for one in deleted))
 
     async def _delete(self, old: Sequence[Leftover], before: Instant) -> list[Leftover]:
-        """Delete unneeded files. A complete file is first renamed to a part and checked once more, because a client may
-        be uploading it now: it then has to upload it again.
-        """
+        """Delete unneeded files. A complete one is first made a part and checked again: it may be in use now."""
         unneeded = await self._unneeded(old)
         parts = [one for one in unneeded if not one.whole or await asyncio.to_thread(self._folder.unfinish, one.name)]
         still = await self._unneeded(parts)

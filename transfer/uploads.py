@@ -179,9 +179,7 @@ class UploadHandler:
         return web.Response(body=encode_upload_reply(reply), content_type="text/xml", charset="utf-8")
 
     async def _size(self, query: SizeQuery) -> UploadReply:
-        """Return how much of a file need not be sent again: all of a recorded file, one byte less than its part, else
-        0.
-        """
+        """Return the bytes that need not be sent again: all of a recorded file, all but one of its part, else 0."""
         output = parse_output_name(query.name)
         if output is None:
             if not valid_file_name(query.name):
@@ -192,9 +190,7 @@ class UploadHandler:
         return UploadReply(STATUS_DONE, file_size=size)
 
     async def _recorded_size(self, output: OutputName) -> int:
-        """Return the size of the complete file if recorded, else 0. Records a file that a stopped server left
-        unrecorded.
-        """
+        """Return the size of the complete file if recorded, else 0. Records one that a stopped server left."""
         expected = await self._records.expected(output.instance_id, output.name)
         if expected is None:
             return 0

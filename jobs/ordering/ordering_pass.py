@@ -86,14 +86,13 @@ def order_all(
     catalogue: Catalogue,
     sampled: Mapping[BatchId, Sequence[float]],
     now: Instant,
-    settings_changed: bool = True,
+    changed: bool = True,
 ) -> OrderingPass:
-    """Order all batches. `sampled` are the fractions of their estimates that jobs of some batches used;
-    `settings_changed`: the settings differ from those of the last pass, or those are unknown.
+    """Order all batches. Raises InvalidInputError for inconsistent settings.
 
-    Raises InvalidInputError for inconsistent settings.
+    `sampled` are used / estimated of some batches' jobs; `changed`: the settings differ from the last pass.
     """
-    return _Ordering(view, reference, catalogue, sampled, now=now, settings_changed=settings_changed).run()
+    return _Ordering(view, reference, catalogue, sampled, now=now, changed=changed).run()
 
 
 class _Ordering:
@@ -107,7 +106,7 @@ class _Ordering:
         sampled: Mapping[BatchId, Sequence[float]],
         *,
         now: Instant,
-        settings_changed: bool,
+        changed: bool,
     ) -> None:
         self._view = view
         self._reference = reference
@@ -115,7 +114,7 @@ class _Ordering:
         self._settings = catalogue.settings.ordering
         self._sampled = sampled
         self._now = now
-        self._settings_changed = settings_changed
+        self._changed = changed
         self._queues = queues(self._settings.queues)
         self._grants = Grants(view.accounts, view.grants, now)
         self._may_date = permitted(view.members, view.accounts, Permission.DEADLINE)
@@ -143,7 +142,7 @@ class _Ordering:
         places = [_place(place.tier, place.key, active[place.batch_id], found) for place in order.places]
         moved = [place for place in places if differs(place, active[place.batch_id].one)]
         by_id = {place.batch_id: place for place in moved}
-        explained = to_explain(in_order, by_id, settings_changed=self._settings_changed, serial=self._view.serial)
+        explained = to_explain(in_order, by_id, changed=self._changed, serial=self._view.serial)
         return OrderingPass(
             self._charges(ledger, standing, self._notes(in_order, found)),
             moved,
@@ -329,15 +328,9 @@ class Orderer:
         reference = await self._reference(view, now)
         sampled = await self._sampled(view)
         ordering = catalogue.settings.ordering
-        settings_changed = ordering != self._explained_by
+        changed = ordering != self._explained_by
         found = await asyncio.to_thread(
-            order_all,
-            view,
-            reference=reference,
-            catalogue=catalogue,
-            sampled=sampled,
-            now=now,
-            settings_changed=settings_changed,
+            order_all, view, reference=reference, catalogue=catalogue, sampled=sampled, now=now, changed=changed
         )
         late = await self._work.charge(found.charges) is None
         moved = 0 if late else await self._work.move(found.places)

@@ -1,7 +1,6 @@
 """A batch in an ordering pass: size, queue, charges, names for limits, previous place, and when it is explained. Pure.
 
-If waiting time counts, every key changes with every pass while most batches keep their place: those are explained in
-turns.
+If waiting time counts, keys change with every pass while most places do not: those are explained in turns.
 """
 
 from __future__ import annotations
@@ -107,12 +106,12 @@ TURNS: Final = 10  # passes in which every changed batch is explained once
 
 
 def to_explain(
-    in_order: Sequence[BatchRow], moved: Mapping[BatchId, StoredPlace], *, settings_changed: bool, serial: int
+    in_order: Sequence[BatchRow], moved: Mapping[BatchId, StoredPlace], *, changed: bool, serial: int
 ) -> list[BatchId]:
     """Return the batches to explain, in order: all without an explanation; of those with a changed place, all that
     follow another batch than before, or are in another tier or blocked differently, and one in TURNS of the rest.
 
-    With `settings_changed` all with a changed place, because the policy or its weights differ.
+    With `changed` all with a changed place, because the policy or its weights differ.
     """
     behind = {row.batch_id: other.batch_id for other, row in pairwise(sorted(in_order, key=stood))}
     now_behind = {row.batch_id: other.batch_id for other, row in pairwise(in_order)}
@@ -122,7 +121,7 @@ def to_explain(
         if not row.one.explained or (
             place is not None
             and (
-                settings_changed
+                changed
                 or behind.get(batch_id) != now_behind.get(batch_id)
                 or _elsewhere(place, row)
                 or batch_id % TURNS == serial % TURNS

@@ -61,8 +61,7 @@ def charges_of(
 
 
 def _mean_rate(notes: OrderNotes, *, sent: int, rate: float) -> float:
-    """Return the mean price of the work in progress, in service units per PE-hour: each instance at its price when
-    sent.
+    """Return the mean price in service units per PE-hour of the work in progress, each at its price when sent.
 
     >>> _mean_rate(OrderNotes(charged=4, used=1, rate=3.0), sent=3, rate=0.0)
     1.5
@@ -95,8 +94,7 @@ def _charges(
 
 
 def fraction_of(sampled: Sequence[float], old: float) -> float:
-    """Return the fraction of its estimate that an instance uses: the median of a sample, so that one host has little
-    effect.
+    """Return the fraction of its estimate that an instance uses: a median, so that one host has little effect.
 
     >>> fraction_of([0.5, 0.7, 900.0], 1.0), fraction_of([], 1.0)
     (0.7, 1.0)

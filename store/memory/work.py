@@ -365,9 +365,7 @@ class Work:
         sent_at: Instant | None = None,
         reported_at: Instant | None = None,
     ) -> None:
-        """Change an instance's state, the time it was sent or reported, and everything that depends on them; the caller
-        has checked the guard.
-        """
+        """Change an instance's state and everything that depends on it; the caller has checked the guard."""
         before = row.counted()
         row.state = to_state
         row.job.changed()

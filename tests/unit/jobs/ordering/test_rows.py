@@ -29,7 +29,7 @@ def test_numbers_that_grow_alike_are_explained_in_turns() -> None:
     rows = [a_row(n, float(n)) for n in range(1, 31)]
     older = moved(*((n, n - 0.5) for n in range(1, 31)))
 
-    turns = [to_explain(rows, older, settings_changed=False, serial=serial) for serial in range(TURNS)]
+    turns = [to_explain(rows, older, changed=False, serial=serial) for serial in range(TURNS)]
 
     assert turns[SERIAL] == [10, 20, 30]
     assert sorted(batch_id for turn in turns for batch_id in turn) == list(range(1, 31))
@@ -38,16 +38,16 @@ def test_numbers_that_grow_alike_are_explained_in_turns() -> None:
 def test_overtaking_and_overtaken_batches_are_explained() -> None:
     one, two, three, four = (a_row(n, float(n)) for n in (1, 2, 3, 4))
 
-    assert to_explain([three, one, two, four], moved((3, 0.0), (4, 3.9)), settings_changed=False, serial=5) == [3, 4]
+    assert to_explain([three, one, two, four], moved((3, 0.0), (4, 3.9)), changed=False, serial=5) == [3, 4]
 
 
 def test_other_weights_explain_all_whose_number_changed() -> None:
     rows = [a_row(n, float(n)) for n in (1, 2, 3)]
 
-    assert to_explain(rows, moved((1, 0.5), (3, 2.5)), settings_changed=True, serial=5) == [1, 3]
+    assert to_explain(rows, moved((1, 0.5), (3, 2.5)), changed=True, serial=5) == [1, 3]
 
 
 def test_new_hold_and_unexplained_batch_are_explained_at_once() -> None:
     rows = [a_row(1, 1.0), a_row(2, 2.0), a_row(3, 3.0, explained=False)]
 
-    assert to_explain(rows, moved((2, 2.0), hold="hard limit"), settings_changed=False, serial=5) == [2, 3]
+    assert to_explain(rows, moved((2, 2.0), hold="hard limit"), changed=False, serial=5) == [2, 3]
