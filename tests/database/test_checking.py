@@ -61,9 +61,9 @@ DAMAGE = [  # damage, check, finding
     (
         "UPDATE batch SET state = 'complete', ended_at = 1",
         "batches",
-        "batch 1: it is complete, and 3 jobs of it are open",
+        "batch 1: it is complete, and 3 of its jobs are open",
     ),
-    ("UPDATE job SET state = 'failed', failure = ' ', ended_at = 1", "batches", "batch 1: it is active, and no job"),
+    ("UPDATE job SET state = 'failed', failure = ' ', ended_at = 1", "batches", "batch 1: it is active, and none of"),
     (
         "UPDATE job SET state = 'failed', failure = ' ', ended_at = 1 WHERE job_id = 2",
         "batches",

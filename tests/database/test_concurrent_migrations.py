@@ -39,7 +39,7 @@ WAITS = """
 ASKS = """
     SELECT EXISTS (
         SELECT FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%turn to migrate%'
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%take the migration lock%'
             AND state = 'active'
     )
 """

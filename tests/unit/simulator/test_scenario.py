@@ -150,12 +150,12 @@ def test_an_outage_has_a_beginning_and_an_end() -> None:
         ({"batch": [{**BATCH, "qos": "soon"}]}, "batch[0].qos: expected one of throughput, long_deadline"),
         (
             {"batch": [{**BATCH, "qos": "short_deadline"}]},
-            "batch[0].deadline_hours: expected a number above 0; it must",
+            "batch[0].deadline_hours: expected a number above 0; it is required",
         ),
         ({"batch": [{**BATCH, "deadline_hours": 3}]}, "batch[0].deadline_hours: expected no deadline with qos afap"),
         ({"batch": [{**BATCH, "app": "other"}]}, "batch a: app: expected one of ['app'], got 'other'"),
         ({"batch": [{**BATCH, "at_hours": 240}]}, "batch a: at_hours: expected before the end, 10 days, got 240.0"),
-        ({"batch": [BATCH, BATCH]}, "batch.name: expected distinct names, got 'a'"),
+        ({"batch": [BATCH, BATCH]}, "batch.name: expected names that differ, got 'a'"),
         ({"batch": [{**BATCH, "times": 2}]}, "batch[0].every_hours: expected a number above 0; it is required"),
         ({"batch": [{**BATCH, "name": "{i}"}]}, "batch[0].name: expected a name without {, got '{i}'"),
         ({"app": [{"name": "a", "on_cpus": False}]}, "app[0].on_cpus: expected true, or gpu_types, got False"),
@@ -173,9 +173,9 @@ def test_an_outage_has_a_beginning_and_an_end() -> None:
         ({"submitter": [{"name": ""}]}, "submitter[0].name: expected a name, got ''"),
         (
             {"submitter": [{"name": "ada"}, {"name": "ada", "shares": 2}]},
-            "submitter[1].name: expected distinct names, got 'ada'",
+            "submitter[1].name: expected names that differ, got 'ada'",
         ),
-        ({"app": [{"name": "a"}, {"name": "a", "ncpus": 4}]}, "app[1].name: expected distinct names, got 'a'"),
+        ({"app": [{"name": "a"}, {"name": "a", "ncpus": 4}]}, "app[1].name: expected names that differ, got 'a'"),
         ({"app": [{"name": ""}]}, "app[0].name: expected a name, got ''"),
         (
             {"app": [{"name": "a", "gpu_types": ["ATI", "ATI"]}]},
