@@ -11,8 +11,8 @@ from domain.units import InstanceId
 class Wrong:
     """One thing that is not as it must be: what, and why, in words.
 
-    >>> print(Wrong("job 7", "it is there 2 times"))
-    job 7: it is there 2 times
+    >>> print(Wrong("job 7", "it exists 2 times"))
+    job 7: it exists 2 times
     """
 
     thing: str

@@ -217,7 +217,7 @@ class RequestWrites:
 
     `host` holds the new description (with rpc_seqno and last_rpc_at), `known` the record as it was read: a
     description that says nothing new need not be written.
-    `detach`: the host lost everything it held; those instances end as aborted. `lease` is made unless the host or the
+    `detach`: the host lost all its instances; those instances end as aborted. `lease` is made unless the host or the
     batch has one. `refused` is why it was given no job, where it wanted one; without, what was kept of that stays.
     `take_over` is made before the reports, of one instance per job at most; a report of an instance that cannot move
     counts for the record that has it.

@@ -28,7 +28,7 @@ class Event(StrEnum):
     USER_ABORTED = "user_aborted"
     SERVER_ABORTED = "server_aborted"  # the client confirms an abort we asked for: its job is over
     UNSTARTED = "unstarted"  # the client gave it up at its due date, never started; or lost it, and it is too late
-    DETACHED = "detached"  # the host lost everything it held
+    DETACHED = "detached"  # the host lost all its instances
     TIMED_OUT = "timed_out"  # due date and grace passed in silence
     VALIDATED = "validated"  # agrees with the canonical result, or is it
     REJECTED = "rejected"  # disagrees with the canonical result, or cannot be read

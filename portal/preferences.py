@@ -98,4 +98,4 @@ class PreferencePages(Pages[SiteDesk]):
         return self._desk.show(request, page)
 
 
-CHANGED = "your preferences were changed elsewhere meanwhile; the current ones are shown below"
+CHANGED = "your preferences were changed elsewhere in the meantime; the current ones are shown below"

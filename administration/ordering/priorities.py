@@ -24,7 +24,7 @@ from domain.ordered_work import ACTIVE_HOST_S, Grant, OrderingView, Reference
 from domain.ordering import Breakdown, PlaceInOrder
 from domain.settings import Settings
 from domain.units import BatchId, Instant
-from jobs.ordering.ordering_pass import OrderingPass, look
+from jobs.ordering.ordering_pass import OrderingPass, order_all
 from muster_client import shapes
 from priority.charging import queues, usage_weights
 from priority.policies import POLICIES, policy_of
@@ -191,7 +191,9 @@ class Priorities:
 def _both(
     view: OrderingView, reference: Reference, catalogue: Catalogue, changed: Catalogue, now: Instant
 ) -> tuple[OrderingPass, OrderingPass]:
-    old, new = (look(view, reference=reference, catalogue=one, sampled={}, now=now) for one in (catalogue, changed))
+    old, new = (
+        order_all(view, reference=reference, catalogue=one, sampled={}, now=now) for one in (catalogue, changed)
+    )
     return old, new
 
 

@@ -63,8 +63,8 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
     ("truth for number", a_batch(jobs={"quorum": True}), "jobs.quorum: expected a whole number from 1 to 20, got True"),
     ("number for text", a_batch(name=7), f"name: expected {TEXT}, got 7"),
     ("list for table", {"app": "pi", "qos": "afap", "jobs": [1]}, "jobs: expected a table, got [1]"),
-    ("no app", {"qos": "afap", "jobs": JOB}, f"app: expected {TEXT}; it must be given, got None"),
-    ("no kind", {"app": "pi", "jobs": JOB}, f"qos: expected {KINDS}; it must be given, got None"),
+    ("no app", {"qos": "afap", "jobs": JOB}, f"app: expected {TEXT}; it is required, got None"),
+    ("no kind", {"app": "pi", "jobs": JOB}, f"qos: expected {KINDS}; it is required, got None"),
     ("unknown kind", a_batch(qos="asap"), f"qos: expected {KINDS}, got 'asap'"),
     ("zero jobs", a_batch(jobs={"count": 0}), "jobs.count: expected a whole number from 1 to 1000000, got 0"),
     (
@@ -81,7 +81,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
     (
         "no deadline",
         a_batch(qos="short_deadline"),
-        "deadline_s: expected a number from 1 to 3153600000; it must be given, got None",
+        "deadline_s: expected a number from 1 to 3153600000; it is required, got None",
     ),
     (
         "a path over the network",
@@ -156,8 +156,8 @@ CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est 
         ("--part 7,lots", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'lots'"),
         ("--part 7,-1", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got '-1'"),
         ("--part 7,nan", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'nan'"),
-        ("--part 7", "jobs_csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
-        ("--part 7,1e9,x", "jobs_csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
+        ("--part 7", "jobs_csv row 7: expected as many cells as the heading, got 'more or fewer'"),
+        ("--part 7,1e9,x", "jobs_csv row 7: expected as many cells as the heading, got 'more or fewer'"),
     ],
 )
 async def test_bad_csv_row_is_named(server: LiveServer, tmp_path: Path, row: str, why: str) -> None:

@@ -34,7 +34,7 @@ async def test_upload_with_wrong_md5_restarts(server: LiveServer) -> None:
     await server.validate()
 
     assert wrong.status == 1
-    assert wrong.message == "the MD5 of the file is not the one announced: send all of it again"
+    assert wrong.message == "the MD5 of the file does not match the header: send the whole file again"
     assert (kept, nothing) == (0, {})
     assert list(files_below(server.project.upload_dir).values()) == [hashlib.md5(RIGHT).hexdigest()]
     assert (await server.batch(batch_id))["state"] == "complete"
@@ -74,11 +74,11 @@ async def test_part_of_a_lost_job_was_not_reported_as_success(server: LiveServer
 @pytest.mark.parametrize(
     ("header", "why"),
     [
-        ({"token": "0" * 64}, "the token is not for this file and size"),
-        ({"token": ""}, "the token is not for this file and size"),
-        ({"max_bytes": 10**12}, "the token is not for this file and size"),
-        ({"nbytes": 100_001}, "the file has 100,001 B, at most 100,000 B are taken"),
-        ({"nbytes": 3, "offset": 4}, "the offset 4 lies behind the end of the file at 3"),
+        ({"token": "0" * 64}, "the token does not match this file and size"),
+        ({"token": ""}, "the token does not match this file and size"),
+        ({"max_bytes": 10**12}, "the token does not match this file and size"),
+        ({"nbytes": 100_001}, "the file has 100,001 B, the limit is 100,000 B"),
+        ({"nbytes": 3, "offset": 4}, "offset 4 is beyond the end of the file at 3"),
     ],
 )
 async def test_upload_without_a_signed_grant_is_refused(server: LiveServer, header: dict[str, Any], why: str) -> None:
@@ -121,7 +121,7 @@ async def test_upload_names_stay_in_the_folder(server: LiveServer, name: str) ->
     reply = await host.bring(task.upload_url, encode_upload_header(header) + RIGHT)
 
     assert (reply.status, reply.message) in (
-        (-1, "no output has such a name"),
+        (-1, "not a valid output file name"),
         (-1, "no instance has such an output"),
     )
     assert await evidence(server.project) == before

@@ -131,7 +131,7 @@ async def test_shares_are_shown_and_changed(pi: LiveServer) -> None:
 async def test_permission_is_required(pi: LiveServer) -> None:
     first, _ = await two_batches(pi)
     refused = await command(pi, "batch", "set", str(first), "--user-priority", "5")
-    assert refused.exit_code == 1 and "needs the permission raise" in refused.stderr
+    assert refused.exit_code == 1 and "requires the raise permission" in refused.stderr
     assert (await command(pi, "batch", "set", str(first), "--user-priority", "-1025")).exit_code == 1
 
     permitted = await json_of(pi, "account", "set", "adas", "--permit", "raise")
@@ -139,12 +139,12 @@ async def test_permission_is_required(pi: LiveServer) -> None:
     assert (await json_of(pi, "batch", "set", str(first), "--user-priority", "5"))["user_priority"] == 5
     assert (await json_of(pi, "account", "set", "adas", "--no-permissions"))["permissions"] == []
     async with client_of(pi) as client:
-        with pytest.raises(ApiError, match="needs the permission"):
+        with pytest.raises(ApiError, match="requires the"):
             await client.set_batch(first, user_priority=6)
         await client.permit("submitter", "ada", ["raise"])
         await client.set_batch(first, user_priority=6)
         assert (await client.batch(first))["user_priority"] == 6
-        with pytest.raises(ApiError, match="needs the permission expedite"):
+        with pytest.raises(ApiError, match="requires the expedite permission"):
             await client.set_batch(first, level="expedite")
         with pytest.raises(ApiError, match="queue: expected one of express"):
             await client.set_batch(first, queue="nowhere")

@@ -1,4 +1,4 @@
-"""Explanations of what is set aside for big jobs, on every store."""
+"""Tests explanations of reservations for big jobs, on every store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.stores import Store
 from tests.worlds import a_registered_version, a_submitted_batch
 
 
-async def test_a_lease_and_a_kept_slot_are_shown_to_the_host_and_the_batch(store: Store) -> None:
+async def test_lease_and_slot_are_shown_for_host_and_batch(store: Store) -> None:
     await a_registered_version(store)
     big, small = await a_submitted_batch(store, jobs=3), await a_submitted_batch(store, jobs=3)
     host = await a_calling_host(store, ncpus=8)

@@ -1,4 +1,4 @@
-"""A run on PostgreSQL: overtaken, killed, read meanwhile, and picked up by the request handler."""
+"""Tests runs on PostgreSQL: overtaken, killed, read meanwhile, and used by the request handler."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def fetched(dsn: str, query: str, *arguments: object) -> Sequence[object]:
         await connection.close()
 
 
-async def test_the_request_handlers_catalogue_follows_to_the_new_generation(store: PostgresStore) -> None:
+async def test_catalogue_follows_to_new_generation(store: PostgresStore) -> None:
     await one_sample_is_enough(store)
     version = await a_registered_version(store)
     hosts = await some_hosts(store, 20, version)
@@ -82,7 +82,7 @@ async def test_two_processes_do_not_run_at_once(dsn: str) -> None:
 
 
 async def test_what_a_killed_run_left_is_removed_by_the_next(dsn: str) -> None:
-    """SIGKILL ends the connections without a word; so does this."""
+    """SIGKILL closes the connections without notice, as does this test."""
     store = await open_store(dsn, max_size=3)
     await one_sample_is_enough(store)
     hosts = await some_hosts(store, 20, await a_registered_version(store))
@@ -105,7 +105,7 @@ async def test_what_a_killed_run_left_is_removed_by_the_next(dsn: str) -> None:
     await store.close()
 
 
-async def test_a_process_killed_while_it_reads_leaves_the_old_percentiles_and_no_lock(dsn: str, tmp_path: Path) -> None:
+async def test_killed_run_leaves_old_percentiles_and_no_lock(dsn: str, tmp_path: Path) -> None:
     store = await open_store(dsn, max_size=3)
     await some_hosts(store, 2, await a_registered_version(store))
     first = await ranked(store)
@@ -131,7 +131,7 @@ async def test_a_process_killed_while_it_reads_leaves_the_old_percentiles_and_no
 
 
 async def test_a_run_that_was_overtaken_switches_nothing(dsn: str) -> None:
-    """Its lock was lost for a moment, and the run that took it removed what it found."""
+    """Its lock was lost for a moment, and the run that took it removed the unfinished generation."""
     store = await open_store(dsn, max_size=3)
     cut = CutPoints(AppId(1), CPU, NOW, 0, (), (0,) * 11)
     with pytest.raises((UnavailableError, asyncpg.PostgresError)):
@@ -145,7 +145,7 @@ async def test_a_run_that_was_overtaken_switches_nothing(dsn: str) -> None:
 
 
 async def test_run_that_lost_its_lock_removes_nothing(dsn: str) -> None:
-    """A process stands still before it removes what broken runs left; meanwhile another process begins a run."""
+    """A process stalls before it removes the remains of broken runs; meanwhile another process begins a run."""
     slow, store = await Database.open(dsn, min_size=1, max_size=1), await open_store(dsn, max_size=2)
     over = asyncio.Event()
 
@@ -157,7 +157,7 @@ async def test_run_that_lost_its_lock_removes_nothing(dsn: str) -> None:
         return bool(await fetched(dsn, HOLDERS, RUN_LOCK))
 
     async with AsyncExitStack() as stack:
-        async with slow.transaction():  # its pool has no connection left
+        async with slow.transaction():  # its pool has no free connection
             running = asyncio.create_task(run_slowly())
             await until(has_lock, 10.0, "the slow run has the lock")
             await fetched(dsn, END_LOCK_HOLDER, RUN_LOCK)
@@ -184,7 +184,7 @@ async def test_old_generations_go_and_the_last_full_one_stays(dsn: str) -> None:
     await store.close()
 
 
-async def test_a_generation_that_is_being_read_is_left_for_the_next_time(dsn: str) -> None:
+async def test_generation_being_read_is_removed_later(dsn: str) -> None:
     store = await open_store(dsn, max_size=3)
     await some_hosts(store, 2, await a_registered_version(store))
     for _ in range(2):
@@ -204,8 +204,8 @@ async def test_a_generation_that_is_being_read_is_left_for_the_next_time(dsn: st
     await store.close()
 
 
-async def test_a_run_waits_for_nobody_who_changes_a_row(dsn: str) -> None:
-    """Nor does a request wait for the run: neither takes a lock that the other wants."""
+async def test_run_does_not_wait_for_row_locks(dsn: str) -> None:
+    """Requests do not wait for the run either: neither takes a lock that the other needs."""
     store = await open_store(dsn, max_size=3)
     await some_hosts(store, 2, await a_registered_version(store))
     busy = await asyncpg.connect(dsn)

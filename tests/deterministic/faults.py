@@ -105,17 +105,17 @@ class Link:
         """One call on its way to the store and back."""
         await self._passes()  # others may have their turn before, and after
         if self.is_away():
-            raise UnavailableError("the database does not serve: no connection")
+            raise UnavailableError("the database is unavailable: no connection")
         fate = self.faults.next(name)
         if fate in (Fate.REFUSED, Fate.CUT):
             if fate is Fate.CUT:
                 self.cut()
-            raise UnavailableError(f"the database does not serve: {name} {fate}")
+            raise UnavailableError(f"the database is unavailable: {name} {fate}")
         if fate is Fate.SLOW:
             await self.clock.sleep(self.faults.draw.uniform(0.0, self.faults.most_slow_s))
         answer = await done()
         if fate is Fate.UNHEARD:
-            raise UnavailableError(f"the database does not serve: {name} {fate}")
+            raise UnavailableError(f"the database is unavailable: {name} {fate}")
         if fate is Fate.SLOW_REPLY:
             await self.clock.sleep(self.faults.draw.uniform(0.0, self.faults.most_slow_s))
         await self._passes()
@@ -175,11 +175,11 @@ class FaultyPort:
         fate = self._link.faults.next(where)
         await others_first()
         if self._link.is_away() or fate in (Fate.REFUSED, Fate.CUT):
-            raise UnavailableError(f"the database does not serve: {where} {fate}")
+            raise UnavailableError(f"the database is unavailable: {where} {fate}")
         async for row in rows:
             yield row
         if fate is Fate.UNHEARD:
-            raise UnavailableError(f"the database does not serve: {where} {fate}")
+            raise UnavailableError(f"the database is unavailable: {where} {fate}")
 
     @asynccontextmanager
     async def _transaction(self, where: str, whole: Any) -> AsyncIterator[Any]:
@@ -187,8 +187,8 @@ class FaultyPort:
         fate = self._link.faults.next(where)
         await others_first()
         if self._link.is_away() or fate in (Fate.REFUSED, Fate.CUT):
-            raise UnavailableError(f"the database does not serve: {where} {fate}")
+            raise UnavailableError(f"the database is unavailable: {where} {fate}")
         async with whole as writer:
             yield None if writer is None else FaultyPort(self._name, writer, self._link)
         if fate is Fate.UNHEARD:
-            raise UnavailableError(f"the database does not serve: {where} {fate}")
+            raise UnavailableError(f"the database is unavailable: {where} {fate}")

@@ -110,7 +110,7 @@ class FakeDatabase:
         if fate is Fate.BROKEN_OFF:
             raise asyncio.CancelledError
         if fate is not Fate.DONE:
-            raise UnavailableError("the database does not serve: refused")
+            raise UnavailableError("the database is unavailable: refused")
         session = FakeSession(self, len(self.sessions))
         self.sessions.append(session)
         return session

@@ -253,8 +253,8 @@ def test_those_still_to_be_done_alone_are_told_at_once_when_no_connection_is_to_
 
     assert course.database.pending == []
     assert [str(asker.exception()) for asker in list(course.askers.values())[2:]] == [
-        "the database does not serve: refused",
-        "the database does not serve: refused",
+        "the database is unavailable: refused",
+        "the database is unavailable: refused",
     ]
     course.finish()
 
@@ -353,7 +353,7 @@ def test_a_session_that_did_not_answer_in_time_is_not_used_again() -> None:
     course = Course(lanes=1, most=1)
     course.ask()
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN), (Place.READ, Fate.SILENT))
-    assert str(course.askers[0].exception()) == "the database does not serve: TimeoutError"
+    assert str(course.askers[0].exception()) == "the database is unavailable: TimeoutError"
     course.ask()
     steps_of(course, *a_round(Place.CONNECT))
     course.finish()
@@ -365,7 +365,7 @@ def test_who_shared_a_statement_that_was_broken_off_is_told_and_the_next_is_serv
         course.ask(row=row)
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN), (Place.READ, Fate.BROKEN_OFF))
     told = [str(asker.exception()) for asker in list(course.askers.values())[:2]]
-    assert told == ["the database does not serve: CancelledError"] * 2
+    assert told == ["the database is unavailable: CancelledError"] * 2
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN, Place.READ, Place.WRITE, Place.COMMIT))
     assert course.askers[2].result().number == 2
     course.finish()
@@ -394,5 +394,5 @@ def test_with_one_lane_refused_and_another_that_hears_nothing_whoever_waits_is_t
     assert [step.place for step in course.database.pending] == [Place.CONNECT, Place.CONNECT]
     course.let(1, Fate.REFUSED)
     course.rest()
-    assert [str(asker.exception()) for asker in course.askers.values()] == ["the database does not serve: refused"] * 2
+    assert [str(asker.exception()) for asker in course.askers.values()] == ["the database is unavailable: refused"] * 2
     course.finish()

@@ -225,13 +225,13 @@ async def test_a_database_that_is_away_ends_the_pass() -> None:
 async def test_a_batch_that_takes_too_long_to_read_falls_back_and_stops_no_other() -> None:
     store, clock = MemoryStore(), HandClock()
     bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
-    failing: dict[BatchId, Exception] = {bad.batch_id: UnavailableError("the database does not serve: COPY took 60 s")}
+    failing: dict[BatchId, Exception] = {bad.batch_id: UnavailableError("the database is unavailable: COPY took 60 s")}
     estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, failing))
 
     made = await estimator.run_once()
 
     assert (made.fallbacks, made.count(RefitOutcome.CHANGED)) == (1, 2)
-    assert (await the_last(store, bad.batch_id)).method_because == "the database does not serve: COPY took 60 s"
+    assert (await the_last(store, bad.batch_id)).method_because == "the database is unavailable: COPY took 60 s"
     assert (await the_last(store, good.batch_id)).method is Method.APRIORI
 
 

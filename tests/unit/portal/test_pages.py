@@ -434,7 +434,7 @@ async def test_a_form_loaded_before_another_change_does_not_undo_it() -> None:
         async with place.client.post(f"{PLACE}/preferences", data=fields) as response:
             page = await response.text()
 
-        assert response.status == 409 and "changed elsewhere meanwhile" in page and 'value="9"' in page
+        assert response.status == 409 and "changed elsewhere in the meantime" in page and 'value="9"' in page
         assert (await place.record()).volunteer == newer
 
 
