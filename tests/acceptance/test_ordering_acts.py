@@ -52,7 +52,7 @@ async def test_what_a_limit_holds_is_sent_to_nobody_until_it_lets_go(pi: LiveSer
     assert [await given(pi, host) for host in hosts] == [adas, adas, None, None]
     await order(pi)
     held = (await pi.store.views.batch(adas)).hold
-    assert held == "hard limit of submitter ada: 2 and 1 more of at most 2 jobs in progress"
+    assert held == "hard limit of submitter ada: 2 + 1 > 2 jobs in progress"
 
     [task] = hosts[0].held.values()
     await hosts[0].work(task)
