@@ -22,7 +22,7 @@ ANONYMOUS = "anonymous"  # the platform of clients with the user's own executabl
 class OnePerVolunteer(StrEnum):
     """The jobs of an app that are limited to one instance per volunteer, over all of the volunteer's hosts."""
 
-    QUORUM = "quorum"  # jobs with a quorum above 1
+    QUORUM = "quorum"  # jobs of which several results must agree
     ALWAYS = "always"
     NEVER = "never"
 
