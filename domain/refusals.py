@@ -126,7 +126,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.NO_SLOTS: RefusalTraits(meaning="No jobs are available at the moment.", remedy=_NOTHING),
     RefusalCode.PROJECT_DOWN: RefusalTraits(
-        meaning="The project is down for maintenance and sends no work.",
+        meaning="The project sends no work at the moment.",
         remedy="Finished results are still accepted.",
         about=About.PROJECT,
         keeps_lost_jobs=True,
