@@ -80,7 +80,7 @@ def reasons_in_words(whys: Whys) -> tuple[Reason, ...]:
     """Return the stored refusals in words, in the same order.
 
     >>> [one.words for one in reasons_in_words((("no_slots", "no job is ready"), ("of another version", "because")))]
-    ['There is no job waiting at the moment.', 'because']
+    ['No jobs are available at the moment.', 'because']
     """
     return tuple(_reason(code, said) for code, said in whys)
 

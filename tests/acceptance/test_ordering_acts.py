@@ -52,7 +52,7 @@ async def test_blocked_batch_is_sent_once_the_limit_allows(pi: LiveServer) -> No
     assert [await given(pi, host) for host in hosts] == [adas, adas, None, None]
     await order(pi)
     held = (await pi.store.views.batch(adas)).hold
-    assert held == "hard limit of submitter ada: 2 and 1 more of at most 2 jobs in progress"
+    assert held == "hard limit of submitter ada: 2 + 1 > 2 jobs in progress"
 
     [task] = hosts[0].held.values()
     await hosts[0].work(task)

@@ -177,7 +177,7 @@ async def test_retry_goes_to_another_host_of_the_account(server: LiveServer) -> 
     assert own == []
     assert (alone["waits_for"], alone["at_risk"]) == (
         "another host",
-        "1 job waits for another host: the 1 that called lately has had it",
+        "1 job needs another host: all recent hosts (1) already had it",
     )
     batch = await server.batch(batch_id)
     assert (batch["state"], batch["retries"], batch["waits_for"], batch["at_risk"]) == ("complete", 1, None, None)
@@ -203,7 +203,7 @@ async def test_quorum_of_one_account_once_the_app_allows_it(server: LiveServer) 
     assert refused == []
     assert waiting["waits_for"] == "another volunteer"
     assert waiting["at_risk"] == (
-        "waits for another volunteer: 2 results must agree, each of another volunteer, and 1 called lately"
+        "needs another volunteer: 2 results of different volunteers must agree, but only 1 connected recently"
     )
     assert (await server.batch(batch_id))["state"] == "complete"
 

@@ -90,7 +90,7 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
     # Refusals and the dry run.
     await page.get_by_role("link", name="My computers").click()
     await page.get_by_role("link", name="attic").click()
-    await expect(page.get_by_text("for an application you did not choose")).to_be_visible()
+    await expect(page.get_by_text("applications you have not selected")).to_be_visible()
     await page.get_by_role("link", name="Would it get work now?").click()
     await expect(page.get_by_role("heading", name="It would get no work")).to_be_visible()
     await page.get_by_role("link", name="My results").click()

@@ -105,7 +105,7 @@ async def test_limits_hold_name_themselves_and_let_go(project: Store) -> None:
     assert (await ordered(project)).held == 1
     assert await ready(project) == []
     held = (await project.views.batch(adas)).hold
-    assert held == "hard limit of account lab: 1 and 1 more of at most 1 jobs in progress"
+    assert held == "hard limit of account lab: 1 + 1 > 1 jobs in progress"
 
     await project.ordering_rules.put_limit(Limit(Scope.ACCOUNT, Quantity.JOBS, "lab", hard=4.0))
     await ordered(project, 60.0)
@@ -121,7 +121,7 @@ async def test_rights_are_asked_for_and_limits_refuse(project: Store) -> None:
     assert (batch.level, batch.queue) == ("expedite", "express")
 
     await project.ordering_rules.put_limit(Limit(Scope.QUEUE, Quantity.BATCHES, "express", hard=1.0))
-    with pytest.raises(InvalidInputError, match="hard limit of queue express: 1 and 1 more of at most 1 batches"):
+    with pytest.raises(InvalidInputError, match=r"hard limit of queue express: 1 \+ 1 > 1 batches"):
         await submitted(project, "bob", queue="express")
     await submitted(project, "bob")
 

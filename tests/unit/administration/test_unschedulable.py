@@ -60,7 +60,7 @@ def test_host_that_called_several_workers_counts_once() -> None:
     found = only(a_worker(refusing({0: 1}, {1: MEMORY, 2: MEMORY})), a_worker(refusing({0: 1}, {2: MEMORY, 3: DISK})))
 
     assert (found.hosts, found.codes) == (3, (("memory", 2), ("disk", 1)))
-    assert found.advice.startswith("Jobs ask for more memory")
+    assert found.advice == RefusalCode.MEMORY.traits.advice
 
 
 def test_host_with_two_reasons_counts_for_both() -> None:

@@ -151,7 +151,7 @@ def test_a_refusal_names_both_numbers() -> None:
 
     assert choice.reasons()[RefusalCode.LEASED] == (
         1,
-        "the host is held for batch 1 from 5 h from now: this would end 4 h later and leave it 7 of 8 cores",
+        "the host is leased to batch 1 in 5 h: this job would end 4 h later and leave it 7 of 8 cores",
     )
 
 

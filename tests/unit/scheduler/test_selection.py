@@ -76,7 +76,7 @@ def test_a_job_is_taken_from_the_array_with_everything_to_write() -> None:
     assert (one.sent_at, one.due_at, one.est_runtime_s, one.tight) == (NOW, NOW + 7 * DAY_S, JOB_S, False)
     assert one.timeout_at == one.due_at + 0.1 * 7 * DAY_S
     assert one.due_terms.in_full == (
-        "row 1: throughput, all work done 1 h from now, due at the delay bound of 7 d "
+        "row 1: throughput, queue empty in 1 h; due at the delay bound of 7 d "
         "[muster: start 0 s, queue 0 s, R 3600 s, R_q 9000 s, P 0.500, gate none 0]"
     )
     assert (chosen.flop_per_s, chosen.version.version_num) == (1e9, 100)

@@ -379,7 +379,7 @@ async def test_lost_jobs_wait_while_the_project_hands_out_nothing() -> None:
     reply = await project.answer(a_request(host_id=1, rpc_seqno=1))
 
     assert names_of(reply) == []
-    assert "hands out no work at the moment" in texts_of(reply)
+    assert RefusalCode.PROJECT_DOWN.traits.meaning in texts_of(reply)
     assert (await project.instance("pi_1_1_1")).state is InstanceState.IN_PROGRESS
 
 
@@ -786,7 +786,7 @@ async def test_a_computer_too_small_is_told_so_and_when_to_call_again() -> None:
 
     assert names_of(reply) == []
     assert [message.text for message in reply.messages] == [
-        "No work sent. The jobs that wait need more memory than the client may use.",
+        "No work sent. The available jobs need more memory than the client may use.",
         "Your client may ask again in 5 min.",
     ]
     assert reply.request_delay_s == 300.0
@@ -913,7 +913,7 @@ async def test_an_app_that_the_volunteer_left_out_is_not_sent_and_the_client_is_
     reply = await project.answer(a_request())
 
     assert not reply.results
-    assert "for an application you did not choose" in texts_of(reply)
+    assert RefusalCode.APP_NOT_SELECTED.traits.meaning in texts_of(reply)
 
 
 async def test_why_a_computer_got_no_job_is_kept_for_its_owner_until_it_is_refused_again() -> None:
@@ -1027,7 +1027,7 @@ async def test_it_gives_up_after_six_rounds_and_says_so() -> None:
     assert len(project.ledger.writes) == MOST_ROUNDS
     assert names_of(reply) == []
     assert RefusalCode.LOST_RACE in project.counts.answered[-1]["refusals"]
-    assert "Other computers were a moment faster" in texts_of(reply)
+    assert RefusalCode.LOST_RACE.traits.meaning in texts_of(reply)
 
 
 async def test_reports_are_written_once_when_it_chooses_again() -> None:

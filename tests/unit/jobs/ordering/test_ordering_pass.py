@@ -222,7 +222,7 @@ async def test_a_hard_limit_holds_a_batch_and_stops_its_clock(project: Project) 
     done = await project.order()
 
     assert (done.held, await project.ready()) == (1, [])
-    said = "hard limit of submitter ada: 2 and 1 more of at most 2 jobs in progress"
+    said = "hard limit of submitter ada: 2 + 1 > 2 jobs in progress"
     assert (await project.batch(adas)).hold == said
     assert (await project.record(adas))["hold"] == said
     project.later(500.0)
@@ -252,9 +252,7 @@ async def test_who_is_over_a_soft_limit_goes_after_who_is_not(project: Project) 
     await project.order()
 
     assert await project.ready() == [bobs, adas]
-    assert (await project.record(adas))["limits"] == [
-        "soft limit of submitter ada: 0 and 1 more of at most 0 jobs in progress"
-    ]
+    assert (await project.record(adas))["limits"] == ["soft limit of submitter ada: 0 + 1 > 0 jobs in progress"]
 
 
 async def test_a_cap_on_usage_holds_only_while_others_wait(project: Project) -> None:
@@ -274,14 +272,14 @@ async def test_a_cap_on_usage_holds_only_while_others_wait(project: Project) -> 
 async def test_a_submission_over_a_hard_limit_is_refused(project: Project) -> None:
     await project.store.ordering_rules.put_limit(Limit(Scope.SUBMITTER, Quantity.BATCHES, hard=1.0))
     await project.submit("ada")
-    with pytest.raises(InvalidInputError, match="hard limit of submitter ada: 1 and 1 more of at most 1 batches"):
+    with pytest.raises(InvalidInputError, match=r"hard limit of submitter ada: 1 \+ 1 > 1 batches"):
         await project.submit("ada")
     await project.submit("bob")
 
 
 async def test_standby_is_free_of_limits_on_size(project: Project) -> None:
     await project.store.ordering_rules.put_limit(Limit(Scope.SUBMITTER, Quantity.JOB_RUNTIME_S, hard=60.0))
-    with pytest.raises(InvalidInputError, match="of at most 60 seconds of one job"):
+    with pytest.raises(InvalidInputError, match="> 60 seconds per job"):
         await project.submit()
     await project.submit(level="standby")
 
@@ -347,7 +345,7 @@ async def test_a_spent_grant_makes_work_bonus(project: Project) -> None:
         await project.order()
         assert (await store.ordering_rules.grants())[0].reserved_su == pytest.approx(3.0)
         assert await project.ready() == [bobs, adas, BatchId(3)]
-    assert (await project.record(adas))["queue"] == "bonus: the grant of 2 SU is spent (used 0, reserved 3)"
+    assert (await project.record(adas))["queue"] == "bonus: the grant of 2 SU is used up (used 0, reserved 3)"
     project.later(86400.0 * 2)
     await project.order()
     [grant] = await store.ordering_rules.grants()
