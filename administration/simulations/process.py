@@ -1,4 +1,4 @@
-"""A simulation that a worker was asked for, in its own process; the duties a simulation takes from administration.
+"""Runs a simulation in a process of its own, and lists the periodic tasks of administration for simulations.
 
 What is run comes on standard input, pickled by the worker; on standard output there is one JSON line per step.
 
@@ -21,16 +21,16 @@ from domain.clock import Clock
 from domain.errors import MusterError
 from domain.units import Instant, Seconds
 from simulator.run import Case
-from simulator.services import AnyStore, CatalogueOfTheMoment, Duty
+from simulator.services import AnyStore, CatalogueOfTheMoment, SimulatedTask
 from simulator.sweep import run_here
 
 RELAX_EVERY_S = Seconds(600.0)  # clients call every few hours: ten times less often than in production is enough
 
 
-def duties(store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock) -> Sequence[Duty]:
-    """Satisfies simulator.services.MoreDuties."""
+def simulated_tasks(store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock) -> Sequence[SimulatedTask]:
+    """Satisfies simulator.services.MoreTasks."""
     relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
-    return [Duty("gates", relaxer.run_once, lambda: RELAX_EVERY_S, tells=bool)]
+    return [SimulatedTask("gates", relaxer.run_once, lambda: RELAX_EVERY_S, updates_catalogue=bool)]
 
 
 class Telling:
@@ -60,7 +60,7 @@ def main(given: IO[bytes], out: IO[str]) -> None:
     """Run what is asked for."""
     try:
         work: RequestedRun = pickle.loads(given.read())  # noqa: S301  of the worker that started this process
-        tell(out, {"result": work.result(run_here(work.cases, duties, Telling(work.cases, out)))})
+        tell(out, {"result": work.result(run_here(work.cases, simulated_tasks, Telling(work.cases, out)))})
     except MusterError as error:
         tell(out, {"failure": str(error)})
 

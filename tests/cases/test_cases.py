@@ -57,7 +57,7 @@ def _disturbed(values: dict, key: str | int) -> bool:  # type: ignore[type-arg] 
     return False
 
 
-def test_a_kind_nobody_knows_is_unsupported_and_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_kind_is_unsupported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "odd.json").write_text(
         json.dumps({"id": "odd", "kind": "tea_leaves", "inputs": {}, "expected": {"a": 1}})
     )

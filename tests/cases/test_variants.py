@@ -134,7 +134,7 @@ def test_usage_through_steps(seed: int) -> None:
     assert verdict("flux_usage_sequence", {"sequences": [sequence]}, stated, 1e-6) == "pass it"
 
 
-def test_an_operation_nobody_knows_fails_by_its_name() -> None:
+def test_unknown_operation_fails_by_name() -> None:
     sequence = {"id": "s", "decay": 0.5, "bins": [1], "steps": [{"op": "forget"}]}
 
     assert "forget" in verdict("flux_usage_sequence", {"sequences": [sequence]}, {"by_stated_formula": {"s": [1]}})
@@ -217,7 +217,7 @@ def test_pbs_down_a_tree(seed: int) -> None:
     assert verdict("pbs_fairshare", inputs, {"fairshare_factor": factors}) == "pass it"
 
 
-def test_equal_factors_keep_the_order_of_submission_whatever_the_names() -> None:
+def test_equal_factors_keep_submission_order() -> None:
     users = [{"name": name, "shares": 1, "usage": 5} for name in ("a_b", "a", "b_c_d")]
     expected = {"factor_order_submitted_b_c_d_a_a_b": ["b_c_d", "a", "a_b"]}
 
@@ -270,15 +270,13 @@ def test_flux_orders_depth_first_by_weight(seed: int) -> None:
         ),
     ],
 )
-def test_flux_trees_without_usage_without_shares_and_with_one_user(
-    vertex: list[Any], fairshare: dict[str, Any]
-) -> None:
+def test_flux_trees_without_usage_or_shares_or_with_one_user(vertex: list[Any], fairshare: dict[str, Any]) -> None:
     tree = {"name": "root", "kind": "account", "children": vertex}
 
     assert verdict("flux_fairshare_tree", {"tree": tree}, {"fairshare": fairshare}) == "pass it"
 
 
-def test_fair_tree_of_one_user_and_of_nobody_who_used_anything() -> None:
+def test_fair_tree_of_one_user_and_without_usage() -> None:
     root = {"id": "r", "parent": None, "account": "root"}
     alone = [root, {"id": "u", "parent": "r", "account": "root", "user": "ann", "shares": 3, "usage_own": 0}]
     row = {"account": "root", "user": "ann", "norm_shares": "1.000000", "level_fs": "inf", "fairshare": "1.000000"}

@@ -1,5 +1,5 @@
 """The store in memory stands for PostgreSQL in simulations: on both, everybody is given the same, due at the same
-instant and for the same reason, with all duties of a project, losses, errors, a quorum and an outage."""
+instant and for the same reason, with all periodic tasks of a project, losses, errors, a quorum and an outage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from administration.simulations.process import duties
+from administration.simulations.process import simulated_tasks
 from domain.dispatch import Assignment
 from domain.units import DAY_S, HOUR_S, Instant
 from simulator.engine import Engine
@@ -63,9 +63,9 @@ async def dispatches(store: AnyStore, scenario: Scenario = SCENARIO, rule: str =
         scenario,
         7,
         store=lambda clock: store,
-        # a round of duties costs PostgreSQL as much as a request
+        # a round of periodic tasks costs PostgreSQL as much as a request
         settings={"lifecycle.sweep_interval_s": 1800.0, "deadline.rule": rule},
-        more_duties=duties,
+        more_tasks=simulated_tasks,
         watch=lambda at: None,
         sequence=True,
     )

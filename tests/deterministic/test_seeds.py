@@ -41,7 +41,7 @@ def test_a_seed_gives_the_same_run_every_time() -> None:
     assert run(4, SMALL).trace != first.trace
 
 
-def test_a_seed_gives_the_same_run_whatever_ran_before() -> None:
+def test_seed_repeats_its_run_after_any_other() -> None:
     """Processes die in it in the middle of what they do; nothing of them ends later, when memory is tidied up."""
     first = run(10323)
     run(3, SMALL)
@@ -50,7 +50,7 @@ def test_a_seed_gives_the_same_run_whatever_ran_before() -> None:
     assert first.deaths > 0
 
 
-def test_what_a_process_was_in_the_middle_of_is_undone_when_it_dies_and_nothing_else_of_it_happens() -> None:
+def test_dead_process_leaves_no_partial_work() -> None:
     loop = SeededLoop(1)  # type: ignore[abstract]  # without input and output
     happened: list[str] = []
     clock = NodeClock(loop)
@@ -92,7 +92,7 @@ def test_one_failure_of_the_main_path_breaks_no_promise(place: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 7, 13])
-def test_a_result_that_comes_while_it_is_given_up_is_taken_or_said_again(seed: int) -> None:
+def test_late_result_is_stored_or_reported_again(seed: int) -> None:
     """Writes are slow, and results come when their grace ends: these seeds once had one acknowledged and not taken."""
     manners = replace(STORMY, late=0.7, vanishes=0.0, error=0.0, wrong=0.0, restores=0.0, resets=0.0)
     weather = Weather(deaths_per_h=0.0, clock_steps_per_h=0.0, manners=manners, most_slow_s=14.0)

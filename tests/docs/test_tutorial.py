@@ -33,7 +33,7 @@ def blocks() -> list[str]:
     return re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
-def test_the_tutorial_begins_with_the_installation_and_ends_with_everything_stopped() -> None:
+def test_tutorial_starts_with_install_and_ends_with_stop() -> None:
     found = blocks()
 
     assert found[0] == INSTALLATION

@@ -95,7 +95,7 @@ async def refused(server: LiveServer, worker: LiveWorker, asker: Host, most_s: f
     return took_s
 
 
-async def test_a_node_that_is_cut_off_stops_at_once_and_the_clients_go_on(tmp_path: Path, keys_dir: Path) -> None:
+async def test_cut_off_node_stops_and_clients_continue(tmp_path: Path, keys_dir: Path) -> None:
     async with two_workers(tmp_path, keys_dir) as (server, far, proxy):
         near, asker = server.workers[0], await server.add_host("asker")
         async with crowd(server, [near.url, far.url], 4) as clients:
@@ -153,7 +153,7 @@ async def test_the_shards_of_a_silent_node_go_to_the_others(tmp_path: Path, keys
         await until(lambda: halves(near, far), 60, "both have half of the shards again")
 
 
-async def test_what_holds_connections_to_a_silent_database_can_be_closed(dsn: str) -> None:
+async def test_connections_to_a_silent_database_can_be_closed(dsn: str) -> None:
     async with proxied(dsn) as proxy:
         database, shards = await Database.open(proxy.dsn, min_size=1, max_size=2), PostgresShards(proxy.dsn, CLOCK)
         await shards.run_once()
@@ -166,7 +166,7 @@ async def test_what_holds_connections_to_a_silent_database_can_be_closed(dsn: st
 
 
 @pytest.mark.faults
-async def test_a_transaction_whose_client_was_stopped_blocks_others_for_seconds_only(dsn: str) -> None:
+async def test_stopped_client_blocks_others_only_for_seconds(dsn: str) -> None:
     stopped, other = await connect(dsn), await asyncpg.connect(dsn)
     try:
         await stopped.execute("BEGIN")

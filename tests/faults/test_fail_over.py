@@ -32,7 +32,7 @@ def servers() -> Iterator[tuple[DatabaseServer, DatabaseServer]]:
 @pytest.mark.parametrize(
     "switches", [pytest.param(2, id="there and back"), pytest.param(6, id="again and again", marks=pytest.mark.faults)]
 )
-async def test_fail_over_to_a_synchronous_standby_loses_and_doubles_nothing(
+async def test_fail_over_loses_and_doubles_nothing(
     tmp_path: Path, keys_dir: Path, servers: tuple[DatabaseServer, DatabaseServer], switches: int
 ) -> None:
     primary, standby = servers

@@ -18,9 +18,7 @@ BEGUN = b"POST /scheduler HTTP/1.1\r\nHost: a\r\nContent-"  # a request whose he
 AT_ONCE_S = 5.0  # on a busy machine
 
 
-async def test_hundreds_of_idle_connections_keep_no_computer_from_its_job(
-    tmp_path: Path, keys_dir: Path, dsn: str
-) -> None:
+async def test_idle_connections_do_not_block_requests(tmp_path: Path, keys_dir: Path, dsn: str) -> None:
     async with AsyncExitStack() as stack:
         bound = {"server.connections": MOST}
         made = await stack.enter_async_context(cluster(tmp_path, keys_dir, dsn, nodes=1, settings=bound))

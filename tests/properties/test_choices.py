@@ -122,9 +122,7 @@ def test_a_choice_keeps_every_limit(context: SchedulingContext, array: ListArray
 
 @settings(max_examples=150)
 @given(askings(), arrays())
-def test_no_host_gets_two_instances_of_a_job_and_no_slot_goes_twice(
-    context: SchedulingContext, array: ListArray
-) -> None:
+def test_no_host_gets_a_job_twice_and_no_slot_is_reused(context: SchedulingContext, array: ListArray) -> None:
     had = {job_id for job_id, hosts in array.hosts_of.items() if HostId(1) in hosts}
     choice = choose(context, array)
     jobs = [one.assignment.job_id for one in choice.chosen]
@@ -155,9 +153,7 @@ def is_due_in_its_turn(context: SchedulingContext, choice: Choice) -> None:
 
 @settings(max_examples=150)
 @given(askings(), arrays())
-def test_every_job_of_a_reply_is_due_when_what_comes_before_it_is_done(
-    context: SchedulingContext, array: ListArray
-) -> None:
+def test_jobs_of_a_reply_are_due_in_queue_order(context: SchedulingContext, array: ListArray) -> None:
     is_due_in_its_turn(context, choose(context, array))
 
 
@@ -168,7 +164,7 @@ def test_every_job_of_a_reply_is_due_when_what_comes_before_it_is_done(
     st.floats(0.0, 1.0),
     st.integers(1, 3),
 )
-def test_a_full_queue_never_makes_relaxed_jobs_due_before_they_can_be_done(
+def test_full_queue_keeps_relaxed_due_dates_feasible(
     hours: list[float], held_tight: list[bool], p: float, ncpus: int
 ) -> None:
     """Batches that end within hours, jobs of an hour, and a host that wants twenty of them."""
@@ -275,7 +271,7 @@ def a_good_host(fraction: float, *, ncpus: int, wanted: int, **changes: Any) -> 
     st.integers(1, 4),
     st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=8),
 )
-def test_request_after_request_a_host_keeps_to_its_gated_share_while_there_is_other_work(
+def test_host_keeps_its_gated_share_over_requests(
     kind: str, fraction: float, ncpus: int, turns: list[tuple[int, int]]
 ) -> None:
     """It wants some jobs and returns the oldest it holds; one gated job is let through where the share is less."""
@@ -296,9 +292,7 @@ def test_request_after_request_a_host_keeps_to_its_gated_share_while_there_is_ot
 
 @settings(max_examples=6, deadline=None)
 @given(st.sampled_from(["no estimate", "late", "retries"]), st.sampled_from([0.2, 0.5, 0.9]), st.integers(0, 1000))
-def test_a_host_that_holds_nothing_gets_a_gated_job_in_that_share_of_its_requests(
-    kind: str, fraction: float, first: int
-) -> None:
+def test_idle_host_gets_gated_jobs_at_its_share(kind: str, fraction: float, first: int) -> None:
     gated = 0
     for seed in range(first, first + 200):
         array = ListArray([gated_groups(kind), a_group(9, 40)])
@@ -335,9 +329,7 @@ def ranked_askings(draw: st.DrawFn) -> SchedulingContext:
 
 @settings(max_examples=150)
 @given(ranked_askings(), arrays())
-def test_within_a_pass_the_order_is_kept_and_every_exception_has_a_name(
-    context: SchedulingContext, array: ListArray
-) -> None:
+def test_order_within_a_pass_has_named_exceptions(context: SchedulingContext, array: ListArray) -> None:
     """Whoever stands before a job that is given was given something, or a sentence says why not."""
     seen = traced(context, array)
     of_pass: dict[tuple[str, str], list[TraceStep]] = {}

@@ -73,7 +73,7 @@ cases = (moments, batches(), classes, runtimes(), st.booleans(), cut_points, set
 
 
 @given(*cases)
-def test_a_due_date_lies_between_the_hosts_end_and_the_delay_bound(
+def test_due_date_is_between_host_end_and_delay_bound(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -89,7 +89,7 @@ def test_a_due_date_lies_between_the_hosts_end_and_the_delay_bound(
 
 
 @given(*cases, st.sampled_from(DeadlineRule))
-def test_under_no_rule_is_a_job_due_before_the_host_is_done_or_but_for_the_proposal_later_than_it_allows(
+def test_due_dates_are_feasible_under_every_rule(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -109,7 +109,7 @@ def test_under_no_rule_is_a_job_due_before_the_host_is_done_or_but_for_the_propo
 
 
 @given(*cases)
-def test_no_job_of_a_batch_as_fast_as_possible_waits_longer_than_its_turn(
+def test_afap_job_never_waits_beyond_its_turn(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -128,7 +128,7 @@ def test_no_job_of_a_batch_as_fast_as_possible_waits_longer_than_its_turn(
 
 
 @given(*cases)
-def test_a_retry_in_its_turn_is_never_sent_behind_much_work_and_nothing_else_is_held_back(
+def test_only_retries_are_refused_behind_much_work(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -207,7 +207,7 @@ def test_a_better_percentile_never_closes_a_gate(
 
 
 @given(*cases)
-def test_as_fast_as_possible_is_never_due_later_than_the_host_is_done_in_its_turn(
+def test_afap_due_date_is_at_most_the_in_turn_end(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -261,7 +261,7 @@ def table(
 
 
 @given(*cases)
-def test_without_prompt_batches_and_late_binding_the_rule_is_the_table_of_the_design(
+def test_rule_without_options_equals_the_design_table(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,

@@ -89,7 +89,7 @@ class Model:
     slots=st.lists(readies, min_size=1, unique_by=lambda ready: ready.instance_id),
     steps=st.lists(st.tuples(st.sampled_from([Model.place, Model.take, Model.give_back, Model.drop]), st.integers())),
 )
-def test_groups_and_slots_are_in_the_specified_total_order_after_any_steps(
+def test_groups_and_slots_stay_in_total_order(
     slots: list[Ready], steps: list[tuple[Callable[[Model, Ready], None], int]]
 ) -> None:
     model = Model()
@@ -109,7 +109,7 @@ apps = st.dictionaries(
 
 
 @given(slots=st.integers(1, 500), types=apps, requests=weights, data=st.data())
-def test_an_app_with_work_is_never_without_slots_and_no_slot_is_wasted(
+def test_app_with_work_has_slots_and_none_is_wasted(
     slots: int, types: dict[AppId, set[str]], requests: dict[str, float], data: st.DataObject
 ) -> None:
     instances = {app_id: data.draw(st.integers(0, 600)) for app_id in types}
@@ -259,7 +259,7 @@ class Project:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_nothing_is_held_twice_or_above_the_limit_and_everything_is_offered_in_the_end(seed: int) -> None:
+def test_slots_are_unique_limited_and_complete(seed: int) -> None:
     async def live() -> None:
         project = Project(seed)
         for number in range(1, project.random.randrange(2, 6)):

@@ -105,7 +105,7 @@ class Courses(RuleBasedStateMachine):
             self.course.finish(self.end)
 
 
-def test_whatever_happens_each_asker_gets_its_own_outcome_and_nothing_is_lost_or_doubled() -> None:
+def test_each_ask_gets_its_own_outcome_exactly_once() -> None:
     run_state_machine_as_test(Courses, settings=settings(max_examples=150, stateful_step_count=40, deadline=None))
 
 
@@ -236,7 +236,7 @@ def a_round(*places: Place) -> list[tuple[Place, Fate]]:
 REFUSED_ROUND = a_round(Place.BEGIN, Place.READ, Place.ROLLBACK)
 
 
-def test_those_still_to_be_done_alone_are_told_at_once_when_no_connection_is_to_be_had() -> None:
+def test_singles_fail_at_once_without_a_connection() -> None:
     """Each waiting for a connection of its own would hold the lane up for the time-out of each."""
     course = Course(lanes=1, most=4)
     for row in range(4):
@@ -268,7 +268,7 @@ def in_one_lane(most: int, **bad: Any) -> list[list[int]]:
     return [[ask.number for ask in attempt.asks] for attempt in course.database.attempts]
 
 
-def test_a_group_with_a_bad_member_is_halved_until_that_one_is_alone() -> None:
+def test_group_is_halved_until_a_bad_ask_is_alone() -> None:
     groups = in_one_lane(8, bad=True)
     assert groups == [[*range(8)], [0, 1, 2, 3], [4, 5, 6, 7], [4, 5], [6, 7], [6], [7]]
 
@@ -278,7 +278,7 @@ def test_one_bad_member_costs_two_transactions_for_each_halving(most: int) -> No
     assert len(in_one_lane(most, bad=True)) <= 1 + 2 * (most - 1).bit_length()
 
 
-def test_a_group_that_met_another_transaction_is_done_again_as_a_whole() -> None:
+def test_conflicting_group_is_retried_as_a_whole() -> None:
     assert in_one_lane(8, conflicts=1) == [[*range(8)]] * 2
 
 
@@ -310,7 +310,7 @@ def test_a_server_without_room_keeps_its_connection(fate: Fate, served: int) -> 
     assert sum(asker.exception() is None for asker in course.askers.values()) == served
 
 
-def test_a_lane_that_cannot_connect_leaves_those_who_wait_to_the_one_that_can() -> None:
+def test_waiters_stay_with_a_lane_that_can_connect() -> None:
     course = Course(lanes=2, most=1)
     course.ask(row=0)
     steps_of(course, *a_round(Place.CONNECT))
@@ -325,7 +325,7 @@ def test_a_lane_that_cannot_connect_leaves_those_who_wait_to_the_one_that_can() 
     assert [asker.exception() for asker in course.askers.values()] == [None] * 3
 
 
-def test_a_lane_that_could_not_connect_tries_again_after_some_groups() -> None:
+def test_unconnected_lane_retries_after_some_groups() -> None:
     course = Course(lanes=2, most=1, gated=frozenset({Place.CONNECT, Place.COMMIT}))
     for row in range(5):
         course.ask(row=row % 3)
@@ -339,7 +339,7 @@ def test_a_lane_that_could_not_connect_tries_again_after_some_groups() -> None:
     course.finish()
 
 
-def test_who_comes_after_everybody_was_told_that_there_is_no_connection_is_served_by_a_new_one() -> None:
+def test_reconnects_after_all_waiters_failed() -> None:
     course = Course(lanes=1, most=1)
     course.ask()
     steps_of(course, (Place.CONNECT, Fate.REFUSED))
@@ -359,7 +359,7 @@ def test_a_session_that_did_not_answer_in_time_is_not_used_again() -> None:
     course.finish()
 
 
-def test_who_shared_a_statement_that_was_broken_off_is_told_and_the_next_is_served() -> None:
+def test_cancelled_statement_fails_its_group_only() -> None:
     course = Course(lanes=1, most=2)
     for row in range(3):
         course.ask(row=row)
@@ -371,7 +371,7 @@ def test_who_shared_a_statement_that_was_broken_off_is_told_and_the_next_is_serv
     course.finish()
 
 
-def test_a_connection_that_is_lost_before_its_first_statement_is_as_good_as_none() -> None:
+def test_connection_lost_before_first_statement_counts_as_none() -> None:
     """Where the server accepts and hangs up at once, whoever waits is told, and not connected for again and again."""
     course = Course(lanes=1, most=2)
     course.ask()
@@ -386,7 +386,7 @@ def test_a_connection_that_is_lost_before_its_first_statement_is_as_good_as_none
     course.finish()
 
 
-def test_with_one_lane_refused_and_another_that_hears_nothing_whoever_waits_is_told_at_once() -> None:
+def test_waiters_fail_at_once_with_one_lane_refused() -> None:
     course = Course(lanes=2, most=1)
     course.ask(row=0)
     course.ask(row=1)

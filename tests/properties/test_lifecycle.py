@@ -107,7 +107,7 @@ def courses(draw: st.DrawFn) -> Course:
 
 
 @given(courses(), st.data())
-def test_a_job_keeps_its_promises_whatever_happens(course: Course, data: st.DataObject) -> None:
+def test_job_invariants_hold_under_any_events(course: Course, data: st.DataObject) -> None:
     course.settle()
     for _ in range(data.draw(st.integers(0, 40))):
         possible = [

@@ -104,7 +104,7 @@ def test_parts_sum_to_the_total_and_nothing_is_infinite(
 
 @given(policies, st.lists(facts, max_size=12, unique_by=lambda one: one.batch_id), moments, st.randoms())
 @settings(max_examples=60)
-def test_the_order_is_total_repeatable_and_that_of_the_stored_keys(
+def test_order_is_total_repeatable_and_by_stored_keys(
     policy: Policy, batches: list[BatchFacts], moment: PolicyContext, chance: object
 ) -> None:
     places = BatchOrder(policy, batches, moment).places
@@ -118,7 +118,7 @@ def test_the_order_is_total_repeatable_and_that_of_the_stored_keys(
 
 
 @given(st.lists(st.tuples(amounts, amounts, st.integers(1, 3)), min_size=1, max_size=12))
-def test_fair_shares_are_fractions_whatever_shares_and_usage(members: list[tuple[float, float, int]]) -> None:
+def test_fair_shares_are_fractions(members: list[tuple[float, float, int]]) -> None:
     accounts = [Account(AccountId(0), "root")]
     accounts += [Account(AccountId(n), str(n), AccountId(0), float(n - 1)) for n in (1, 2, 3)]
     leaves = [Leaf(SubmitterId(n), AccountId(account), s, u) for n, (s, u, account) in enumerate(members)]
@@ -132,7 +132,7 @@ used = st.just(0.0) | st.floats(1e-6, 1e15)  # FLOP and seconds: less is nothing
 
 
 @given(st.floats(1, 1e6), used, used, st.booleans(), facts)
-def test_who_is_under_served_never_ranks_below_an_equal_who_is_over_served(
+def test_under_served_never_ranks_below_over_served(
     shares: float, one: float, other: float, by_rank: bool, batch: BatchFacts
 ) -> None:
     leaves = [Leaf(SubmitterId(n), AccountId(1), shares, usage) for n, usage in ((1, one), (2, other))]

@@ -91,7 +91,7 @@ def test_the_last_line_is_one_object_after_a_table_and_charts(tiny: Path, capsys
     assert 0 < found["rules"]["clairvoyant"]["afap_makespan_s"] < found["rules"]["fixed"]["afap_makespan_s"]
     assert "tiny: medians over 2 seeds" in out
     assert "AFAP makespan over the bound" in out
-    assert "AFAP jobs that are over, from submission to" in out
+    assert "AFAP jobs finished, from submission to" in out
 
 
 def test_the_same_command_prints_the_same_bytes_and_json_is_all_of_it(
@@ -159,7 +159,7 @@ def test_a_workload_log_stands_in_for_the_batches(
     whole, _, code = run(capsys, tiny, "--trace", log, "--rule", "clairvoyant", "--json")
     first, told, _ = run(capsys, tiny, "--trace", log, "--trace-jobs", 1, "--rule", "clairvoyant", "--json")
 
-    assert told == f"{log}: batches: 1, jobs: 2; left out: 1 more than were asked for\n"
+    assert told == f"{log}: batches: 1, jobs: 2; left out: 1 beyond the job limit\n"
     assert code == 0
     assert [last_object(out)["rules"]["clairvoyant"]["batches"] for out in (whole, first)] == [2, 1]
     assert set(last_object(whole)["rules"]["clairvoyant"]["makespan_s"]) == {"afap", "long_deadline"}
@@ -192,7 +192,7 @@ def test_charts_are_written_where_they_are_asked_for(
         (("--rule", "luck"), "'luck' is not one of 'muster', 'proposal', 'fixed', 'accelerated', 'fixed+copies'"),
         (("--set", "deadline.p_thigh=1"), "deadline.p_thigh: expected the name of a setting"),
         (("--set", "deadline.p_tight=2"), "deadline.p_tight: expected a number from 0 to 1, got 2"),
-        (("--set", "deadline.rule=fixed"), "--set: expected settings other than deadline.rule: --rule is for that"),
+        (("--set", "deadline.rule=fixed"), "--set: expected settings other than deadline.rule; use --rule for it"),
         (("--set", "deadline.p_tight"), "--set: expected KEY=VALUE, got 'deadline.p_tight'"),
         (("--sweep", "deadline.p_afap"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap'"),
         (("--sweep", "deadline.p_afap=0.1,,0.2"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap=0.1,,0"),
@@ -250,7 +250,7 @@ def test_a_scenario_that_is_not_there_is_told_with_those_that_are(capsys: pytest
     [
         ("1 10 0 3600 2", "log.swf line 1: expected 18 columns, got '5 columns'"),
         ("1 ten 0 3600 2 -1 -1 2 7200 -1 1 8 1 1 1 1 -1 -1", "log.swf line 1, submit: expected a number"),
-        ("; nothing", "trace: expected a log with a job that ran and came in the first 8 days"),
+        ("; nothing", "trace: expected a log with a job that ran and was submitted in the first 8 days"),
     ],
 )
 def test_what_is_wrong_with_a_log_is_named(

@@ -39,7 +39,7 @@ RECORD = ForecastRecord(
     1.0,
     later(NOW, 6 * HOUR_S),
     Change.MOVED,
-    "0.20 days earlier, more than the 0.10 days that are held",
+    "0.20 days earlier, more than the tolerance of 0.10 days",
     40,
     9,
     1,
@@ -87,7 +87,7 @@ def test_the_last_forecasts_come_with_trigger_method_and_the_reason_of_their_cha
     told = words(first, RECORD)
 
     assert "Last forecasts (2 of 2 kept):\n  2027-01-15 08:00 UTC  10/40 over, by validation, warm: about 2 h" in told
-    assert "C(B) moved: 0.20 days earlier, more than the 0.10 days that are held" in told
+    assert "C(B) moved: 0.20 days earlier, more than the tolerance of 0.10 days" in told
     assert "C(B) first: why" in told
 
 
