@@ -87,7 +87,7 @@ def measure(scenario: FileScenario, *, rule: str, seed: int) -> dict[str, object
         "cpu_s": round(cpu_s, 1),
         "us_per_instance": round(us, 1),
         "requests_per_instance": round(record.requests / instances, 3),
-        "in_vain_per_instance": round(record.without_work / instances, 3),
+        "without_work_per_instance": round(record.without_work / instances, 3),
         "rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0, 1),
         "reference_ratio": round(us / reference_us(), 2),
     }

@@ -115,7 +115,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
         stack.callback(release_database, project)
         running = node(project, port=port, workers=1, log_path=project.data_dir / "node.log", clock=clock)
         measured = await stack.enter_async_context(running)
-        anybody = await stack.enter_async_context(aiohttp.ClientSession())
+        any_user = await stack.enter_async_context(aiohttp.ClientSession())
         known = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)))
         root = f"http://127.0.0.1:{port}"
         people = ((CONSOLE, {"name": NAME}), (SITE, {"email": OWN}))
@@ -128,7 +128,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
         before = os.getloadavg()[0]
         found = {}
         for address in (one for one in addresses(scene) if options.only in one):
-            http = anybody if address.endswith(SIGN_IN) else known
+            http = any_user if address.endswith(SIGN_IN) else known
             found[address] = await timed(http, root + address, options.repeats, cpu, clock)
             one = found[address]
             say(f"  {one['median_ms']:7.1f} ms, {one['cpu_ms']:6.1f} of CPU  {address}")

@@ -1,5 +1,4 @@
-"""Other numbers for every kind, reckoned here by other means: degenerate trees, nothing used, one user, ties, what is
-left out."""
+"""Other inputs for every kind, computed by other means: degenerate trees, no usage, one user, ties, missing fields."""
 
 from __future__ import annotations
 
@@ -144,7 +143,7 @@ def test_unknown_operation_fails_by_name() -> None:
 
 
 def children(chance: random.Random, depth: int, name: str) -> dict[str, Any]:
-    """A random tree of accounts and users; shares and usage are such that no two weights tie by accident."""
+    """Generate a random tree of accounts and users; shares and usage avoid accidental ties of weights."""
     vertex: dict[str, Any] = {"name": name, "shares": chance.choice([0, 1, 2, 7])}
     if depth == 0 or chance.random() < 0.3:
         return {**vertex, "usage": chance.choice([0, chance.randint(1, 10**6)])}
@@ -326,7 +325,7 @@ def test_partitions_without_priority_and_memory_alone() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_backfill_never_delays_a_promise(seed: int) -> None:
-    """What starts fits on the host, and the first that does not is promised the time at which it will."""
+    """Started jobs fit on the host, and the first that does not fit is promised its actual start."""
     chance = random.Random(seed)
     jobs = [{"id": n, "cores": chance.randint(1, 8), "limit_min": chance.randint(1, 60)} for n in range(1, 7)]
     free, started, ends = 8, [], []
@@ -357,7 +356,7 @@ def test_backfill_never_delays_a_promise(seed: int) -> None:
 
 
 def spoiled(value: Any, chance: random.Random) -> Any:
-    """A copy with something left out or replaced."""
+    """Return a copy with something removed or replaced."""
     if chance.random() < 0.08:
         return copy.deepcopy(chance.choice(JUNK))
     if isinstance(value, dict):

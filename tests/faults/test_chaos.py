@@ -1,4 +1,4 @@
-"""A few rounds of chaos, the same ones every time: `make chaos SCHEDULES=200` runs many."""
+"""A few rounds of chaos, always the same ones: `make chaos SCHEDULES=200` runs many."""
 
 from __future__ import annotations
 

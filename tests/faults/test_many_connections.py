@@ -1,4 +1,4 @@
-"""A node that `muster up` runs, and somebody who holds all the connections it may have: others are served."""
+"""One client takes all the connections it may have of a node: other clients are served."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.faults.waiting import CLOCK, until
 
 MOST = 200
 HELD = 3 * MOST
-BEGUN = b"POST /scheduler HTTP/1.1\r\nHost: a\r\nContent-"  # a request whose headers never end
+BEGUN = b"POST /scheduler HTTP/1.1\r\nHost: a\r\nContent-"  # a request without an end of its headers
 AT_ONCE_S = 5.0  # on a busy machine
 
 

@@ -1,4 +1,4 @@
-"""A project goes on from a backup with clients and an upload folder that know more than its database."""
+"""A project continues from a backup, with clients and an upload folder newer than its database."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def script(name: str, dsn: str, *arguments: Path) -> None:
 
 
 async def given(host: Host, count: int) -> list[CrowdTask]:
-    """So many more tasks in progress at the host."""
+    """Wait for this many more tasks in progress at the host."""
     before = set(host.held)
 
     async def has_them() -> bool:
@@ -55,13 +55,13 @@ async def given(host: Host, count: int) -> list[CrowdTask]:
 
 
 def uploaded(host: Host, task: CrowdTask, content: bytes) -> None:
-    """The host reports the task with its next call; the output is uploaded already."""
+    """Report the task with the host's next call; its output is already uploaded."""
     [name] = task.tokens
     host.end(task, STATE_UPLOADED, files=(ReportedFile(name, len(content), hashlib.md5(content).hexdigest()),))
 
 
 async def complete(made: Cluster, server: LiveServer, batches: Sequence[BatchId], hosts: Sequence[Host]) -> None:
-    """Hosts work until the batches are complete."""
+    """Run hosts until the batches are complete."""
 
     async def done() -> bool:
         for number, host in enumerate(hosts):

@@ -1,4 +1,4 @@
-"""A few thousand hostile inputs, the same at every run (`make fuzz` makes millions), and every finding of before."""
+"""A few thousand hostile inputs, the same at every run (`make fuzz` makes millions), and every past finding."""
 
 from __future__ import annotations
 

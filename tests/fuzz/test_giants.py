@@ -1,4 +1,4 @@
-"""The largest requests that are taken, as hostile as can be: time and memory grow with their length, no faster."""
+"""The largest accepted requests, as hostile as possible: time and memory grow linearly with their length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of busy times whatever jobs are queued."""
+"""Properties of busy times for any queued jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of every choice, whatever the host wants and the array holds."""
+"""Properties of every job selection, for any host and array."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_every_due_date_lies_ahead_and_within_the_delay_bound(context: Schedulin
 
 
 def is_due_in_its_turn(context: SchedulingContext, choice: Choice) -> None:
-    """A tight job is due behind endangered work, a relaxed one behind all work: what is held, and this reply so far."""
+    """A tight job is due behind endangered work, a relaxed one behind all work: jobs in progress and this reply so far."""
     busy = busy_of(context.wants, context.host, held_work(context.held, context.catalogue.versions, now=context.now))
     for one in choice.chosen:
         plan, told = one.version.plan_class, one.assignment
@@ -167,7 +167,7 @@ def test_jobs_of_a_reply_are_due_in_queue_order(context: SchedulingContext, arra
 def test_full_queue_keeps_relaxed_due_dates_feasible(
     hours: list[float], held_tight: list[bool], p: float, ncpus: int
 ) -> None:
-    """Batches that end within hours, jobs of an hour, and a host that wants twenty of them."""
+    """Batches that end within hours, jobs of an hour, and a host that requests twenty of them."""
     deadlines = [Instant(NOW + 3600.0 * one) for one in hours]
     array = ListArray(
         [a_group(i + 1, 20, qos=QoS.SHORT_DEADLINE, deadline_at=at, disk_bytes=0.0) for i, at in enumerate(deadlines)]
@@ -199,7 +199,7 @@ def test_everything_has_a_reason(context: SchedulingContext, array: ListArray) -
 @settings(max_examples=150)
 @given(askings(), arrays(), st.data())
 def test_choice_without_jobs_has_a_reason(context: SchedulingContext, array: ListArray, data: st.DataObject) -> None:
-    """Under every rule, for leased hosts, for work that is charged nothing and for apps that are not loaded yet."""
+    """Under every rule, for leased hosts, for work without charge and for apps that are not loaded yet."""
     catalogue = context.catalogue
     changed = catalogue.settings.changed("deadline.rule", data.draw(st.sampled_from(DeadlineRule)).value)
     changed = changed.changed("ordering.displace", data.draw(st.booleans()))
@@ -243,7 +243,7 @@ def test_ungated_jobs_go_out_in_the_order_of_the_array(sizes: list[int], wanted:
 
 
 def gated_groups(kind: str) -> ListGroup:
-    """40 jobs behind a gate: of row 2, of row 4, or retries of it."""
+    """Return 40 jobs behind a gate: of row 2, of row 4, or retries of it."""
     if kind == "retries":
         slots = [a_ready(instance_id=1000 + i, job_id=1000 + i, retries=1) for i in range(40)]
         return a_group(1, ready=slots, qos=QoS.AFAP, disk_bytes=0.0)
@@ -274,7 +274,9 @@ def a_good_host(fraction: float, *, ncpus: int, wanted: int, **changes: Any) -> 
 def test_host_keeps_its_gated_share_over_requests(
     kind: str, fraction: float, ncpus: int, turns: list[tuple[int, int]]
 ) -> None:
-    """It wants some jobs and returns the oldest it holds; one gated job is let through where the share is less."""
+    """The host requests some jobs and returns its oldest one; a gated job is allowed while the share is below the
+    limit.
+    """
     array = ListArray([gated_groups(kind), a_group(9, 40, disk_bytes=0.0)])
     held: tuple[InstanceInProgress, ...] = ()
     for seed, (wanted, returned) in enumerate(turns):
@@ -287,7 +289,7 @@ def test_host_keeps_its_gated_share_over_requests(
         assert gated <= max(fraction * len(held) + 1e-9, 1 if fraction else 0)
         held = held[returned:]
         if sum(one.job_id < 9000 for one in held) > fraction * len(held):
-            held = ()  # what it returned was ordinary: it has more gated jobs than its share by that
+            held = ()  # it returned an ordinary job, so it exceeds its gated share by that
 
 
 @settings(max_examples=6, deadline=None)
@@ -303,7 +305,7 @@ def test_idle_host_gets_gated_jobs_at_its_share(kind: str, fraction: float, firs
 
 @st.composite
 def ranked_askings(draw: st.DrawFn) -> SchedulingContext:
-    """Askings under any rule, with gates lowered by the rate of requests or not, and flags of batch acceleration."""
+    """Generate requests under any rule, with or without gates lowered by the request rate, and acceleration flags."""
     context = draw(askings())
     rule = draw(st.sampled_from(DeadlineRule))
     deadline = replace(context.catalogue.settings.deadline, rule=rule)
@@ -330,7 +332,7 @@ def ranked_askings(draw: st.DrawFn) -> SchedulingContext:
 @settings(max_examples=150)
 @given(ranked_askings(), arrays())
 def test_order_within_a_pass_has_named_exceptions(context: SchedulingContext, array: ListArray) -> None:
-    """Whoever stands before a job that is given was given something, or a sentence says why not."""
+    """Every job ordered before a sent job was sent too, or has a stated reason."""
     seen = traced(context, array)
     of_pass: dict[tuple[str, str], list[TraceStep]] = {}
     for look in seen.steps:

@@ -1,4 +1,4 @@
-"""What holds of due dates whatever the host, the batch and the settings are."""
+"""Properties of due dates for any host, batch and settings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def batches(draw: st.DrawFn) -> Batch:
 
 @st.composite
 def runtimes(draw: st.DrawFn) -> tuple[Seconds, Seconds]:
-    """R and an R_q that is not shorter."""
+    """Generate R and an R_q that is not shorter."""
     runtime_s = draw(lengths_s)
     return Seconds(runtime_s), Seconds(runtime_s + draw(lengths_s))
 
@@ -99,12 +99,12 @@ def test_due_dates_are_feasible_under_every_rule(
     chosen: DeadlineSettings,
     rule: DeadlineRule,
 ) -> None:
-    # All held work is never done before the endangered part of it (test_busy_times).
+    # All queued work never ends before its endangered part (test_busy_times).
     moment = replace(moment, queue_s=Seconds(moment.start_s + moment.queue_s))
     found = decide(moment, batch, job_class, lengths, retry, cuts, replace(chosen, rule=rule))
     if isinstance(found, Due):
         assert found.due_at >= NOW + moment.start_s + lengths[0]
-        # The proposal's pseudo-code knows no delay bound: C(B) and BT + R are due dates wherever they are.
+        # The proposal's pseudo-code has no delay bound: C(B) and BT + R are due dates at any distance.
         assert rule is DeadlineRule.PROPOSAL or found.due_at <= NOW + job_class.delay_bound_s
 
 
@@ -237,7 +237,7 @@ def table(
     retry: bool,
     gates: DeadlineSettings,
 ) -> tuple[int, float] | None:
-    """scheduler/deadline/table.py row by row, with the room for the queue of decision 33: row and due_at, or None."""
+    """Return row and due_at of scheduler/deadline/table.py, with decision 33's allowance for the queue, or None."""
     if done > last:
         return None
     x = min(x, last)
@@ -293,7 +293,7 @@ def test_rule_without_options_equals_the_design_table(
 def pseudo_code(
     b_is_afap: bool, c: float | None, bt: float, r: float, p: float | None, percent_50: float, percent_90: float
 ) -> float | None:
-    """The proposal's block, line by line; the deadline, or None for a job that is not sent."""
+    """Return the deadline of the proposal's pseudo-code, line by line; None for a job that is not sent."""
     if b_is_afap and c is None:  # if B is AFAP and there's no estimate yet
         if p is not None and p > percent_50:  # if P(H, AV) > 50%
             return NOW + (bt + r)  # send J using AV, with deadline BT + R

@@ -1,4 +1,4 @@
-"""What holds of the feeder whatever batches, hosts and workers do."""
+"""Properties of the feeder for any batches, hosts and workers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def held(array: JobArray) -> list[Ready]:
 
 
 class Model:
-    """The array beside a plain dictionary of what it must hold."""
+    """The array beside a plain dictionary of its expected contents."""
 
     def __init__(self) -> None:
         self.array = JobArray(StillClock(), FeederSettings)
@@ -171,7 +171,7 @@ def test_without_caps_the_plan_fills_the_batches_in_order(counts: list[int], slo
 
 
 class Project:
-    """Hosts and operators at random, against one feeder; checks what must always hold."""
+    """Random actions of hosts and operators on one feeder; checks the invariants."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -197,7 +197,7 @@ class Project:
             self.submitted |= {ready.instance_id for ready in added}
 
     async def step(self) -> None:
-        """One thing of those that happen to a feeder."""
+        """Do one random action."""
         rig, random = self.rig, self.random
         slots = rig.slots()
         host = random.randrange(1, 9)
@@ -225,7 +225,7 @@ class Project:
         self.check()
 
     def finish(self, instance_id: InstanceId, *, committed: bool) -> None:
-        """The write of a dispatch: committed, given back, or never heard of again."""
+        """End the write of a dispatch: committed, returned, or lost."""
         slot = self.taken.pop(instance_id)
         if committed:
             del self.rig.database.unsent[instance_id]
@@ -241,7 +241,7 @@ class Project:
         self.rig.offered |= {slot.instance_id for slot in slots}
 
     async def drain(self) -> None:
-        """From now on every host takes what there is: everything unsent must come by."""
+        """From now on every host takes all it can: everything unsent must be offered."""
         rig = self.rig
         rig.shards.shards = ALL_SHARDS
         for instance_id in sorted(self.taken):

@@ -1,4 +1,4 @@
-"""What holds of every forecast, whatever the batch and its hosts."""
+"""Properties of every forecast, for any batch and hosts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sent_instances(draw: st.DrawFn, job: int) -> Sent:
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> BatchSnapshot:
-    """Any batch of a few jobs; hosts with and without a record; a sample of other work or none."""
+    """Generate a batch of a few jobs; hosts with and without a record; a sample of other work or none."""
     sent = [
         draw(sent_instances(job)) for job in range(draw(st.integers(1, 12))) for _ in range(draw(st.integers(1, 3)))
     ]

@@ -1,4 +1,4 @@
-"""However concurrent asks, failures, lost connections and cancellations meet, each asker gets what is its own."""
+"""Each ask gets its own outcome under any mix of concurrency, failures, lost connections and cancellations."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from hypothesis.stateful import (
 from tests.properties.group_course import SITS_OUT, Course
 from tests.properties.stepped import Fate, Place
 
-some = st.integers(0, 1000)  # one of those there are
+some = st.integers(0, 1000)  # one of the existing ones
 fates = st.one_of(st.just(Fate.DONE), st.sampled_from(Fate))
-CROWD = 25  # asks at once: more than 20 groups of one
+CROWD = 25  # concurrent asks: more than 20 groups of one
 
 # ---------------------------------------------------------------- any course of events
 
 
 class Courses(RuleBasedStateMachine):
-    """Any of it in any order, at any turn of the event loop."""
+    """Events in any order, at any turn of the event loop."""
 
     course: Course
     end: Fate  # of the sessions
@@ -114,11 +114,11 @@ def test_each_ask_gets_its_own_outcome_exactly_once() -> None:
 HELD_UP = frozenset({Place.READ, Place.COMMIT})
 TROUBLES = (Fate.REFUSED, Fate.LOST, Fate.UNHEARD, Fate.SILENT, Fate.BROKEN_OFF)
 BAD = {"bad": True}
-Choose = Callable[[int], int]  # one of so many
+Choose = Callable[[int], int]  # one of this many
 
 
 def every_course(run: Callable[[Choose], None]) -> int:
-    """Run it once for every sequence of choices it can be given; how many those were."""
+    """Run it once for every sequence of choices; return how many there were."""
     count, prefix = 0, list[int]()
     while True:
         taken: list[tuple[int, int]] = []
@@ -139,7 +139,7 @@ def every_course(run: Callable[[Choose], None]) -> int:
 
 
 def three_asks(asks: Sequence[dict[str, Any]], in_transaction: bool, choose: Choose) -> None:
-    """Asks arrive, singly or together, and steps are done in a chosen order, with one trouble at a chosen moment."""
+    """Asks arrive, singly or together, and steps happen in a chosen order, with one failure at a chosen moment."""
     course, coming, troubles = Course(in_transaction=in_transaction, gated=HELD_UP), list(asks), [True]
 
     def trouble(happens: Callable[[], object]) -> None:
@@ -176,7 +176,7 @@ def three_asks(asks: Sequence[dict[str, Any]], in_transaction: bool, choose: Cho
         ({}, BAD, {"row": 1}),
         (BAD, {}, {"conflicts": 1}),
     ],
-    ids=["of three rows", "two of one row", "one bad", "one bad and one that meets another node"],
+    ids=["of three rows", "two of one row", "one bad", "one bad and one with a conflict"],
 )
 def test_every_order_of_three_asks_their_steps_and_one_trouble(
     asks: Sequence[dict[str, Any]], in_transaction: bool
@@ -187,18 +187,18 @@ def test_every_order_of_three_asks_their_steps_and_one_trouble(
 # ---------------------------------------------------------------- one event at any turn of the loop
 
 EVENTS: dict[str, Callable[[Course], object]] = {
-    "the first asker leaves": lambda course: course.cancel(0),
-    "the last asker leaves": lambda course: course.cancel(3),
-    "everybody leaves": lambda course: course.cancel(*course.askers),
+    "the first ask is cancelled": lambda course: course.cancel(0),
+    "the last ask is cancelled": lambda course: course.cancel(3),
+    "every leaves": lambda course: course.cancel(*course.askers),
     "another asks": lambda course: course.ask(row=1),
     "it is closed": lambda course: course.close(),
     "a session ends": lambda course: course.cut(0) if course.database.sessions else None,
     "the next step is refused": lambda course: course.let(0, Fate.REFUSED) if course.database.pending else None,
     "the next step is lost": lambda course: course.let(0, Fate.LOST) if course.database.pending else None,
-    "the next step is unheard": lambda course: course.let(0, Fate.UNHEARD) if course.database.pending else None,
-    "the next step is broken off": lambda course: course.let(0, Fate.BROKEN_OFF) if course.database.pending else None,
+    "the next step is unanswered": lambda course: course.let(0, Fate.UNHEARD) if course.database.pending else None,
+    "the next step is cancelled": lambda course: course.let(0, Fate.BROKEN_OFF) if course.database.pending else None,
 }
-TURNS = 80  # more than four asks need from the first to the last
+TURNS = 80  # more than four asks need from start to end
 
 
 @pytest.mark.parametrize("happens", EVENTS.values(), ids=EVENTS)
@@ -221,7 +221,7 @@ def test_an_event_may_come_at_any_turn_of_the_loop(happens: Callable[[Course], o
 
 
 def steps_of(course: Course, *wanted: tuple[Place, Fate]) -> None:
-    """Let the one pending step be done, again and again; each must be the one that is wanted."""
+    """Let the only pending step happen, repeatedly; each must be the expected one."""
     for place, fate in wanted:
         course.rest()
         assert [step.place for step in course.database.pending] == [place]
@@ -237,7 +237,7 @@ REFUSED_ROUND = a_round(Place.BEGIN, Place.READ, Place.ROLLBACK)
 
 
 def test_singles_fail_at_once_without_a_connection() -> None:
-    """Each waiting for a connection of its own would hold the lane up for the time-out of each."""
+    """Otherwise each would block the lane for the time-out of its own connection."""
     course = Course(lanes=1, most=4)
     for row in range(4):
         course.ask(row=row, bad=row == 0)
@@ -248,7 +248,7 @@ def test_singles_fail_at_once_without_a_connection() -> None:
         *REFUSED_ROUND,  # the first two
         *REFUSED_ROUND,  # the bad one alone
         (Place.BEGIN, Fate.LOST),  # the second alone
-        (Place.CONNECT, Fate.REFUSED),  # the others wait for this
+        (Place.CONNECT, Fate.REFUSED),  # the other asks wait for this
     )
 
     assert course.database.pending == []
@@ -260,7 +260,7 @@ def test_singles_fail_at_once_without_a_connection() -> None:
 
 
 def in_one_lane(most: int, **bad: Any) -> list[list[int]]:
-    """The groups that so many asks are done in when all is well but with one, a third from the end."""
+    """Return the groups of this many asks, when only one ask, a third from the end, has a problem."""
     course = Course(lanes=1, most=most, gated=frozenset())
     for row in range(most):
         course.ask(row=row, **(bad if row == most - most // 3 else {}))
@@ -283,7 +283,7 @@ def test_conflicting_group_is_retried_as_a_whole() -> None:
 
 
 def test_a_group_that_meets_others_again_and_again_is_halved() -> None:
-    """The half that met nobody is not tried again; who meets others alone tries oftener."""
+    """The half without conflicts is not retried; asks with conflicts alone are retried more often."""
     groups = in_one_lane(4, conflicts=5)
     assert groups == [[0, 1, 2, 3], [0, 1, 2, 3], [0, 1], [2, 3], [2], [3], [3], [3]]
 
@@ -300,7 +300,7 @@ def test_members_that_left_meanwhile_are_not_done_again() -> None:
 
 @pytest.mark.parametrize(("fate", "served"), [(Fate.FULL, 0), (Fate.TOO_MUCH, 4)])
 def test_a_server_without_room_keeps_its_connection(fate: Fate, served: int) -> None:
-    """With a full disk nobody is served, and nobody tried again; what is too much at once passes in halves."""
+    """With a full disk every ask fails without a retry; a group too large for the memory succeeds in halves."""
     course = Course(lanes=1, most=4)
     for row in range(4):
         course.ask(row=row)
@@ -314,13 +314,13 @@ def test_waiters_stay_with_a_lane_that_can_connect() -> None:
     course = Course(lanes=2, most=1)
     course.ask(row=0)
     steps_of(course, *a_round(Place.CONNECT))
-    course.ask(row=1)  # while the first lane is at work: a second one connects
+    course.ask(row=1)  # while the first lane is busy, a second one connects
     course.ask(row=2)
     course.rest()
     assert sorted(step.place for step in course.database.pending) == [Place.BEGIN, Place.CONNECT]
     course.let([step.place for step in course.database.pending].index(Place.CONNECT), Fate.REFUSED)
     course.rest()
-    assert [step.place for step in course.database.pending] == [Place.BEGIN]  # it sits out
+    assert [step.place for step in course.database.pending] == [Place.BEGIN]  # it pauses
     course.finish()
     assert [asker.exception() for asker in course.askers.values()] == [None] * 3
 
@@ -372,7 +372,7 @@ def test_cancelled_statement_fails_its_group_only() -> None:
 
 
 def test_connection_lost_before_first_statement_counts_as_none() -> None:
-    """Where the server accepts and hangs up at once, whoever waits is told, and not connected for again and again."""
+    """If the server accepts and closes at once, waiting asks fail, without endless reconnects."""
     course = Course(lanes=1, most=2)
     course.ask()
     course.rest()

@@ -1,4 +1,4 @@
-"""Logical time is fair whatever is submitted."""
+"""Logical time is fair for any submissions."""
 
 from __future__ import annotations
 

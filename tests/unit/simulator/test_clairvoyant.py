@@ -239,10 +239,10 @@ def test_no_rule_is_faster(rule: str) -> None:
 
 
 def test_who_never_answers_is_of_no_use_to_it() -> None:
-    everybody = a_scenario(jobs=40)
+    all_hosts = a_scenario(jobs=40)
     half = a_scenario(jobs=40, silent_hosts_fraction=0.5)
 
-    assert clairvoyant(half, 1).least_s["b"] > clairvoyant(everybody, 1).least_s["b"]
+    assert clairvoyant(half, 1).least_s["b"] > clairvoyant(all_hosts, 1).least_s["b"]
 
 
 def test_infeasible_batch_has_no_bound() -> None:

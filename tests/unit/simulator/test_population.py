@@ -68,11 +68,11 @@ def test_a_flash_crowd_joins_late_and_leaves_soon() -> None:
 
 def test_unreliable_and_silent_hosts_match_their_fractions() -> None:
     some = replace(THOUSAND, unreliable_hosts_fraction=0.2, silent_hosts_fraction=0.05)
-    everybody = traits_of(some)
+    all_hosts = traits_of(some)
 
-    assert sum(one.error_fraction == 0.3 for one in everybody) == pytest.approx(200, abs=40)
-    assert sum(one.loss_fraction == 1.0 for one in everybody) == pytest.approx(50, abs=25)
-    assert {one.loss_fraction for one in everybody} == {0.05, 1.0}
+    assert sum(one.error_fraction == 0.3 for one in all_hosts) == pytest.approx(200, abs=40)
+    assert sum(one.loss_fraction == 1.0 for one in all_hosts) == pytest.approx(50, abs=25)
+    assert {one.loss_fraction for one in all_hosts} == {0.05, 1.0}
 
 
 def test_gpus_are_as_many_as_asked_for() -> None:
