@@ -142,7 +142,7 @@ def test_every_due_date_lies_ahead_and_within_the_delay_bound(context: Schedulin
 
 
 def is_due_in_its_turn(context: SchedulingContext, choice: Choice) -> None:
-    """A tight job is due behind endangered work, a relaxed one behind all work: jobs in progress and this reply so far."""
+    """A tight job is due behind endangered work, a relaxed one behind all work, in progress or in this reply."""
     busy = busy_of(context.wants, context.host, held_work(context.held, context.catalogue.versions, now=context.now))
     for one in choice.chosen:
         plan, told = one.version.plan_class, one.assignment

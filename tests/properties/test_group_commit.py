@@ -189,7 +189,7 @@ def test_every_order_of_three_asks_their_steps_and_one_trouble(
 EVENTS: dict[str, Callable[[Course], object]] = {
     "the first ask is cancelled": lambda course: course.cancel(0),
     "the last ask is cancelled": lambda course: course.cancel(3),
-    "every leaves": lambda course: course.cancel(*course.askers),
+    "all asks are cancelled": lambda course: course.cancel(*course.askers),
     "another asks": lambda course: course.ask(row=1),
     "it is closed": lambda course: course.close(),
     "a session ends": lambda course: course.cut(0) if course.database.sessions else None,

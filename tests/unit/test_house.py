@@ -158,7 +158,7 @@ def test_a_page_lists_the_main_path_in_reading_order(page: str) -> None:
 
 
 @pytest.mark.parametrize("code", list(RefusalCode))
-def test_every_refusal_code_is_given_by_somebody(code: RefusalCode) -> None:
+def test_every_refusal_code_is_used(code: RefusalCode) -> None:
     pattern = re.compile(rf"\b(?:RefusalCode|Code)\.{code.name}\b")
 
     assert any(pattern.search(path.read_text(encoding="utf-8")) for path in source_files("scheduler", "feeder"))
