@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from administration.simulations.process import duties
+from administration.simulations.process import simulated_tasks
 from cli.context import only_here, to_json
 from cli.settings import parsed
 from domain.errors import InvalidInputError
@@ -159,10 +159,10 @@ def run_cases(
     at_once = min(len(cases), processes or os.cpu_count() or 1)
     with Bars(cases, combinations) as bars:
         if dask_address is not None:
-            return run_on_dask(cases, duties, bars, address=dask_address)
+            return run_on_dask(cases, simulated_tasks, bars, address=dask_address)
         if at_once == 1:
-            return run_here(cases, duties, bars)
-        return run_on_processes(cases, duties, bars, processes=at_once)
+            return run_here(cases, simulated_tasks, bars)
+        return run_on_processes(cases, simulated_tasks, bars, processes=at_once)
 
 
 class Bars:

@@ -21,16 +21,16 @@ from domain.clock import Clock
 from domain.errors import MusterError
 from domain.units import Instant, Seconds
 from simulator.run import Case
-from simulator.services import AnyStore, CatalogueOfTheMoment, Duty
+from simulator.services import AnyStore, CatalogueOfTheMoment, SimulatedTask
 from simulator.sweep import run_here
 
 RELAX_EVERY_S = Seconds(600.0)  # simulated clients call every few hours, so a tenth of the usual rate is enough
 
 
-def duties(store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock) -> Sequence[Duty]:
-    """Satisfies simulator.services.MoreDuties."""
+def simulated_tasks(store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock) -> Sequence[SimulatedTask]:
+    """Satisfies simulator.services.MoreTasks."""
     relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
-    return [Duty("gates", relaxer.run_once, lambda: RELAX_EVERY_S, tells=bool)]
+    return [SimulatedTask("gates", relaxer.run_once, lambda: RELAX_EVERY_S, updates_catalogue=bool)]
 
 
 class ProgressWriter:

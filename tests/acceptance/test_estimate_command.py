@@ -73,7 +73,7 @@ def test_second_run_holds_the_published_forecast(muster: CommandLine) -> None:
     done = muster.run("estimate", "run")
 
     assert done.exit_code == 0
-    assert "1 of 1, batch 1 held: " in done.stderr and "what was published is held" in done.stderr
+    assert "1 of 1, batch 1 held: " in done.stderr and "the published value is kept" in done.stderr
     assert "0 changed, 1 held, 0 fell back; 0 elsewhere, 0 over, 0 failed; 0 ended" in done.stdout
     assert "3 first instances are not sent yet" in " ".join(done.stdout.split())
 

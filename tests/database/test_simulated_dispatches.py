@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from administration.simulations.process import duties
+from administration.simulations.process import simulated_tasks
 from domain.dispatch import Assignment
 from domain.units import DAY_S, HOUR_S, Instant
 from simulator.engine import Engine
@@ -66,7 +66,7 @@ async def dispatches(store: AnyStore, scenario: Scenario = SCENARIO, rule: str =
         store=lambda clock: store,
         # a round of periodic tasks costs PostgreSQL as much as a request
         settings={"lifecycle.sweep_interval_s": 1800.0, "deadline.rule": rule},
-        more_duties=duties,
+        more_tasks=simulated_tasks,
         watch=lambda at: None,
         sequence=True,
     )

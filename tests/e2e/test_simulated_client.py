@@ -28,7 +28,7 @@ from simulator.work_buffer import Buffer
 from tests.e2e.server import Server
 from tests.e2e.stock_client import StockClient, wait_for
 from tests.memory import MemoryStore
-from tests.unit.simulator.rig import LINUX, START, PlainScenario, a_batch, no_more_duties
+from tests.unit.simulator.rig import LINUX, START, PlainScenario, a_batch, no_more_tasks
 from wire.messages import SchedulerReply, SchedulerRequest
 
 pytestmark = [pytest.mark.comparison, pytest.mark.timeout(240)]
@@ -174,7 +174,7 @@ def simulated_calls(first_calls_s: Sequence[float]) -> list[list[Call]]:
         1,
         store=lambda _clock: MemoryStore(),
         settings=SETTINGS,
-        more_duties=no_more_duties,
+        more_tasks=no_more_tasks,
         watch=lambda _at: None,
     )
     with warnings_only():

@@ -1,6 +1,6 @@
-"""A base backup and the archived log bring the database back to a moment: all that was committed by then, no more.
+"""Point-in-time recovery from a base backup and archived WAL restores exactly what was committed by then.
 
-The project goes on from there with `muster restore`, the live upload folder and clients that know more than it.
+The project then continues with `muster restore`, the live upload folder, and clients with newer state.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def configure(server: DatabaseServer, text: str) -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Below /tmp: pytest's folders are closed to the database's user."""
+    """A folder below /tmp: pytest's folders are not accessible to the database's user."""
     with tempfile.TemporaryDirectory(prefix="muster-point-in-time-", dir="/tmp") as made:
         Path(made).chmod(0o777)
         wal = Path(made) / "wal"
@@ -63,7 +63,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def servers(folder: Path) -> Iterator[tuple[DatabaseServer, DatabaseServer]]:
-    """A server that archives its log, and the place of the one that is restored."""
+    """A server that archives its WAL, and the folder of the restored one."""
     both = DatabaseServer("a", folder), DatabaseServer("b", folder)
     try:
         both[0].initialise()
@@ -76,7 +76,7 @@ def servers(folder: Path) -> Iterator[tuple[DatabaseServer, DatabaseServer]]:
 
 
 async def recover(folder: Path, first: DatabaseServer, second: DatabaseServer, moment: datetime) -> None:
-    """The second server takes the place of the first as of a moment; returns when it takes writes."""
+    """Replace the first server by the second, recovered to a moment; return when it accepts writes."""
     connection = await asyncpg.connect(first.dsn("muster"))
     segment = await connection.fetchval("SELECT pg_walfile_name(pg_switch_wal())")
     await connection.close()
@@ -143,7 +143,7 @@ async def test_a_database_comes_back_to_a_moment(folder: Path, servers: tuple[Da
 async def test_a_project_at_a_moment_wastes_nothing(
     tmp_path: Path, keys_dir: Path, folder: Path, servers: tuple[DatabaseServer, DatabaseServer]
 ) -> None:
-    """`muster restore` with the live upload folder: the recovery loses what was reported after the moment, no more."""
+    """`muster restore` with the live upload folder: only reports after the moment are lost."""
     first, second = servers
     await asyncio.to_thread(first.create_database, "muster")
     dsn, new_dsn = first.dsn("muster"), second.dsn("muster")

@@ -1,4 +1,4 @@
-"""A project goes on from a backup with clients and an upload folder that know more than its database."""
+"""A project continues from a backup, with clients and an upload folder newer than its database."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def uploaded(host: Host, task: VolunteerTask, content: bytes) -> None:
 
 
 async def complete(made: Cluster, server: LiveServer, batches: Sequence[BatchId], hosts: Sequence[Host]) -> None:
-    """Hosts work until the batches are complete."""
+    """Run hosts until the batches are complete."""
 
     async def done() -> bool:
         for number, host in enumerate(hosts):

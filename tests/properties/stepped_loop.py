@@ -1,7 +1,7 @@
-"""An event loop that makes one turn when it is told to, and knows when it has come to rest.
+"""An event loop that makes one turn at a time, and knows when it is idle.
 
-Satisfies as much of asyncio's loop as groups use: tasks, futures, callbacks in the order they were asked for. There is
-no I/O and there are no timers: a hundred thousand turns cost no more than what runs in them.
+Satisfies as much of asyncio's loop as groups use: tasks, futures, callbacks in order. It has no I/O and no timers: a
+hundred thousand turns cost no more than their callbacks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SteppedLoop(asyncio.AbstractEventLoop):
         self.errors: list[str] = []  # of callbacks
 
     def turn(self) -> bool:
-        """Run what is ready now; whether that made anything else ready."""
+        """Run ready callbacks; return whether that made others ready."""
         ready, self._ready = self._ready, []
         self.turns += 1
         asyncio._set_running_loop(self)
@@ -38,7 +38,7 @@ class SteppedLoop(asyncio.AbstractEventLoop):
     # ------------------------------------------------------------ asyncio's loop
 
     def time(self) -> float:
-        """A turn takes a second; no timer waits for one."""
+        """Return the number of turns as seconds; there are no timers."""
         return float(self.turns)
 
     def call_soon(  # type: ignore[override]  # nothing of their types matters here

@@ -91,7 +91,7 @@ def test_output_is_a_table_charts_and_a_json_line(tiny: Path, capsys: pytest.Cap
     assert 0 < found["rules"]["clairvoyant"]["afap_makespan_s"] < found["rules"]["fixed"]["afap_makespan_s"]
     assert "tiny: medians over 2 seeds" in out
     assert "AFAP makespan over the bound" in out
-    assert "AFAP jobs that are over, from submission to" in out
+    assert "AFAP jobs finished, from submission to" in out
 
 
 def test_output_is_reproducible_and_json_prints_only_json(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,7 +157,7 @@ def test_workload_log_replaces_the_batches(
     whole, _, code = run(capsys, tiny, "--trace", log, "--rule", "clairvoyant", "--json")
     first, told, _ = run(capsys, tiny, "--trace", log, "--trace-jobs", 1, "--rule", "clairvoyant", "--json")
 
-    assert told == f"{log}: batches: 1, jobs: 2; left out: 1 more than were asked for\n"
+    assert told == f"{log}: batches: 1, jobs: 2; left out: 1 beyond the job limit\n"
     assert code == 0
     assert [last_object(out)["rules"]["clairvoyant"]["batches"] for out in (whole, first)] == [2, 1]
     assert set(last_object(whole)["rules"]["clairvoyant"]["makespan_s"]) == {"afap", "long_deadline"}
@@ -244,7 +244,7 @@ def test_unknown_scenario_lists_the_shipped_ones(capsys: pytest.CaptureFixture[s
     [
         ("1 10 0 3600 2", "log.swf line 1: expected 18 columns, got '5 columns'"),
         ("1 ten 0 3600 2 -1 -1 2 7200 -1 1 8 1 1 1 1 -1 -1", "log.swf line 1, submit: expected a number"),
-        ("; nothing", "trace: expected a log with a job that ran and came in the first 8 days"),
+        ("; nothing", "trace: expected a log with a job that ran and was submitted in the first 8 days"),
     ],
 )
 def test_log_errors_are_named(

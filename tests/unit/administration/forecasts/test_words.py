@@ -39,7 +39,7 @@ RECORD = ForecastRecord(
     1.0,
     later(NOW, 6 * HOUR_S),
     Change.MOVED,
-    "0.20 days earlier, more than the 0.10 days that are held",
+    "0.20 days earlier, more than the tolerance of 0.10 days",
     40,
     9,
     1,

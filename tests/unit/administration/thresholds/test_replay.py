@@ -16,7 +16,7 @@ from typing import cast
 import pytest
 
 from administration.changes import Changes
-from administration.simulations.process import duties, main
+from administration.simulations.process import main, simulated_tasks
 from administration.thresholds.keys import changes_of
 from administration.thresholds.recent import RecentStore, recent_project
 from administration.thresholds.replay import Replayed, ThresholdReplay, replay
@@ -74,7 +74,7 @@ def a_project() -> Engine:
         3,
         store=lambda clock: MemoryStore(),
         settings={},
-        more_duties=duties,
+        more_tasks=simulated_tasks,
         watch=unwatched,
     )
     with warnings_only():
@@ -113,7 +113,7 @@ def ran_here(case: Case) -> Ran:
     for known, ran in RAN:
         if known == case:
             return ran
-    [ran] = run_here([case], duties, Unwatched())
+    [ran] = run_here([case], simulated_tasks, Unwatched())
     RAN.append((case, ran))
     return ran
 
@@ -219,7 +219,7 @@ def test_replay_can_change_the_rule() -> None:
 
 def test_clairvoyant_bound_runs_the_scenario() -> None:
     case = prepared(("p_late", 0.3)).cases[0]
-    bound = run_case(type(case)(case.scenario, 1, "clairvoyant"), duties, unwatched).figures
+    bound = run_case(type(case)(case.scenario, 1, "clairvoyant"), simulated_tasks, unwatched).figures
 
     assert bound.afap_makespan_s is not None and bound.batches == 3
 
