@@ -60,7 +60,7 @@ def main(given: IO[bytes], out: IO[str]) -> None:
     """Run the requested simulation."""
     try:
         work: RequestedRun = pickle.loads(given.read())  # noqa: S301  of the worker that started this process
-        write_line(out, {"result": work.result(run_here(work.cases, duties, ProgressWriter(work.cases, out)))})
+        write_line(out, {"result": work.result(run_here(work.cases, simulated_tasks, ProgressWriter(work.cases, out)))})
     except MusterError as error:
         write_line(out, {"failure": str(error)})
 
