@@ -55,7 +55,7 @@ def test_job_too_big_for_every_host_blocks_no_other() -> None:
     one = looked(("huge", 5, 60.0), ("small", 4, 60.0))
 
     assert started(one) == ["small"]
-    assert one.because["huge"] == "wants 5 cores where there are 4"
+    assert one.because["huge"] == "requests 5 of 4 cores"
 
 
 def test_work_past_its_limit_is_taken_to_end_now() -> None:

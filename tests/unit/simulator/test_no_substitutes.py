@@ -148,7 +148,7 @@ Better.__module__ = "simulator.better"
         "orderer._work",
         "orderer._explained_by",
         "reserver._work",
-        "reserver._told",
+        "reserver._sent",
         "class_looker._catalogue",
         "ranking.statistics",
         "ranking.timer",

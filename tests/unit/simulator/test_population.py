@@ -163,7 +163,10 @@ def test_a_path_to_a_table_counts_from_the_scenarios_folder(tmp_path: Path) -> N
         ({"share_fraction": 0}, "population.share_fraction: expected a number above 0 and at most 1, got 0.0"),
         ({"computers": "amiga"}, "expected one of seti, einstein, lhc, or a CSV file of computers, got 'amiga'"),
         ({"colour": "blue"}, "population.colour: expected one of"),
-        ({"arrivals": [{"hosts": 1}]}, "population.arrivals[0].at_hours: expected a number of at least 0; it must be"),
+        (
+            {"arrivals": [{"hosts": 1}]},
+            "population.arrivals[0].at_hours: expected a number of at least 0; it is required",
+        ),
         ({"gpus": [{"share": 0.7}, {"share": 0.6}]}, "population.gpus: expected shares with a sum of at most 1"),
         ({"presence": [{"on": {"law": "weibull"}}]}, "population.presence[0]: expected both `on` and `off`"),
         (

@@ -154,8 +154,11 @@ def test_an_outage_has_a_beginning_and_an_end() -> None:
         ),
         ({"batch": [{**BATCH, "deadline_hours": 3}]}, "batch[0].deadline_hours: expected no deadline with qos afap"),
         ({"batch": [{**BATCH, "app": "other"}]}, "batch a: app: expected one of ['app'], got 'other'"),
-        ({"batch": [{**BATCH, "at_hours": 240}]}, "batch a: at_hours: expected before the end, 10 days, got 240.0"),
-        ({"batch": [BATCH, BATCH]}, "batch.name: expected names that differ, got 'a'"),
+        (
+            {"batch": [{**BATCH, "at_hours": 240}]},
+            "batch a: at_hours: expected before the end of the scenario, 10 days, got 240.0",
+        ),
+        ({"batch": [BATCH, BATCH]}, "batch.name: expected unique names, got 'a'"),
         ({"batch": [{**BATCH, "times": 2}]}, "batch[0].every_hours: expected a number above 0; it is required"),
         ({"batch": [{**BATCH, "name": "{i}"}]}, "batch[0].name: expected a name without {, got '{i}'"),
         ({"app": [{"name": "a", "on_cpus": False}]}, "app[0].on_cpus: expected true, or gpu_types, got False"),

@@ -90,7 +90,7 @@ def test_last_forecasts_have_trigger_method_and_change() -> None:
         "Last forecasts (2 of 2 kept):\n  2027-01-15 08:00 UTC  10/40 ended, by validation, warm: done in about 2 h"
         in text
     )
-    assert "C(B) moved: 0.20 days earlier, more than the 0.10 days that are held" in text
+    assert "C(B) moved: 0.20 days earlier, more than the tolerance of 0.10 days" in text
     assert "C(B) first: why" in text
 
 
