@@ -86,7 +86,7 @@ def _quantity(word: str) -> Quantity:
     """Return a quantity by name. Idle jobs are limited by settings, for all users alike.
 
     >>> _quantity("job_pe")
-    <Quantity.JOB_PE: 'processor equivalents of one job'>
+    <Quantity.JOB_PE: 'processor equivalents per job'>
     """
     known = {one.name.lower(): one for one in Quantity if one is not Quantity.IDLE_JOBS}
     if word not in known:

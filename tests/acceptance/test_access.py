@@ -67,7 +67,7 @@ async def test_roles_and_scopes_limit_operations(server: LiveServer) -> None:
         assert (await sue.batch(own))["submitter"] == "lab"
         assert await refused(sue.submit(a_batch(submitter="default")), 403) == "sue submits as lab"
         others = await server.submit()
-        assert "another submitter's" in await refused(sue.abort(others), 403)
+        assert "another submitter" in await refused(sue.abort(others), 403)
         assert (await sue.abort(own))["state"] == "aborted"
         assert await refused(sue.people(), 403)
     async with client_of(server, await a_token(server, "ola", "read")) as reader:

@@ -215,7 +215,7 @@ async def test_rules_are_compared_in_the_background(server: LiveServer) -> None:
         asked = {"scenario": "startup", "seeds": "1", "hosts": "6", "days": "5", "rules": "fixed"}
         _, where, page = await grace.post("/simulate", asked)
         assert urlsplit(where).path.endswith("/simulate/1"), page
-        assert "as many simulations" in (await grace.post("/simulate", asked))[2].lower()
+        assert "number of simulations" in (await grace.post("/simulate", asked))[2].lower()
         simulation = await until_over(server, 1)
         assert simulation is SimulationState.DONE
         status, page = await grace.get("/simulate/1")
