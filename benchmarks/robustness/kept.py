@@ -39,7 +39,7 @@ NOT_OF_A_RUN = (
 
 @dataclass
 class KeptRuns:
-    """Stores runs in `folder`, in a subfolder for each state of the code. With `again` only runs of this session are
+    """Stores runs in `folder`, in a subfolder for each state of the code. With `again` only runs of this process are
     found.
     """
 
