@@ -1,9 +1,9 @@
-"""Leases of a host's future, what is backfilled around them, and displacement of a host's work. Pure.
+"""Manages host leases, backfills jobs around them, and limits displacement of a host's work. Pure.
 
-A host that could run a wide job whose slots are kept (decision 0046's reservations), but is too busy, is leased to its
-batch from the instant its work leaves enough processors free. Until it is sent such a job, it is given only what ends
-before the lease begins, or leaves enough processors to it. Displacement is checked only with `ordering.displace`:
-a tight job must not delay the host's other work too much. Owners are counted on this host alone.
+A host that could run a wide job with reserved slots (decision 0046), but is too busy now, is leased to that job's batch
+from the time at which enough processors are free. Until it gets such a job, it gets only jobs that end before the lease
+begins or leave enough processors free. Displacement is checked only with `ordering.displace`: a tight job must not
+delay the host's other work too much. Owners are counted on this host only.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from scheduler.busy import HostLoad, Timeline, usage_of
 from scheduler.context import ClientTask, SchedulingContext
 
 BUSY = codes_where(lambda traits: traits.ends_when_idle)
-LEAST_CORES = 2.0  # a job on one processor waits for its turn as every other does
+LEAST_CORES = 2.0  # jobs on a single processor need no lease
 
 
 def lease_of(context: SchedulingContext) -> Lease | None:
-    """The lease that holds the host: not one that has served its purpose, for the catalogue learns that later."""
+    """Return the host's lease; None if it was used already, which the catalogue learns later."""
     found = context.catalogue.reserved.leases.get(context.host.host_id)
     if found is None or not found.holds(context.now):
         return None
@@ -37,7 +37,9 @@ def lease_of(context: SchedulingContext) -> Lease | None:
 
 
 def may_be_leased(context: SchedulingContext, batch_id: BatchId) -> bool:
-    """Whether the host may be promised to a batch: slots are kept for it, and neither has or had a lease of late."""
+    """Return whether the host may be leased to a batch: the batch has reserved slots, and neither has or recently had a
+    lease.
+    """
     reserved = context.catalogue.reserved
     if batch_id not in reserved.kept or context.host.host_id in reserved.leases:
         return False
@@ -46,7 +48,7 @@ def may_be_leased(context: SchedulingContext, batch_id: BatchId) -> bool:
 
 @quick_dataclass(frozen=True, slots=True)
 class Wide:
-    """A job that the host could run if it were idle: what it occupies, and R_q."""
+    """A job that the host could run if it were idle: the processors it occupies, and R_q."""
 
     batch_id: BatchId
     usage: float
@@ -54,9 +56,9 @@ class Wide:
 
 
 def new_lease(wide: Wide, queue: Timeline, context: SchedulingContext, kind: ProcessorType) -> Lease | None:
-    """The lease for such a job; None when it needs one processor only, or would have to wait for too long.
+    """Return a lease for such a job; None if it needs only one processor or would have to wait too long.
 
-    `queue` is when each processor is free of all work, that of this reply included.
+    `queue` has the time at which each processor is free of all work, including this reply.
     """
     settings, now = context.catalogue.settings.ordering, context.now
     cores = float(math.ceil(wide.usage))
@@ -79,7 +81,9 @@ def new_lease(wide: Wide, queue: Timeline, context: SchedulingContext, kind: Pro
 def around_refusal(
     held: Lease, queue: Timeline, context: SchedulingContext, *, usage: float, wait_s: Seconds, runtime_s: Seconds
 ) -> Refusal | None:
-    """Why a job that would start in `wait_s` and run for `runtime_s` does not fit around a lease; None when it does."""
+    """Return why a job that would start in `wait_s` and run for `runtime_s` does not fit around a lease; None if it
+    does.
+    """
     fits, why = fits_around(
         held,
         cores=float(math.ceil(usage)),
@@ -93,23 +97,23 @@ def around_refusal(
 
 
 def may_idle(held: Lease, context: SchedulingContext) -> bool:
-    """Whether idle processors may wait for the lease to begin: for as long as its slack, and no longer."""
+    """Return whether the lease begins within its slack, so that idle processors may wait for it."""
     return held.start_at - context.now <= context.catalogue.settings.ordering.lease_slack_s
 
 
 def taken_of(queue: Timeline, now: Instant) -> list[CoreUse]:
-    """Each processor as taken until it is wholly free."""
+    """Return each processor as occupied until it is entirely free."""
     return [CoreUse(number, 1.0, now, Instant(now + parts[-1])) for number, parts in enumerate(queue.instances)]
 
 
 # ---- displacement
 
-LEAST_SHARE = 0.01  # of the time a host computes, so that nothing takes for ever
+LEAST_SHARE = 0.01  # of the time a host computes: keeps remaining times finite
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Sending:
-    """A job for this host: of which batch, on how many processors of which type, for how long, and when it is due."""
+    """A job for this host, with its batch, processors, runtime and due date."""
 
     batch_id: BatchId
     processor_type: ProcessorType
@@ -119,10 +123,12 @@ class Sending:
 
 
 def displacement_refusal(job: Sending, given: Sequence[Sending], context: SchedulingContext) -> Refusal | None:
-    """Why a tight job may not displace what the host has, `given` in this reply included; None when it may."""
+    """Return why a tight job may not displace the host's work, including `given` in this reply; None if it may."""
     kind = job.processor_type
     owners = Counter([one.batch_id for one in context.held] + [one.batch_id for one in given])
-    work = list(_told(context, kind, owners) if context.in_progress is not None else _held(context, kind, owners))
+    work = list(
+        _reported_work(context, kind, owners) if context.in_progress is not None else _held(context, kind, owners)
+    )
     work += [_given(one, context.now, owners) for one in given if one.processor_type == kind]
     found = may_displace(
         DisplacingJob(job.usage, job.runtime_s, job.due_at, owners[job.batch_id]),
@@ -134,8 +140,10 @@ def displacement_refusal(job: Sending, given: Sequence[Sending], context: Schedu
     return None if found.send else Refusal(RefusalCode.DISPLACES, found.because)
 
 
-def _told(context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]) -> Iterator[UnderWay]:
-    """What the client says it has, of other projects too; of those nothing but the time left is known."""
+def _reported_work(
+    context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]
+) -> Iterator[UnderWay]:
+    """Yield the jobs the client reports; for jobs of other projects only the remaining time is known."""
     host, ours = context.host, {one.name: one for one in context.held}
     share = max(LEAST_SHARE, host.cpu_availability_fraction if kind == CPU else host.gpu_availability_fraction)
     for one in context.in_progress or ():
@@ -154,7 +162,7 @@ def _under_way(
 
 
 def _held(context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]) -> Iterator[UnderWay]:
-    """What the server knows the host has: each R long, from its dispatch on."""
+    """Yield the jobs in progress that the server knows of: each takes R from its dispatch."""
     for one in context.held:
         plan = plan_of(context.catalogue.versions, one.app_version_id)
         if plan.processor_type == kind:
@@ -177,20 +185,20 @@ def _processors(context: SchedulingContext, kind: ProcessorType) -> int:
 
 
 class HostGuard:
-    """Refuses jobs that would delay the host's lease, or displace too much of its work."""
+    """Refuses jobs that would delay the host's lease or displace too much of its work."""
 
     def __init__(self, context: SchedulingContext) -> None:
         self._context = context
         self.lease: Lease | None = lease_of(context) if context.catalogue.reserved.leases else None
-        self.made: Lease | None = None  # by this request
-        self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # places refused for the lease, with R
-        self._fills: set[int] = set()  # places that fill idle processors all the same
+        self.made: Lease | None = None  # created by this request
+        self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # groups refused because of the lease, with R
+        self._fills: set[int] = set()  # groups that may fill idle processors anyway
         self._displaces = context.catalogue.settings.ordering.displace
         self.is_active = self._displaces or self.lease is not None  # whether there is anything to check
         self._given: list[Sending] = []  # in this reply
 
     def refusal(self, place: int, job: Sending, load: HostLoad, *, wait_s: Seconds, is_tight: bool) -> Refusal | None:
-        """Why a job that would start in `wait_s` is refused; None when it is in the way of nothing."""
+        """Return why a job that would start in `wait_s` is refused; None if it delays and displaces nothing."""
         held, kind = self.lease, job.processor_type
         if held is not None and kind == held.processor_type and job.batch_id != held.batch_id:
             queue = load.busy().queue[kind]
@@ -209,19 +217,19 @@ class HostGuard:
             self._given.append(job)
 
     def promise(self, wide: Wide, queue: Timeline, kind: ProcessorType) -> None:
-        """Lease the host to a job that it could run when its work is done, if that helps."""
+        """Lease the host to a job that it could run after its current work, if that helps."""
         self.lease = self.made = new_lease(wide, queue, self._context, kind)
         self.is_active = True
 
     def release(self) -> None:
-        """The host is given the job that it was leased for."""
+        """End the lease: the host gets the job it was leased for."""
         self.lease = None
 
     def fill_with(self, place: int) -> None:
-        """Let a group have idle processors although it does not fit around the lease."""
+        """Let a group use idle processors although it does not fit around the lease."""
         self._fills.add(place)
 
     def may_idle(self, kind: ProcessorType) -> bool:
-        """Whether idle processors of this type are left so: nothing was held back for a lease, or it begins soon."""
+        """Return whether idle processors of this type stay idle: there is no lease for them, or it begins soon."""
         held = self.lease
         return held is None or held.processor_type != kind or may_idle(held, self._context)

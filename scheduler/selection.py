@@ -1,4 +1,4 @@
-"""Selects jobs for one scheduler request: the main path.
+"""Chooses jobs for one scheduler request: the main path.
 
 1 one search per processor type, GPUs first          demand_of in context.py
 2 stages: gated, AFAP, locality, beta, all, ...      stages.py
@@ -19,7 +19,7 @@ from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, BatchId, InstanceId, JobId
 from priority.big_jobs import least_bad
 from scheduler.backfill import BUSY
-from scheduler.choice import Choice, Chosen, Refused, chosen_of, not_told_by_app, refused_by_all
+from scheduler.choice import Choice, Chosen, Refused, chosen_of, not_refused_by_app, refused_by_all
 from scheduler.context import RemainingDemand, SchedulingContext, WorkRequest, demand_of
 from scheduler.evaluation import ClassEvaluator, Evaluation
 from scheduler.feasibility import after_retries, device_refusal, job_refusal
@@ -29,63 +29,63 @@ from scheduler.stages import GATED_ALONE, WITHOUT_SHARE, Stage, groups_of, is_af
 
 # Search limits per request:
 GROUPS_LOOKED_AT = 256  # groups that do not fit the host, per stage and processor type
-GATES_LOOKED_AT = 1024  # besides, groups behind a gate that the host does not pass
-SLOTS_LOOKED_AT = 64  # slots of a group that the host may not have one by one
+GATES_LOOKED_AT = 1024  # in addition, groups behind a gate that the host does not pass
+SLOTS_LOOKED_AT = 64  # slots of a group that this host may not get
 
 
 class Later(Enum):
     """Why a group waits for a later stage."""
 
-    UNGATED = "it asks for no percentile: a later pass"
-    SHARE_USED_UP = "urgent jobs have their share of this host: looked at again when there is nothing else"
+    UNGATED = "not gated: waits for a later stage"
+    SHARE_USED_UP = "urgent jobs have used up their share of this host: tried again if there is nothing else"
 
 
 class _Offer(Enum):
-    """What became of a group that was offered to the host."""
+    """The result of offering a group to the host."""
 
     GIVEN = 1
     REFUSED = 2
-    GATED = 3  # behind a gate the host does not pass, or beyond the urgent share
+    GATED = 3  # behind a gate that the host does not pass, or beyond the urgent share
 
 
-# Looked up once: a member of an enum costs 75 ns, and a request compares hundreds.
+# Bound once: access to an enum member costs 75 ns, and a request compares hundreds.
 _GIVEN, _REFUSED, _GATED = _Offer
 _UNGATED, _SHARE_USED_UP = Later
 _BELOW_GATE, _AFAP_GATE = RefusalCode.BELOW_GATE, Gate.AFAP
 
 
 def _offer_of(why: Refusal | Later) -> _Offer:
-    """What became of a group none of whose slots was looked at."""
+    """Return the result for a group refused before any slot was examined."""
     is_gate = why.code is _BELOW_GATE if isinstance(why, Refusal) else why is _SHARE_USED_UP
     return _GATED if is_gate else _REFUSED
 
 
 class Trace:
-    """Observes a selection, for explanations. This one, of production, observes nothing."""
+    """Observes a selection, for `muster explain`. This base class, used in production, records nothing."""
 
     def begins(self, stage: Stage, kind: ProcessorType) -> None:
-        """A stage begins to look at groups for one processor type."""
+        """A stage starts for one processor type."""
 
     def refused(self, place: int, why: Refusal | Later) -> None:
-        """None of a group's slots was looked at."""
+        """A group was refused before any of its slots was examined."""
 
     def offered(
         self, place: int, given: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]
     ) -> None:
-        """Slots of a group were given or passed over; `not_now`: why its retries, or first instances, were not."""
+        """Slots of a group were sent or passed over; `not_now`: why its retries, or first instances, were not sent."""
 
     def cut_short(self) -> None:
-        """The stage ends at a search limit, before the last group."""
+        """The stage ended at a search limit, before the last group."""
 
 
 NO_TRACE = Trace()
 
 
 def choose(context: SchedulingContext, array: SlotSource, trace: Trace = NO_TRACE) -> Choice:
-    """Jobs for the host from the array, which loses their slots, with a due date for each.
+    """Choose jobs for the host, each with a due date, and take their slots from the array.
 
-    The cost depends on the groups, not on the slots, that are looked at until the demand is met. A group from which
-    nothing was taken and that was refused for every requested processor type is noted in the array.
+    The cost depends on the number of groups examined until the demand is met, not on the number of slots. The array
+    records groups that were refused for every requested processor type and of which no slot was taken.
     """
     selection = JobSelection(context, array, trace)
     for wanted in context.wants:  # 1
@@ -99,7 +99,7 @@ def choose(context: SchedulingContext, array: SlotSource, trace: Trace = NO_TRAC
 
 
 class JobSelection:
-    """What one request has so far: jobs, and refusals by group and processor type."""
+    """The state of one request's selection: chosen jobs, and refusals by group and processor type."""
 
     def __init__(self, context: SchedulingContext, array: SlotSource, trace: Trace) -> None:
         self.context = context
@@ -111,14 +111,14 @@ class JobSelection:
         self.chosen: list[Chosen] = []
         self.job_ids: set[JobId] = set()
         self.served: set[ProcessorType] = set()
-        self.examined: set[int] = set()  # places of groups
-        self.given: set[int] = set()  # of those, where something was taken from
+        self.examined: set[int] = set()  # group indexes
+        self.given: set[int] = set()  # those of which slots were taken
         self.refused: dict[tuple[int, ProcessorType], Refusal] = {}
         self.refused_apps: dict[tuple[AppId, ProcessorType], Refusal] = {}
         self.refused_types: list[Refused] = []
 
     def search(self, wanted: WorkRequest) -> TypeSearch | None:
-        """The search for the processors of one type; None when they may have no work at all."""
+        """Return the search for one processor type; None if it may get no work at all."""
         kind = wanted.processor_type
         demand = device_refusal(wanted, self.context) or demand_of(wanted, self.context, sent=len(self.chosen))
         if isinstance(demand, Refusal):
@@ -128,12 +128,12 @@ class JobSelection:
         return TypeSearch(self, kind, demand)
 
     def result(self) -> Choice:
-        """The jobs, and why there are not more."""
+        """Return the chosen jobs, and why there are not more."""
         refused = list(self.refused_types)
         if not self.groups and self.served:
-            refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent at the moment")))
+            refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent")))
         refused += [Refused(why, kind, app_id) for (app_id, kind), why in self.refused_apps.items()]
-        not_given = not_told_by_app(self.refused, self.groups, self.refused_apps)
+        not_given = not_refused_by_app(self.refused, self.groups, self.refused_apps)
         by_all = refused_by_all(self.refused, len(self.served))
         noted = [(self.groups[place], why.code) for place, why in by_all if place not in self.given]
         if noted:
@@ -142,7 +142,7 @@ class JobSelection:
 
 
 class TypeSearch:
-    """The search for jobs of one processor type."""
+    """Searches jobs for one processor type."""
 
     def __init__(self, selection: JobSelection, kind: ProcessorType, demand: RemainingDemand) -> None:
         self._selection = selection
@@ -153,20 +153,22 @@ class TypeSearch:
         settings = selection.context.catalogue.settings
         self._shares = self._evaluator.traits.shares_urgent
         self._urgent_share = settings.scheduler.urgent_share_fraction if self._shares else 1.0
-        self._share_used_up = False  # urgent jobs have their share of these processors
-        self._closed: set[int] = set()  # places these processors get nothing more of
-        self._refused_urgent: set[int] = set()  # urgent groups they may have no slot of
-        self._useless: dict[AppId, Refusal] = {}  # apps they get nothing of
-        self._gated: dict[BatchId, Refusal | None] = {}  # batches that are gated whole; None: beyond the urgent share
-        self._crowded: set[AppId] = set()  # apps whose AFAP jobs are all urgent for this host, which has its share
+        self._share_used_up = False  # urgent jobs have used up their share of these processors
+        self._closed: set[int] = set()  # groups that are skipped from now on
+        self._refused_urgent: set[int] = set()  # urgent groups of which the host may get no slot
+        self._useless: dict[AppId, Refusal] = {}  # apps that the host cannot run
+        self._gated: dict[BatchId, Refusal | None] = {}  # batches behind one gate; None: beyond the urgent share
+        self._afap_share_used: set[AppId] = (
+            set()
+        )  # apps whose AFAP jobs are all urgent for this host, beyond the urgent share
 
     def lease_first(self) -> None:
-        """Give a leased host one job of its batch, if there is one now."""
+        """Send a leased host one job of its batch, if one is ready."""
         if self._evaluator.guard.lease is None:
             return
         demand = self._demand
         one = self._demand = demand.allowing(min(1, demand.jobs))
-        self._walk(Stage.LEASED)
+        self._search(Stage.LEASED)
         if self._demand is one:
             self._demand = demand
         else:
@@ -174,14 +176,14 @@ class TypeSearch:
             self._demand = self._demand.allowing(demand.jobs - 1)
 
     def run(self, stage: Stage) -> None:
-        """One stage, while work is wanted; jobs beyond the urgent share are looked for only where it is used up."""
+        """Run one stage while work is wanted; LEFT_OVER runs only if the urgent share is used up."""
         if self._demand.open and (self._share_used_up or stage is not Stage.LEFT_OVER):
-            self._walk(stage)
+            self._search(stage)
 
     def fill_idle(self) -> None:
-        """Fill idle processors that nothing fits on around a lease, unless the lease begins soon.
+        """Fill processors that are idle because nothing fits around a lease, unless the lease begins soon.
 
-        The share of urgent jobs does not count: nothing else is left for these processors.
+        The urgent share does not apply: there is no other work for these processors.
         """
         guard, kind = self._evaluator.guard, self._kind
         if not guard.held_back or guard.may_idle(kind):
@@ -194,8 +196,8 @@ class TypeSearch:
                 self._selection.refused.pop((place, kind), None)
                 self._offer(Stage.LEASED, place, self._selection.groups[place])
 
-    def _walk(self, stage: Stage) -> None:
-        """Offer the groups of one stage that are not closed, until the demand is met or a search limit is reached."""
+    def _search(self, stage: Stage) -> None:
+        """Offer the open groups of one stage until the demand is met or a search limit is reached."""
         selection, closed, useless, gated = self._selection, self._closed, self._useless, self._gated
         refused_urgent, refused, gates = self._refused_urgent, 0, 0
         self._trace.begins(stage, self._kind)
@@ -208,7 +210,7 @@ class TypeSearch:
                 if self._skip_useless_app(place, group):
                     continue
                 return
-            if self._crowded and stage not in WITHOUT_SHARE and is_afap_of(self._crowded, group):
+            if self._afap_share_used and stage not in WITHOUT_SHARE and is_afap_of(self._afap_share_used, group):
                 continue
             offer = self._offer(stage, place, group)
             if (offer is _GIVEN and not self._demand.open) or (self._share_used_up and stage is Stage.GATED):
@@ -221,7 +223,7 @@ class TypeSearch:
                     return
 
     def _skip_gated_batch(self, stage: Stage, place: int, group: SlotGroup) -> bool:
-        """Whether to skip a group of a batch that is gated whole: it needs no evaluation of its own."""
+        """Return whether to skip a group whose whole batch is behind one gate and needs no evaluation of its own."""
         why = self._gated[group.batch.batch_id]
         if why is None:
             if group.urgent or stage is Stage.LEFT_OVER:
@@ -233,7 +235,7 @@ class TypeSearch:
         return True
 
     def _skip_useless_app(self, place: int, group: SlotGroup) -> bool:
-        """Whether to go on behind a group of an app the host gets nothing of: not when every app is such a one."""
+        """Return whether to continue after a group of an app that the host cannot run; False if it can run no app."""
         why = self._useless[group.batch.app_id]
         if len(self._closed) < GROUPS_LOOKED_AT:
             self._close(place, why)
@@ -251,18 +253,18 @@ class TypeSearch:
         self._selection.refused[place, self._kind] = why
 
     def _cut_short(self, stage: Stage) -> None:
-        """Say that there are more groups than were looked at."""
+        """Record that a search limit ended the stage."""
         selection, kind = self._selection, self._kind
         self._trace.cut_short()
         if stage is Stage.ALL and len(selection.groups) > len(selection.examined):
-            sentence = "looked at {0} of {1} kinds of jobs, which do not fit; the others were left out"
+            sentence = "none of the first {0} of {1} job classes fits; search limit reached"
             refusal = Refusal(RefusalCode.REQUEST_LIMIT, sentence, (len(selection.examined), len(selection.groups)))
             selection.refused_types.append(Refused(refusal, kind))
 
     def _offer(self, stage: Stage, place: int, group: SlotGroup) -> _Offer:
-        """Give slots of one group while they are wanted and the host may have them."""
+        """Send slots of one group while they are wanted and the host may get them."""
         selection, context = self._selection, self._selection.context
-        known: Evaluation | None = None  # of the first slot; no need to look at slots if there is none
+        known: Evaluation | None = None  # of the first slot; without one, no slot is examined
         if not group.urgent:
             first = self._evaluate(stage, place, group, retry=False)
             if not isinstance(first, Evaluation):
@@ -272,7 +274,7 @@ class TypeSearch:
         slots = group.slots()
         taken: list[Ready] = []
         passed_over: list[Refusal] = []
-        not_now: list[Refusal | Later] = []  # why its retries, or its first instances, are not given
+        not_now: list[Refusal | Later] = []  # why its retries, or its first instances, are not sent
         at = 0
         while at < len(slots) and len(passed_over) < SLOTS_LOOKED_AT and self._demand.open:
             slot = slots[at]
@@ -298,7 +300,7 @@ class TypeSearch:
         return self._not_given(place, passed_over, not_now)
 
     def _not_given(self, place: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]) -> _Offer:
-        """What became of a group whose slots were looked at and none of which was given."""
+        """Return the result for a group whose slots were examined without sending any."""
         offer, waits = _REFUSED, False
         for why in not_now:
             waits = waits or isinstance(why, Later)
@@ -310,7 +312,7 @@ class TypeSearch:
         return offer
 
     def _give(self, group: SlotGroup, slot: Ready, evaluation: Evaluation) -> None:
-        """Put a job in the reply. Once its version's quota is used up, every group is evaluated again."""
+        """Add a job to the reply. Once its version's quota is used up, every group is evaluated again."""
         selection, evaluator = self._selection, self._evaluator
         selection.chosen.append(chosen_of(selection.context, group, slot, evaluation, rng=evaluator.rng))
         selection.job_ids.add(slot.job_id)
@@ -322,7 +324,7 @@ class TypeSearch:
         self._demand = self._demand.after(usage, runtime_s, urgent=evaluation.gated)
 
     def _evaluate(self, stage: Stage, place: int, group: SlotGroup, *, retry: bool) -> Evaluation | Refusal | Later:
-        """The evaluation of the group's first instances or retries, if this stage may give them."""
+        """Evaluate the group's first instances or retries, if this stage may send them."""
         context = self._selection.context
         self._selection.examined.add(place)
         found = self._evaluator.evaluate(place, group, self._kind, retry=retry)
@@ -349,17 +351,17 @@ class TypeSearch:
             return found
         self._share_used_up = True
         if found.due.gate is _AFAP_GATE:
-            self._crowded.add(group.batch.app_id)
+            self._afap_share_used.add(group.batch.app_id)
         self._behind_gate(group, None)
         return _SHARE_USED_UP
 
     def _behind_gate(self, group: SlotGroup, why: Refusal | None) -> None:
-        """Remember that the host may have no job of a whole batch now, where a gate is the same for all its jobs."""
+        """Skip the rest of a batch whose jobs are all behind the same gate."""
         if not group.urgent and self._evaluator.is_gated_whole(group.batch, refused=why is not None):
             self._gated[group.batch.batch_id] = why
 
     def _note(self, place: int, group: SlotGroup, why: Refusal) -> None:
-        """Remember a class's refusal; one of the whole app is reported once."""
+        """Record a class's refusal; a refusal of the whole app is reported once."""
         selection, kind, app_id = self._selection, self._kind, group.batch.app_id
         selection.refused[place, kind] = why
         if not group.urgent:

@@ -1,4 +1,4 @@
-"""Answers one scheduler request: one read, one decision, one write."""
+"""Answers scheduler requests, each with one read, one decision and one write."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class SchedulerPorts:
-    """What the service stands on."""
+    """The dependencies of the request service."""
 
     ledger: Ledger
     array: JobSource
@@ -60,31 +60,31 @@ class SchedulerPorts:
 
 
 class RequestService:
-    """Answers clients. One instance serves all requests of a process; it keeps nothing of one for another."""
+    """Answers scheduler requests. One instance serves all requests of a process and keeps no state between them."""
 
     def __init__(self, ports: SchedulerPorts, clock: Clock, decide: Decide) -> None:
         self._ports = ports
         self._clock = clock
         self._giver = AssignmentCommitter(ports.ledger, ports.array, decide)
         self._elements = Elements(ports.uploads)
-        self._log = log.bind()  # once: where a configuration may still change, each use of `log` puts one together
+        self._log = log.bind()  # bind once: with an open configuration each use of `log` builds a new logger
 
     async def answer(self, request: SchedulerRequest) -> SchedulerReply:
-        """The reply to a client.
+        """Return the reply to a client.
 
-        Raises UnavailableError when nothing could be written: the client then repeats its reports.
+        Raises UnavailableError if nothing was written; the client then repeats its reports.
         """
         catalogue, started_s = self._ports.catalogue.catalogue(), self._clock.monotonic()
         contact = Contact(request, key_of(request), self._clock.now(), catalogue, started_s)
         settings = contact.catalogue.settings
 
-        # 1. Who asks, and what is known of the host and of what it reports.
+        # 1. Read the volunteer, the host and the reported instances.
         view = await self._ports.ledger.read(contact.key)
         if view.volunteer is None:
             self._note(contact, "unknown account", HostId(0), Committed())
             return reply.to_unknown(messages.wrong_account(settings.project.name), settings)
 
-        # 2. As which host, and whether it may have work at all.
+        # 2. Match the request with a host record, and decide whether it may get work at all.
         try:
             admission, known = await self._admitted(contact, view, view.volunteer)
         except TooManyHostsError as error:
@@ -94,7 +94,7 @@ class RequestService:
             request, settings, paused=self._ports.pauses.refuse_work_because(contact.now), now=contact.now
         )
 
-        # 3. What it reports.
+        # 3. Process the reports.
         reported = view.reported if known is view else {**view.reported, **known.reported}
         moving = await self._reported_as_another_record(contact, admission, view, reported)
         reported = {**reported, **moving}
@@ -102,7 +102,7 @@ class RequestService:
         of_others = {**moving, **view.reported} if admission.case is HostCase.CLONE else moving
         taken = taken.without_failures_of(of_others)
 
-        # 4. What it has, beside what it should have.
+        # 4. Compare the client's jobs with the jobs in progress here.
         review = await self._reviewed(contact, admission, view, known, refusal)
         if request.trickles:
             running = [reported[report.instance_id].held for report in taken.reports]
@@ -110,7 +110,7 @@ class RequestService:
         lost = await self._lost_jobs(contact, admission, review.resend)
         review = review.resending([job.instance.instance_id for job in lost])
 
-        # 5. What it is given, committed together with the above.
+        # 5. Choose jobs and commit them together with all of the above.
         reports = taken.reports
         writes = RequestWrites(
             admission.host,
@@ -127,7 +127,7 @@ class RequestService:
             context = context_of(contact, admission, known, wants, review)
             given = await self._giver.give(context if context.wants else None, writes)
 
-        # 6. The reply: nothing in it that is not committed.
+        # 6. Build the reply from committed data only.
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
         if review.taken_over:
             review = review.moved(given.moved)
@@ -150,7 +150,7 @@ class RequestService:
     async def _admitted(
         self, contact: Contact, view: RequestView, volunteer: Volunteer
     ) -> tuple[Admission, RequestView]:
-        """The admission, its host recorded when it is new, and what is known of that record."""
+        """Return the admission, with a new host record created if needed, and the stored data of that record."""
         settings = contact.catalogue.settings.scheduler
         admission = admit(contact.request, view, volunteer, settings=settings, now=contact.now)
         if not admission.create:
@@ -166,7 +166,9 @@ class RequestService:
         return replace(admission, host=replace(admission.host, host_id=host_id)), view
 
     async def _keep_trickles(self, contact: Contact, running: Iterable[InstanceInProgress]) -> None:
-        """Store the request's trickle messages of `running` before the other writes: a repeated one is stored once."""
+        """Store the request's trickle messages of `running`, before the other writes; a repeated message is stored
+        once.
+        """
         request, settings = contact.request, contact.catalogue.settings
         taken = take_trickles(request, running, settings=settings.files, now=contact.now)
         fates = taken.dropped
@@ -182,10 +184,11 @@ class RequestService:
     async def _reviewed(
         self, contact: Contact, admission: Admission, named: RequestView, view: RequestView, refusal: Refusal | None
     ) -> HeldReview:
-        """What to do about jobs the client lost, should drop, or had as another record of the same computer.
+        """Decide what to do about jobs that the client lost, should abort, or got as another record of the same
+        computer.
 
-        Results it lists that are not in progress here are looked up; that is rare, and the second read. `named` is what
-        is known of the host the request names, `view` of the record it is served as.
+        Results it lists that are not in progress here are read separately, which is rare. `named` is the data of the
+        host that the request names, `view` of the record it is served as.
         """
         request = contact.request
         listed = frozenset([entry.name for entry in request.other_results])
@@ -216,7 +219,7 @@ class RequestService:
     async def _lost_jobs(
         self, contact: Contact, admission: Admission, lost: Sequence[InstanceInProgress]
     ) -> tuple[JobToSend, ...]:
-        """What the reply needs to send lost jobs once more; those that ended meanwhile are left out."""
+        """Read what the reply needs to resend lost jobs; jobs that ended in the meantime are left out."""
         if not lost:
             return ()
         classes = await self._ports.ledger.job_classes([held.job_class_id for held in lost])
@@ -237,7 +240,7 @@ class RequestService:
     async def _reported_as_another_record(
         self, contact: Contact, admission: Admission, named: RequestView, known: Mapping[InstanceId, Reported]
     ) -> Mapping[InstanceId, Reported]:
-        """What is reported of instances that have moved to another record of the computer; mostly nothing is."""
+        """Return reported instances that moved to another record of the computer; rarely any."""
         unknown = tuple([i for i in contact.key.instance_ids if i not in known])
         if not unknown or named.host is None or not admission.may_take_over(named.host):
             return {}
@@ -245,7 +248,7 @@ class RequestService:
         return (await self._ports.ledger.read(key)).reported
 
     async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Committed:
-        """Commit the writes of a request that wants no jobs, or may have none."""
+        """Commit the writes of a request that wants no jobs or gets none."""
         if refusal is None:
             return await self._giver.give(None, writes)
         reasons = messages.reasons_of(refusal)
@@ -255,12 +258,12 @@ class RequestService:
     def _note(
         self, contact: Contact, case: str, host_id: HostId, given: Committed, *, resent: int = 0, reports: int = 0
     ) -> None:
-        """One line in the log and one count per request."""
+        """Log and count the request."""
         took_s = Seconds(self._clock.monotonic() - contact.started_s)
         self._ports.observer.request_answered(
             sent=len(given.jobs), resent=resent, reports=reports, refusals=given.refusals, took_s=took_s
         )
-        if not self._log.is_enabled_for(DEBUG):  # asked first: the line costs more than everything else here
+        if not self._log.is_enabled_for(DEBUG):  # building the log fields costs more than the rest of this method
             return
         self._log.debug(
             "request answered",
@@ -279,7 +282,7 @@ class RequestService:
 def _take_over(
     admission: Admission, reports: Sequence[Report], moving: Mapping[InstanceId, Reported], review: HeldReview
 ) -> tuple[TakeOver, ...]:
-    """What moves to the host: one instance per job, one that is reported as a success first."""
+    """Return the instances that move to the host: one per job, preferably one reported as a success."""
     claims = {
         report.job_id: TakeOver(report.instance_id, moving[report.instance_id].held.host_id)
         for report in reports
@@ -292,10 +295,10 @@ def _take_over(
 
 
 def _will_pass(refusal: Refusal | None) -> bool:
-    """Whether lost jobs wait as well: the project is down, or the client would drop them for its wrong clock."""
+    """Return whether lost jobs must wait: the project is down, or the client's wrong clock would make it drop them."""
     return refusal is not None and refusal.code.traits.keeps_lost_jobs
 
 
 def build_service(ports: SchedulerPorts, clock: Clock) -> RequestService:
-    """The service that answers scheduler requests. Settings are those of the catalogue, at every request."""
+    """Build the service that answers scheduler requests; settings are read from the catalogue for each request."""
     return RequestService(ports, clock, choose)

@@ -1,4 +1,4 @@
-"""The stages of a selection: in which order a request looks at the ready jobs. Pure. Decisions 33 and 36."""
+"""Defines the stages in which a request searches the ready jobs. Pure. Decisions 33 and 36."""
 
 from __future__ import annotations
 
@@ -23,33 +23,35 @@ Placed = tuple[int, SlotGroup]  # a group and its place in the order
 
 
 class Stage(StrEnum):
-    """Stages in their order; each goes through the groups from the start."""
+    """The stages in their order; each searches the groups from the start."""
 
-    LEASED = "leased"  # a job of the batch that the host is leased to, or for processors that are idle until then
-    GATED = "gated"  # jobs that ask for a percentile, while the host reaches one, up to the urgent share
-    PROMPT = "prompt"  # other jobs of AFAP batches, and of those due soon, before what can wait, in a share of requests
-    LOCALITY = "locality"  # jobs whose sticky files the host holds
-    BETA = "beta"  # apps being tested, for volunteers who opted in
+    LEASED = "leased"  # a job of the batch that leased the host, or jobs for processors that are idle until then
+    GATED = "gated"  # jobs behind a gate that the host passes, up to the urgent share
+    PROMPT = (
+        "prompt"  # other jobs of AFAP batches and of batches due soon, before deferrable work, in a share of requests
+    )
+    LOCALITY = "locality"  # jobs whose sticky files are on the host
+    BETA = "beta"  # beta apps, for volunteers who opted in
     ALL = "all"  # everything in order
-    LEFT_OVER = "left_over"  # gated jobs beyond the urgent share, when there is nothing else
-    UNPAID = "unpaid"  # work that is charged nothing, when there is nothing else at all
+    LEFT_OVER = "left_over"  # gated jobs beyond the urgent share, if nothing else is left
+    UNPAID = "unpaid"  # unpaid work, if nothing else is left at all
 
 
-GATED_ALONE = frozenset({Stage.GATED, Stage.LEFT_OVER})  # give nothing that is not behind a gate
-WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # not bound by the share of urgent jobs
+GATED_ALONE = frozenset({Stage.GATED, Stage.LEFT_OVER})  # send gated jobs only
+WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # ignore the share of urgent jobs
 
 
 def stages_of(context: SchedulingContext, groups: Sequence[SlotGroup]) -> tuple[Stage, ...]:
-    """The stages of a request over these groups, in order: those that may look at something.
+    """Return the stages of a request that can find something in these groups, in order.
 
-    LEASED is not one of them: it comes before them, for a leased host.
+    LEASED is not included: it runs before them, for a leased host.
     """
     if not groups:
         return ()
     settings = context.catalogue.settings
     traits = traits_of(settings.deadline)
     has_gates = bool(traits.gates)
-    share = settings.scheduler.afap_first_fraction  # of requests: AFAP batches must not starve what can wait
+    share = settings.scheduler.afap_first_fraction  # of requests: AFAP batches must not starve deferrable work
     has = (
         (Stage.GATED, has_gates),
         (Stage.PROMPT, traits.afap_first and draw(InstanceId(context.seed)) < share),
@@ -69,7 +71,7 @@ def groups_of(
     evaluator: ClassEvaluator,
     kind: ProcessorType,
 ) -> Iterator[Placed]:
-    """The groups a stage looks at, in order. A group is left out only if the stage cannot give a job of it."""
+    """Return the groups that a stage searches, in order; only groups it cannot send a job of are skipped."""
     placed = _paid_for(groups)
     match stage:
         case Stage.ALL:
@@ -94,7 +96,7 @@ def groups_of(
 
 
 def is_afap_of(apps: Container[AppId], group: SlotGroup) -> bool:
-    """Whether a group is of an AFAP batch of one of the apps."""
+    """Return whether the group belongs to an AFAP batch of one of the apps."""
     return group.batch.qos is AFAP and group.batch.app_id in apps
 
 
@@ -103,9 +105,9 @@ def _tested(context: SchedulingContext) -> set[AppId]:
 
 
 def _in_a_hurry(placed: Iterable[Placed], context: SchedulingContext, kind: ProcessorType) -> Iterator[Placed]:
-    """Groups of AFAP batches, and of those whose deadline leaves room for a few retries only (decision 0049).
+    """Yield groups of AFAP batches and of batches whose deadline leaves room for only a few retries (decision 0049).
 
-    A retry takes T_retry on these processors. A deadline further ahead than a job's delay bound is never near.
+    A retry takes T_retry on these processors. A deadline beyond the job's delay bound is never near.
     """
     catalogue, now = context.catalogue, context.now
     factor = catalogue.settings.deadline.first_factor
@@ -121,12 +123,12 @@ def _in_a_hurry(placed: Iterable[Placed], context: SchedulingContext, kind: Proc
 
 
 def _paid_for(groups: Sequence[SlotGroup]) -> Iterator[Placed]:
-    """The groups that are charged to an account."""
+    """Yield the groups that are charged to an account."""
     return takewhile(_is_paid, enumerate(groups)) if _some_unpaid(groups) else enumerate(groups)
 
 
 def _some_unpaid(groups: Sequence[SlotGroup]) -> bool:
-    """Unpaid groups stand behind all others, whatever the order."""
+    """Return whether there are unpaid groups; they are always last in the order."""
     return bool(groups) and groups[-1].batch.unpaid
 
 
@@ -137,7 +139,7 @@ def _is_paid(one: Placed) -> bool:
 def _behind_open_gates(
     placed: Iterable[Placed], context: SchedulingContext, evaluator: ClassEvaluator, kind: ProcessorType
 ) -> Iterator[Placed]:
-    """Groups that may ask for a percentile, of apps in which the host reaches the lowest gate."""
+    """Yield groups that may require a percentile, of apps in which the host passes the lowest gate."""
     if evaluator.traits.accelerates:
         yield from _accelerated(placed, context)
         return
@@ -158,7 +160,7 @@ def _behind_open_gates(
 
 
 def _accelerated(placed: Iterable[Placed], context: SchedulingContext) -> Iterator[Placed]:
-    """Groups of accelerated batches, for a low-turnaround host."""
+    """Yield groups of accelerated batches, if the host has a low turnaround."""
     acceleration = context.catalogue.acceleration
     if acceleration is not None and context.host.host_id in acceleration.hosts:
         yield from (one for one in placed if acceleration.covers(one[1].batch.batch_id, one[1].batch.app_id))

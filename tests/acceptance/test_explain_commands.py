@@ -124,7 +124,9 @@ def test_a_slow_host_is_told_its_percentile_and_the_threshold(muster: CommandLin
     told = muster.run("explain", "host", "24").stdout
 
     assert "it would get:\n  nothing\n" in told
-    assert "below_gate: row 2: percentile 0.0" in told and "consecutive valid inf), p_afap asks for 0.5" in told
+    assert (
+        "below_gate: row 2: percentile 0.0" in told and "consecutive valid inf) is below the gate p_afap (0.5)" in told
+    )
 
 
 def test_what_holds_a_batch_back_is_counted(muster: CommandLine) -> None:

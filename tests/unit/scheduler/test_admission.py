@@ -241,7 +241,7 @@ def test_a_clock_is_refused_beyond_the_limit(ahead_s: float | None, refused: str
     else:
         assert refusal is not None and refusal.code is RefusalCode.CLOCK_SKEW
         assert refusal.detail.startswith(
-            f"this computer's clock is {refused} the project's, at most 1 h is allowed: set it right"
+            f"this computer's clock is {refused} the project's; at most 1 h is allowed: correct"
         )
 
 

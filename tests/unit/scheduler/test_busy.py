@@ -5,7 +5,7 @@ from __future__ import annotations
 from domain.apps import CPU, NVIDIA, PlanClass, ProcessorType
 from domain.hosts import Coprocessor
 from domain.units import Instant, Seconds
-from scheduler.busy import Timeline, busy_of, held_work, told_work
+from scheduler.busy import Timeline, busy_of, held_work, reported_work
 from scheduler.context import ClientTask
 from tests.builders import NOW, a_held, a_host, a_plan_class, an_app_version
 from tests.unit.scheduler.arrays import a_want
@@ -107,7 +107,7 @@ def test_a_held_job_occupies_what_its_version_says() -> None:
 def test_the_clients_queue_counts_with_availability_and_other_projects() -> None:
     host = a_host(ncpus=1, on_fraction=0.5)
     queue = (ClientTask("other_1", Instant(NOW + 9e5), Seconds(600.0)),)
-    busy = busy_of((a_want(count=1),), host, told_work(queue, (), host))
+    busy = busy_of((a_want(count=1),), host, reported_work(queue, (), host))
     assert (busy.start_s(ONE_CPU), busy.queue_s(ONE_CPU)) == (0.0, 1200.0)
 
 
@@ -115,7 +115,7 @@ def test_a_tight_job_is_found_in_the_clients_queue_by_its_name() -> None:
     host = a_host(ncpus=1)
     queue = (ClientTask("pi_1_1_1", Instant(NOW + 9e5), Seconds(600.0)),)
     held = (a_held(name="pi_1_1_1", tight=True),)
-    assert busy_of((a_want(count=1),), host, told_work(queue, held, host)).start_s(ONE_CPU) == 600.0
+    assert busy_of((a_want(count=1),), host, reported_work(queue, held, host)).start_s(ONE_CPU) == 600.0
 
 
 def test_a_gpu_job_occupies_cpus_only_if_it_uses_a_whole_one() -> None:
@@ -141,12 +141,12 @@ def test_processors_of_a_type_without_a_wish_are_known_too() -> None:
     fake = ProcessorType("fake_gpu")
     host = a_host(ncpus=2, coprocessors=(Coprocessor(fake, 2),))
     queue = (ClientTask("x", Instant(NOW + 9e5), Seconds(60.0), 1.0, fake, 1.0),)
-    busy = busy_of((a_want(),), host, told_work(queue, (), host))
+    busy = busy_of((a_want(),), host, reported_work(queue, (), host))
     assert busy.queue[fake].instances == ((0.0,), (60.0,))
     assert busy.queue[CPU].instances == ((0.0,), (60.0,))
 
 
 def test_work_on_a_device_the_host_does_not_have_any_more_is_left_out() -> None:
     queue = (ClientTask("x", Instant(NOW + 9e5), Seconds(60.0), 0.1, NVIDIA, 1.0),)
-    busy = busy_of((a_want(),), a_host(ncpus=2), told_work(queue, (), a_host(ncpus=2)))
+    busy = busy_of((a_want(),), a_host(ncpus=2), reported_work(queue, (), a_host(ncpus=2)))
     assert busy.queue[CPU].instances == ((0.0,), (0.0,))

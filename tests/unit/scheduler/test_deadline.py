@@ -88,7 +88,7 @@ def test_row_1_refuses_a_queue_that_ends_after_the_delay_bound() -> None:
     assert isinstance(decide(QoS.THROUGHPUT, queue_s=D - 2 * HOUR_S), Due)
     found = refusal(QoS.THROUGHPUT, queue_s=D - 2 * HOUR_S + 1.0)
     assert found.code is RefusalCode.TOO_SLOW
-    assert found.detail == "host needs 7 d 1 s (queue 6 d 22 h 1 s, runtime 2 h), job allows 7 d"
+    assert found.detail == "host needs 7 d 1 s (6 d 22 h 1 s of queued work + 2 h runtime), the delay bound is 7 d"
 
 
 def test_row_2_a_batch_as_fast_as_possible_without_an_estimate_is_due_when_the_host_is_done() -> None:
@@ -100,7 +100,7 @@ def test_row_2_a_batch_as_fast_as_possible_without_an_estimate_is_due_when_the_h
 def test_row_2_is_closed_below_p_afap() -> None:
     found = refusal(QoS.AFAP, p=0.499, queue_s=2 * DAY_S)
     assert found.code is RefusalCode.BELOW_GATE
-    assert found.detail == "row 2: percentile 0.499 (as the test says), p_afap asks for 0.5"
+    assert found.detail == "row 2: percentile 0.499 (as the test says) is below the gate p_afap (0.5)"
 
 
 def test_row_2_holds_for_a_good_host_with_and_without_an_estimate() -> None:
@@ -230,7 +230,7 @@ def test_row_3_refuses_a_queue_that_ends_after_the_due_date() -> None:
     assert due(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S).row.number == 3
     found = refusal(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S + 1.0)
     assert found.code is RefusalCode.TOO_SLOW
-    assert found.detail == ("the host's queue of work is too long: 1 d 22 h, and 2 h for the job, due in 2 d")
+    assert found.detail == "queue too long: 1 d 22 h of queued work + 2 h runtime > 2 d until the due date"
 
 
 def test_row_4_refuses_a_queue_that_ends_after_the_due_date() -> None:
@@ -275,7 +275,7 @@ def test_row_5_a_host_that_is_done_after_completion_is_due_when_it_is_done() -> 
 
 def test_row_5_is_closed_below_p_tight() -> None:
     found = refusal(complete_in_s=4 * HOUR_S, p=0.89)
-    assert found.detail == "row 5: percentile 0.890 (as the test says), p_tight asks for 0.9"
+    assert found.detail == "row 5: percentile 0.890 (as the test says) is below the gate p_tight (0.9)"
 
 
 def test_row_5_holds_when_completion_has_passed() -> None:
@@ -433,7 +433,7 @@ def test_other_hosts_never_get_accelerated_jobs_and_are_told_why() -> None:
     choice = choose(context(flags), ListArray([a_group(2)]))
     [(_, _, why)] = choice.not_given
     assert why.code is RefusalCode.BELOW_GATE
-    assert why.detail == "accelerated: the batch is nearly done, its jobs are for low-turnaround hosts only"
+    assert why.detail == "accelerated: the batch is nearly complete; its jobs go only to low-turnaround hosts"
 
 
 def test_jobs_of_apps_that_are_not_accelerable_go_in_order_to_all() -> None:

@@ -57,7 +57,7 @@ def test_cpus_refusal_names_both_numbers() -> None:
 def test_no_job_gets_more_cpus_than_the_volunteer_lends_one() -> None:
     context = an_asking(host=a_host(ncpus=8), volunteer=a_volunteer(max_cpus=2))
     assert fits_cpus(a_job_class(ncpus=2.0), context, 0.0) is None
-    check(fits_cpus(a_job_class(ncpus=3.0), context, 0.0), RefusalCode.CPUS, "needs 3", "at most 2")
+    check(fits_cpus(a_job_class(ncpus=3.0), context, 0.0), RefusalCode.CPUS, "needs 3", "allows 2")
 
 
 def test_a_volunteer_who_selected_apps_gets_no_others() -> None:
@@ -90,7 +90,7 @@ def test_a_volunteer_without_gpu_work_keeps_the_cpus_busy() -> None:
 
 def test_a_volunteer_who_keeps_the_cpus_lends_the_gpus_still() -> None:
     context = an_asking(volunteer=a_volunteer(no_cpu=True))
-    check(device_refusal(a_want(CPU), context), RefusalCode.NO_CPU, "no CPU work")
+    check(device_refusal(a_want(CPU), context), RefusalCode.NO_CPU, "disabled CPU work")
     assert device_refusal(a_want(NVIDIA), context) is None
 
 
@@ -173,7 +173,7 @@ def test_a_job_is_for_one_class_and_the_refusal_says_which() -> None:
     choice = choose(context("GenuineIntel", *classes), ListArray([jobs(5)]))
 
     assert choice.reasons()[RefusalCode.HR_CLASS][1] == (
-        "job is for hosts of class 22, where it is complete soonest; this one is of class 21, which has 0 % of them"
+        "job is assigned to HR class 22, this host is in class 21, which gets 0 % of the batch's jobs"
     )
 
 

@@ -69,7 +69,7 @@ def test_the_newcomers_share_is_explained_with_its_numbers() -> None:
     why = kept_for_newcomers(with_unsent(3), RANKED, 0.05)
     assert why is not None
     assert why.code is RefusalCode.NEWCOMER_SHARE
-    assert why.detail.startswith("the last 3 of 100 jobs are for newcomers and idle processors (the last 0.05)")
+    assert why.detail.startswith("the last 3 of 100 jobs (share 0.05) are reserved")
 
 
 def test_draws_are_spread_evenly_over_neighbours() -> None:

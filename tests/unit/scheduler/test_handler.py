@@ -307,6 +307,6 @@ async def test_a_host_that_asks_too_often_is_told_so_before_anything_is_read_for
 
         assert (first.status, second.status) == (200, 503)
         assert second.headers["Retry-After"] == "60"
-        assert await second.text() == "host 1 asks too often: try again in 60 s\n"
+        assert await second.text() == "host 1 sends requests too often; try again in 60 s\n"
     assert len(project.ledger.reads) == reads
     assert project.counts.failed == [503]

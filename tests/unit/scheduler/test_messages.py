@@ -35,13 +35,13 @@ def test_the_most_frequent_reasons_come_first_and_three_are_enough() -> None:
         "No work sent. The jobs that wait need more memory than the client may use.",
         "The jobs that wait could not be back in time.",
         "The jobs that wait need more disk than the client may use.",
-        "Your client may ask again in 5 min.",
+        "Your client may request work again in 5 min.",
     ]
 
 
 def test_no_reason_is_made_up() -> None:
     texts = [message.text for message in why_no_work({}, FIVE_MINUTES)]
-    assert texts == ["No work sent.", "Your client may ask again in 5 min."]
+    assert texts == ["No work sent.", "Your client may request work again in 5 min."]
     assert kept_of({}) == ()
 
 
@@ -55,9 +55,9 @@ def test_only_a_host_that_runs_nothing_gets_an_important_message() -> None:
 
 
 def test_a_computer_that_got_a_new_record_is_told_why() -> None:
-    admission = Admission(a_volunteer(), a_host(), HostCase.CLONE, "host 7 sent serial number 3, 8 was seen before")
+    admission = Admission(a_volunteer(), a_host(), HostCase.CLONE, "host 7 sent request number 3 after number 8")
     [message] = about_host(admission)
-    assert "host 1" in message.text and "serial number 3" in message.text
+    assert "host 1" in message.text and "request number 3" in message.text
     assert about_host(Admission(a_volunteer(), a_host(), HostCase.KNOWN, "host 1")) == ()
 
 

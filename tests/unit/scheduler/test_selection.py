@@ -569,7 +569,7 @@ def test_a_request_decides_about_a_bounded_number_of_groups_and_says_so() -> Non
     assert choice.examined == GROUPS_LOOKED_AT
     assert len(ready.noted) == GROUPS_LOOKED_AT
     [told] = [one.refusal.detail for one in choice.refused if one.refusal.code is RefusalCode.REQUEST_LIMIT]
-    assert told == "looked at 256 of 306 kinds of jobs, which do not fit; the others were left out"
+    assert told == "none of the first 256 of 306 job classes fits; search limit reached"
 
 
 def test_ordinary_work_is_reached_behind_any_number_of_gated_groups() -> None:

@@ -355,7 +355,7 @@ async def test_a_lost_job_that_cannot_be_back_in_time_ends_at_once() -> None:
     assert names_of(reply) == []
     ended = await project.instance("pi_1_1_1")
     assert ended.state is InstanceState.ABORTED
-    assert ended.reason == "the client no longer has it, too late to send it again"
+    assert ended.reason == "lost by the client; too late to send it again"
     _, [hav] = await project.store.views.host(HostId(1))
     assert (hav.n_timeout, hav.n_error) == (1, 0)
     assert [facts.job_id for facts in await project.store.unsettled.unsettled(10, now=NOW)] == [1]
@@ -426,7 +426,7 @@ async def test_a_serial_number_behind_the_stored_one_makes_a_new_host() -> None:
 
     assert reply.host_id == 2
     assert (reply.aborts, reply.aborts_if_not_started) == ((), ())
-    assert "host 2" in texts_of(reply) and "It goes on with the task it has." in texts_of(reply)
+    assert "host 2" in texts_of(reply) and "It continues with the task it has." in texts_of(reply)
     old, _ = await project.store.views.host(HostId(1))
     new, havs = await project.store.views.host(HostId(2))
     assert (old.rpc_seqno, new.rpc_seqno) == (8, 0)
@@ -787,7 +787,7 @@ async def test_a_computer_too_small_is_told_so_and_when_to_call_again() -> None:
     assert names_of(reply) == []
     assert [message.text for message in reply.messages] == [
         "No work sent. The jobs that wait need more memory than the client may use.",
-        "Your client may ask again in 5 min.",
+        "Your client may request work again in 5 min.",
     ]
     assert reply.request_delay_s == 300.0
     assert project.counts.answered[-1]["refusals"] == {RefusalCode.MEMORY: 1}
@@ -920,7 +920,7 @@ async def test_why_a_computer_got_no_job_is_kept_for_its_owner_until_it_is_refus
     project = await a_project()
     await project.answer(a_request())
     own = await project.store.belongings.host(VolunteerId(1), HostId(1))
-    assert (own.refused_at, own.refused) == (NOW, (("no_slots", "no job is ready to be sent at the moment"),))
+    assert (own.refused_at, own.refused) == (NOW, (("no_slots", "no job is ready to be sent"),))
     await project.submit(1)
 
     for at, changes in ((1.0, {}), (2.0, {"cpu_req_s": Seconds(0.0)})):  # given one, then none wanted
@@ -933,7 +933,7 @@ async def test_why_a_computer_got_no_job_is_kept_for_its_owner_until_it_is_refus
     project.clock.at = Instant(NOW + 3.0)
     await project.answer(a_request(host_id=1, rpc_seqno=3, dont_send_work=True))
     own = await project.store.belongings.host(VolunteerId(1), HostId(1))
-    assert own.refused == (("no_new_tasks", "the computer's owner wants no new tasks"),)
+    assert own.refused == (("no_new_tasks", "the client is set to 'no new tasks'"),)
     assert own.refused_at == NOW + 3.0
 
 

@@ -132,7 +132,7 @@ def test_a_wrong_platform_is_told_with_both_names() -> None:
     found = refusal(an_asking(host=a_host(platforms=("windows_x86_64",))))
     assert (found.code, found.detail) == (
         RefusalCode.PLATFORM,
-        "app pi runs on x86_64-pc-linux-gnu; the client said windows_x86_64",
+        "app pi has versions for x86_64-pc-linux-gnu; the client reported windows_x86_64",
     )
 
 
@@ -148,7 +148,7 @@ def test_a_used_up_quota_is_told_rather_than_a_plan_class() -> None:
     found = refusal(an_asking(catalogue=a_catalogue(PLAIN, large), havs=havs))
     assert (found.code, found.detail) == (
         RefusalCode.DAILY_QUOTA,
-        "6 jobs sent today with version 100, quota is 6",
+        "version 100: 6 jobs sent today, the daily quota is 6",
     )
 
 
@@ -205,7 +205,7 @@ def test_a_plan_class_that_fits_is_not_refused(fits: dict[str, Any]) -> None:
         ({"min_host_ram_bytes": 9e9}, "plan class 'any' needs 9 GB of RAM, host has 8 GB"),
         (
             {"os_pattern": "^Windows"},
-            "plan class 'any' needs a system like '^Windows', host has 'Linux Debian 12 [6.1.0]'",
+            "plan class 'any' needs an OS matching '^Windows', host has 'Linux Debian 12 [6.1.0]'",
         ),
         ({"gpu_type": NVIDIA, "gpu_count": 3.0}, "plan class 'any' needs 3 NVIDIA, host has 2"),
         (
