@@ -26,7 +26,7 @@ async def test_filling_up_reads_about_what_was_taken_and_nothing_else() -> None:
     for slot in rig.slots()[:25]:
         rig.send(slot)
     done = await rig.fill_up()
-    assert (done.placed, done.in_vain, len(rig.array)) == (25, False, 100)
+    assert (done.placed, done.found_nothing, len(rig.array)) == (25, False, 100)
     assert rig.database.calls == ["fresh"]
     assert rig.database.rows_read <= 35
 
@@ -66,7 +66,7 @@ async def test_with_nothing_left_filling_up_is_in_vain() -> None:
     for slot in rig.slots()[:20]:
         rig.send(slot)
     done = await rig.fill_up()
-    assert (done.placed, done.in_vain) == (0, True)
+    assert (done.placed, done.found_nothing) == (0, True)
 
 
 async def test_a_new_batch_and_a_new_retry_are_seen_by_the_next_whole_refill() -> None:

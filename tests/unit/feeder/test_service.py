@@ -80,7 +80,7 @@ async def test_after_a_refill_in_vain_the_next_is_the_regular_one() -> None:
         rig.clock.pass_s(LEAST_GAP_S)
         await a_few_turns()
     assert rig.feeder.last is not None
-    assert rig.feeder.last.in_vain
+    assert rig.feeder.last.found_nothing
     assert rig.database.calls.count("ready_batches") == 1
     assert len(rig.database.calls) <= 6
     rig.database.add_jobs(1, 5)
