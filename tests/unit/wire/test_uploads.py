@@ -139,7 +139,7 @@ def test_a_captured_reply_is_understood_and_written_alike(number: int, reply: Up
         (a_head(name="absent"), "name: expected in file_upload, got none"),
         (a_head(name="n" * 256), "name: expected at most 255 characters"),
         (a_head(md5_cksum="abc"), "md5_cksum: expected 32 hexadecimal digits, got 'abc'"),
-        (a_head(offset="-1"), "offset: expected a whole number from 0, got '-1'"),
+        (a_head(offset="-1"), "offset: expected a whole number >= 0, got '-1'"),
         (a_head(nbytes="NaN"), "nbytes: expected a whole number, got 'NaN'"),
         (a_head(nbytes="1_0"), "nbytes: expected a whole number, got '1_0'"),
         (a_head(max_nbytes="9" * 30), "max_nbytes: expected a whole number of at most 64 bits"),
