@@ -51,7 +51,7 @@ async def send_everything(feeder: Feeder, store: MemoryStore, host: RegisteredHo
     return batches
 
 
-async def test_every_job_of_the_store_is_sent_once_in_the_order_of_the_batches() -> None:
+async def test_each_stored_job_is_sent_once_in_batch_order() -> None:
     store, clock = MemoryStore(), StillClock()
     late = await a_submitted_batch(store, jobs=30, order_key=2.0)
     early = await a_submitted_batch(store, jobs=100, order_key=1.0)

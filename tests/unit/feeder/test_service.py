@@ -51,7 +51,7 @@ async def test_a_low_array_is_filled_up_before_the_interval_has_passed() -> None
     await stop(task)
 
 
-async def test_refills_keep_a_distance_however_fast_the_array_is_drained() -> None:
+async def test_refills_keep_a_minimum_gap_under_load() -> None:
     rig = Rig(slots=10)
     rig.database.add_batch(1)
     rig.database.add_jobs(1, 1000)
@@ -69,7 +69,7 @@ async def test_refills_keep_a_distance_however_fast_the_array_is_drained() -> No
     await stop(task)
 
 
-async def test_after_a_refill_in_vain_the_next_is_the_regular_one() -> None:
+async def test_no_fill_up_follows_one_that_found_nothing() -> None:
     rig = Rig(slots=40)
     rig.database.add_batch(1)
     rig.database.add_jobs(1, 30)
@@ -166,7 +166,7 @@ class DistantWaiting(FakeWaiting):
         return found
 
 
-async def test_an_array_that_loses_three_slots_a_millisecond_does_not_run_empty() -> None:
+async def test_array_losing_three_slots_per_ms_does_not_run_empty() -> None:
     database = DistantWaiting()
     rig = Rig(slots=1000, database=database)
     database.clock = rig.clock

@@ -91,7 +91,7 @@ BUSY = tuple(working(5.0, f"work {n}") for n in range(CORES))
 # ------------------------------------------------------------------ making one
 
 
-def test_a_busy_host_is_promised_to_a_big_job_from_when_its_work_is_done() -> None:
+def test_busy_host_is_leased_from_the_end_of_its_work() -> None:
     lease = chosen(context(*BUSY), big(), small()).lease
 
     assert lease is not None
@@ -117,7 +117,7 @@ def test_no_host_is_promised_where(why: str, request_: SchedulingContext) -> Non
     assert chosen(request_, big(), small()).lease is None, why
 
 
-def test_no_host_is_promised_to_a_job_it_could_not_do_in_time_if_it_were_idle() -> None:
+def test_no_lease_for_a_job_too_slow_even_on_an_idle_host() -> None:
     assert chosen(context(*BUSY), big(bound_h=9.0), small()).lease is None
 
 
@@ -138,7 +138,7 @@ def test_the_request_that_makes_a_lease_goes_by_it() -> None:
 # ------------------------------------------------------------------ going by one
 
 
-def test_what_ends_with_the_slack_after_a_lease_begins_fits_and_longer_work_does_not() -> None:
+def test_work_ending_within_lease_slack_fits() -> None:
     def given_(hours: float) -> list[int]:
         return batches(chosen(context(*BUSY[:7], reserved=leased(), hours=0.1), small(hours=hours)))
 
@@ -174,7 +174,7 @@ def test_the_big_job_is_given_first_as_soon_as_it_fits() -> None:
     assert found.steps[0].stage is Stage.LEASED
 
 
-def test_a_lease_that_has_served_its_purpose_or_is_over_holds_nobody() -> None:
+def test_used_or_expired_lease_binds_no_host() -> None:
     has_it = a_held(batch_id=BIG, app_version_id=AppVersionId(2), sent_at=later(NOW, 1.0))
     had_one = a_held(batch_id=BIG, app_version_id=AppVersionId(2), sent_at=later(NOW, -1.0))
 
@@ -186,7 +186,7 @@ def test_a_lease_that_has_served_its_purpose_or_is_over_holds_nobody() -> None:
 # ------------------------------------------------------------------ nobody idles for long
 
 
-def test_idle_processors_get_the_shortest_work_when_nothing_fits_around() -> None:
+def test_idle_processors_get_shortest_work_if_nothing_fits() -> None:
     request = context(*BUSY[:5], reserved=leased(), idle=3, hours=1e3)
 
     choice = chosen(request, small(2, hours=30.0), small(2, hours=20.0, number=3))
@@ -204,7 +204,7 @@ def test_idle_processors_get_urgent_work_beyond_its_share() -> None:
     assert batches(chosen(request, urgent)) == [2, 2, 2]
 
 
-def test_idle_processors_wait_for_a_lease_that_begins_within_its_slack() -> None:
+def test_idle_processors_wait_for_a_lease_within_its_slack() -> None:
     assert batches(chosen(context(*BUSY[:5], reserved=leased(start_h=0.9), idle=3, hours=1e3), small(hours=30.0))) == []
 
 
@@ -214,7 +214,7 @@ def test_idle_processors_wait_for_a_lease_that_begins_within_its_slack() -> None
     start_h=st.floats(0.0, 23.0),
     wish_h=st.floats(0.1, 200.0),
 )
-def test_a_lease_leaves_nobody_idle_and_is_never_pushed_back_by_what_fits(
+def test_lease_leaves_no_host_idle_and_is_never_delayed(
     hours: list[float], busy: list[float], start_h: float, wish_h: float
 ) -> None:
     work = [working(one, f"work {n}") for n, one in enumerate(busy)]
@@ -270,7 +270,7 @@ class OneHost:
         return choice
 
 
-def test_a_big_job_gets_through_a_stream_of_small_ones_with_a_reservation_and_never_without() -> None:
+def test_big_job_starts_among_small_ones_only_with_reservation() -> None:
     at_work = [4.0 + n / 2 for n in range(CORES)]
 
     assert OneHost(Reserved(), list(at_work)).until_big(500) is None
@@ -325,7 +325,7 @@ def test_it_is_off_unless_asked_for() -> None:
     assert len(tight(5.0, jobs=2).chosen) == 2
 
 
-def test_a_tight_job_may_stretch_others_to_the_factor_and_no_further() -> None:
+def test_tight_job_delays_others_at_most_by_displace_factor() -> None:
     assert len(tight(2.5, ordering__displace=True).chosen) == 1
 
     refused = tight(2.6, ordering__displace=True)

@@ -63,7 +63,7 @@ async def hav_of(project: Project, host_id: int) -> HostAppVersion:
 # ---------------------------------------------------------------- garbage, fast
 
 
-async def test_who_returns_garbage_fast_gets_a_job_a_day_and_no_percentile() -> None:
+async def test_host_returning_garbage_gets_one_job_a_day_no_percentile() -> None:
     """5 per processor and day until others have brought what its results are compared with, then one."""
     project = await a_project()
     await project.store.settings.set_setting("scheduler.daily_quota_start", 5, now=NOW, who="test", why="a small one")
@@ -149,7 +149,7 @@ async def test_a_big_computer_is_believed_once_it_has_shown_results() -> None:
 # ---------------------------------------------------------------- copies, floods, collusion
 
 
-async def test_a_volunteer_never_checks_a_result_of_its_own_with_however_many_computers() -> None:
+async def test_volunteer_never_validates_own_results_on_many_hosts() -> None:
     """So copying from one's other computer proves nothing: the second instance goes to somebody else."""
     project = await a_project()
     [key] = await volunteers_of(project, 1)
@@ -163,14 +163,14 @@ async def test_a_volunteer_never_checks_a_result_of_its_own_with_however_many_co
     assert len(jobs_given) == 4
 
 
-def test_with_adaptive_copies_each_job_of_a_new_computer_is_checked_however_many_come() -> None:
+def test_adaptive_copies_check_each_job_of_every_new_host() -> None:
     draw = random.Random(1)
     assert all(copies_for(valid, 2, rng=draw) == 2 for valid in range(11) for _ in range(100))
     trusted = sum(copies_for(11, 2, rng=draw) == 0 for _ in range(1000))
     assert 850 < trusted < 960  # 1 - 1/11 of them: who has earned it is still checked
 
 
-async def test_colluders_win_only_the_jobs_of_which_they_hold_the_whole_quorum() -> None:
+async def test_colluders_win_only_jobs_with_their_whole_quorum() -> None:
     """4 of 24 volunteers agree on wrong answers: at a quorum of 2 they get about (4/24)^2 of the jobs, not 4/24."""
     project = await a_project(scheduler__jobs_per_request=1, scheduler__in_progress_per_cpu=100)
     keys = await volunteers_of(project, 24)

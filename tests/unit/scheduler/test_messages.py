@@ -23,7 +23,7 @@ FIVE_MINUTES = Seconds(300.0)
 C = RefusalCode
 
 
-def test_the_most_frequent_reasons_come_first_and_three_are_enough() -> None:
+def test_at_most_three_reasons_the_most_frequent_first() -> None:
     """In the words of the volunteers' pages, not those for operators."""
     reasons = {
         C.DISK: (1, "needs 9 GB of disk, this computer offers 1 GB"),
@@ -54,14 +54,14 @@ def test_only_a_host_that_runs_nothing_gets_an_important_message() -> None:
     assert [why_no_work(reasons, FIVE_MINUTES, unrunnable=it)[0].priority for it in (True, False)] == ["high", "low"]
 
 
-def test_a_computer_that_got_a_new_record_is_told_why() -> None:
+def test_message_explains_a_new_host_record() -> None:
     admission = Admission(a_volunteer(), a_host(), HostCase.CLONE, "host 7 sent request number 3 after number 8")
     [message] = about_host(admission)
     assert "host 1" in message.text and "request number 3" in message.text
     assert about_host(Admission(a_volunteer(), a_host(), HostCase.KNOWN, "host 1")) == ()
 
 
-def test_the_database_is_worth_a_look_unless_the_computer_is_the_reason() -> None:
+def test_database_is_searched_unless_the_computer_is_the_reason() -> None:
     assert counts_as_empty({})
     assert counts_as_empty({C.MEMORY: (1, ""), C.DAILY_QUOTA: (1, "")})
     assert not counts_as_empty({C.IN_PROGRESS_LIMIT: (1, ""), C.NO_APP_VERSION: (2, "")})

@@ -100,7 +100,7 @@ def test_an_abort_costs_quota_unless_the_server_asked(
     assert (report.hav_event.kind if report.hav_event else None) is recorded
 
 
-def test_a_job_never_started_counts_as_a_time_out_of_ten_runtimes_at_least() -> None:
+def test_unstarted_job_counts_as_time_out_of_ten_runtimes() -> None:
     given = a_held(sent_at=Instant(NOW - 7200.0), due_at=NOW)
     report = the_report(ReportedResult(NAME, 6, 200), held=given)
     assert report.hav_event is not None and report.hav_event.kind is HavEventKind.TIMED_OUT
@@ -111,7 +111,7 @@ def test_a_job_never_started_counts_as_a_time_out_of_ten_runtimes_at_least() -> 
     assert early.turnaround_sample == pytest.approx(math.log(30.0))  # what it was given counts
 
 
-def test_a_late_success_keeps_the_sample_of_its_time_out_for_the_validation_that_replaces_it() -> None:
+def test_late_success_keeps_its_time_out_sample_until_validation() -> None:
     report = the_report(a_success(NAME), state=InstanceState.TIMED_OUT, turnaround_sample=2.5)
     assert report.to_state is InstanceState.REPORTED
     assert report.hav_event is None and report.turnaround_sample == 2.5
@@ -178,7 +178,7 @@ names = st.sampled_from([NAME, "pi_1_1_2", "", "nonsense", "fake_0", "_1", "pi_1
     st.lists(st.builds(ReportedResult, names, st.integers(-1, 9), st.integers(-300, 300)), max_size=6),
     st.sampled_from(list(InstanceState)),
 )
-def test_every_name_is_acknowledged_once_and_at_most_one_step_is_made(
+def test_each_name_is_acknowledged_once_with_at_most_one_step(
     results: list[ReportedResult], state: InstanceState
 ) -> None:
     found = taken(*results, state=state)

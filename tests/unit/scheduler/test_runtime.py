@@ -24,7 +24,7 @@ def same_ratio(ratio: float, n: float) -> DecayedSums:
     return DecayedSums(n, n * math.log(ratio), n * math.log(ratio) ** 2, NOW)
 
 
-def test_a_host_without_a_record_is_as_fast_as_its_benchmark_says() -> None:
+def test_host_without_a_record_has_its_benchmark_speed() -> None:
     host = a_host(flop_per_s=FlopPerSecond(1e9), on_fraction=0.5, active_fraction=0.5)
     speed = speed_of(an_app_version(), host, None, None, now=NOW, settings=SETTINGS)
     assert speed.flop_per_s == 1e9
@@ -113,7 +113,7 @@ def test_a_median_instead_of_a_quantile_leaves_out_the_spread() -> None:
     assert found == pytest.approx(math.exp(0.2))
 
 
-def test_safe_runtime_has_the_least_slack_for_short_jobs_and_may_have_none() -> None:
+def test_safe_runtime_of_short_jobs_has_the_minimum_slack() -> None:
     speed = speed_of(an_app_version(), a_host(), None, None, now=NOW, settings=SETTINGS)
     assert speed.safe_runtime_s(Seconds(60.0), Seconds(3600.0)) == 3660.0
     assert speed.safe_runtime_s(Seconds(60.0), Seconds(0.0)) == pytest.approx(150.0)

@@ -96,7 +96,7 @@ def test_the_host_class_is_fixed_where_jobs_ask_for_hosts_alike() -> None:
     assert chosen.assignment.hr_class == 21
 
 
-def test_an_untrusted_host_is_checked_by_copies_where_the_app_says_so() -> None:
+def test_untrusted_host_is_checked_by_adaptive_copies() -> None:
     catalogue = a_catalogue(apps=[an_app(adaptive_copies=2)])
     copies = [
         choose(an_asking(catalogue=catalogue), array(a_group(1, quorum=quorum))).chosen[0].assignment.copies
@@ -144,7 +144,7 @@ def test_a_host_holds_no_more_than_its_limit() -> None:
     assert codes(full) == {RefusalCode.IN_PROGRESS_LIMIT}
 
 
-def test_a_version_gives_no_more_than_its_daily_quota_and_the_next_takes_over() -> None:
+def test_next_version_is_used_after_the_daily_quota() -> None:
     second = an_app_version(app_version_id=2, plan_class=a_plan_class(name="sse", ncpus=1.0, cpu_speed_fraction=0.5))
     havs = {AppVersionId(1): a_hav(quota_per_day=1), AppVersionId(2): a_hav(app_version_id=2, quota_per_day=1)}
     context = an_asking(wants=MANY, havs=havs, catalogue=a_catalogue(an_app_version(), second))
@@ -201,7 +201,7 @@ def test_a_host_below_every_gate_gets_ungated_jobs_in_order() -> None:
     assert codes(choice) == {RefusalCode.BELOW_GATE}
 
 
-def test_other_jobs_of_a_batch_as_fast_as_possible_come_before_work_that_can_wait() -> None:
+def test_ungated_afap_jobs_come_before_deferrable_work() -> None:
     groups = [a_group(1, 3), a_group(2, 3, **AFAP)]
     context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
     choice = choose(context, array(*groups))
@@ -227,7 +227,7 @@ def test_an_owner_who_stores_work_for_three_days_gets_it() -> None:
     assert len(ids(choose(stores, array(a_group(1, 16))))) == 16
 
 
-def test_no_stream_of_batches_as_fast_as_possible_keeps_a_host_from_what_can_wait() -> None:
+def test_afap_batches_do_not_starve_deferrable_work() -> None:
     """Jobs done in their turn go first in nine requests of ten; else it is the order of all batches."""
     catalogue = a_catalogue(cuts=[some_cuts()])
     sent = [
@@ -246,7 +246,7 @@ def test_no_stream_of_batches_as_fast_as_possible_keeps_a_host_from_what_can_wai
     assert ids(choose(context, array(a_group(1, 3), a_group(2, 3, **AFAP)))) == [1000]
 
 
-def test_a_batch_due_soon_goes_first_like_one_as_fast_as_possible() -> None:
+def test_batch_due_soon_goes_first_like_an_afap_batch() -> None:
     """T_retry is five hours, so from twenty hours before its deadline on; a factor of 0 leaves it to the order."""
 
     def sent(left_h: float, **settings: Any) -> list[int]:
@@ -260,7 +260,7 @@ def test_a_batch_due_soon_goes_first_like_one_as_fast_as_possible() -> None:
     assert sent(-1.0, deadline__first_factor=0.0) == [1000]
 
 
-def test_a_batch_due_within_its_delay_bound_goes_first_while_no_host_is_measured() -> None:
+def test_batch_due_within_delay_bound_goes_first_if_unmeasured() -> None:
     """Half of it counts as a retry's time then, and no deadline further ahead than a job's bound is near."""
 
     def sent(left_s: float) -> list[int]:
@@ -272,7 +272,7 @@ def test_a_batch_due_within_its_delay_bound_goes_first_while_no_host_is_measured
     assert sent(bound_s - 1.0) == [2000]
 
 
-def test_what_is_due_soon_goes_by_the_processors_that_are_asked_for() -> None:
+def test_due_soon_depends_on_the_requested_processor_type() -> None:
     """A retry takes five hours on a CPU and one on a GPU, and it is for a CPU: 19 hours are little."""
     cuts = [
         some_cuts(retry_turnaround_s=Seconds(5 * HOUR_S)),
@@ -289,7 +289,7 @@ def test_retries_come_first_for_a_host_that_passes() -> None:
     assert ids(choose(context, array(a_group(1, 3), retried))) == [2000]
 
 
-def test_a_retry_is_refused_where_a_returned_siblings_copy_is_not() -> None:
+def test_retry_is_refused_where_a_siblings_copy_is_not() -> None:
     slots = [
         a_ready(instance_id=1, job_id=1, retries=2),
         a_ready(instance_id=2, job_id=2, retries=1),
@@ -300,7 +300,7 @@ def test_a_retry_is_refused_where_a_returned_siblings_copy_is_not() -> None:
     assert ids(choice) == [3]
 
 
-def test_jobs_whose_sticky_files_the_host_holds_come_before_others() -> None:
+def test_jobs_whose_sticky_files_are_on_the_host_come_first() -> None:
     sticky = (Input("genome", "in", 10**9, "0" * 32, sticky=True),)
     groups = [a_group(1, 3), a_group(2, 3, inputs=sticky)]
     assert ids(choose(an_asking(sticky_files=frozenset({"genome", "x"})), array(*groups))) == [2000]
@@ -317,12 +317,12 @@ def test_beta_jobs_come_before_others_for_those_who_opted_in() -> None:
     assert ids(choose(an_asking(catalogue=catalogue), array(a_group(2, 3, app_id=2), a_group(3, 1)))) == [3000]
 
 
-def test_at_most_half_of_a_hosts_jobs_are_urgent_while_there_are_others() -> None:
+def test_at_most_half_of_the_jobs_are_urgent_if_others_exist() -> None:
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 2000, 2001]
 
 
-def test_all_of_a_hosts_jobs_are_urgent_when_there_is_nothing_else() -> None:
+def test_all_jobs_are_urgent_if_nothing_else_is_ready() -> None:
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 1)))) == [1000, 1001, 2000, 1002]
 
@@ -353,7 +353,7 @@ def a_gpu_request(**changes: Any) -> Any:
     return an_asking(**{**named, **changes})
 
 
-def test_gpus_are_served_first_and_do_not_cover_the_wish_for_cpus() -> None:
+def test_gpus_are_served_first_and_cpus_separately() -> None:
     choice = choose(a_gpu_request(), array(a_group(1, 9)))
     assert [one.assignment.app_version_id for one in choice.chosen] == [2, 1]
 
@@ -427,7 +427,7 @@ def test_jobs_of_another_class_of_hosts_are_passed_over() -> None:
     assert ids(choose(an_asking(host=host, wants=MANY), array(a_group(1, ready=slots, hr_type=1)))) == [2]
 
 
-def test_a_group_is_given_up_after_a_few_jobs_the_host_may_not_have() -> None:
+def test_group_is_left_after_the_slot_search_limit() -> None:
     ready = array(a_group(1, SLOTS_LOOKED_AT + 5), a_group(2, 1))
     for number in range(SLOTS_LOOKED_AT):
         ready.hosts_of[JobId(1000 + number)] = {HostId(1)}
@@ -469,7 +469,7 @@ def test_retries_and_other_rules_know_no_newcomers_share() -> None:
     assert len(choose(replace(context, catalogue=fixed), array(a_group(1, 9, **LAST_JOBS))).chosen) == 4
 
 
-def test_a_host_with_a_record_is_no_newcomer_for_trying_another_version() -> None:
+def test_trying_a_version_does_not_make_a_host_a_newcomer() -> None:
     new = an_app_version(app_version_id=2, plan_class=a_plan_class(name="avx", ncpus=1.0, cpu_speed_fraction=1.0))
     catalogue = a_catalogue(an_app_version(), new, cuts=[some_cuts()])
     speed = DecayedSums(20.0, 20 / 1e9, 20 / 1e18, NOW)
@@ -499,7 +499,7 @@ def test_nothing_wanted_is_nothing_refused() -> None:
     assert choose(an_asking(wants=()), array(a_group(1))) == Choice((), (), 0)
 
 
-def test_an_apps_refusal_is_told_once_and_noted_for_each_group() -> None:
+def test_app_refusal_is_reported_once_and_noted_per_group() -> None:
     ready = array(a_group(1), a_group(2), a_group(3))
     choice = choose(an_asking(host=a_host(platforms=("windows_x86_64",))), ready)
     assert [(one.refusal.code, one.app_id, one.batch_id) for one in choice.refused] == [(RefusalCode.PLATFORM, 1, None)]
@@ -548,7 +548,7 @@ def test_a_late_job_goes_to_the_best_hosts_only() -> None:
     assert codes(fair) == {RefusalCode.BELOW_GATE}
 
 
-def test_an_estimate_opens_an_afap_batch_to_other_hosts_than_good_ones_and_these_take_its_jobs_in_their_turn() -> None:
+def test_estimate_opens_afap_batch_to_hosts_below_the_gate() -> None:
     counts = BatchCounts(jobs_total=100, jobs_validated=50)
     catalogue = a_catalogue(cuts=[some_cuts()])
 
@@ -563,7 +563,7 @@ def test_an_estimate_opens_an_afap_batch_to_other_hosts_than_good_ones_and_these
     assert good.due_at == other.due_at < NOW + DAY_S  # both are idle: at once is in turn
 
 
-def test_a_request_decides_about_a_bounded_number_of_groups_and_says_so() -> None:
+def test_search_limit_bounds_groups_and_is_reported() -> None:
     ready = array(*(a_group(number, memory_bytes=9e9) for number in range(1, GROUPS_LOOKED_AT + 51)))
     choice = choose(an_asking(), ready)
     assert choice.examined == GROUPS_LOOKED_AT
@@ -572,7 +572,7 @@ def test_a_request_decides_about_a_bounded_number_of_groups_and_says_so() -> Non
     assert told == "none of the first 256 of 306 job classes fits; search limit reached"
 
 
-def test_ordinary_work_is_reached_behind_any_number_of_gated_groups() -> None:
+def test_ungated_work_is_found_behind_many_gated_groups() -> None:
     """However many classes, and batches of one, a host below their gate meets first."""
     for gated in (GROUPS_LOOKED_AT - 1, GROUPS_LOOKED_AT, GROUPS_LOOKED_AT + 50):
         groups = [a_group(number, **AFAP) for number in range(1, gated + 1)]
@@ -582,14 +582,14 @@ def test_ordinary_work_is_reached_behind_any_number_of_gated_groups() -> None:
         assert choice.counts() == {RefusalCode.BELOW_GATE: gated}
 
 
-def test_ordinary_work_is_reached_behind_gated_groups_once_urgent_jobs_have_their_share() -> None:
+def test_ungated_work_is_found_after_the_urgent_share() -> None:
     groups = [a_group(number, **AFAP) for number in range(1, GROUPS_LOOKED_AT + 51)]
     held = (a_held(instance_id=90, job_id=90, tight=True),)
     context = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
     assert ids(choose(context, array(*groups, a_group(9000, 1)))) == [9_000_000]
 
 
-def test_a_host_with_its_share_of_urgent_jobs_looks_at_few_prompt_groups() -> None:
+def test_host_with_full_urgent_share_examines_few_groups() -> None:
     """All of them are urgent for it: one look tells of the rest."""
     groups = [a_group(number, batch_id=number, **AFAP) for number in range(1, 51)]
     held = (a_held(instance_id=90, job_id=90, tight=True),)
@@ -630,12 +630,12 @@ def test_gates_are_looked_at_a_bounded_number_of_times_too() -> None:
     assert codes(choice) == {RefusalCode.BELOW_GATE, RefusalCode.REQUEST_LIMIT}
 
 
-def test_what_stands_behind_many_groups_that_fit_nobody_is_reached_when_few_do_not() -> None:
+def test_work_behind_unfit_groups_is_found_below_the_limit() -> None:
     unfit = [a_group(number, memory_bytes=9e9) for number in range(1, GROUPS_LOOKED_AT)]
     assert len(choose(an_asking(), array(*unfit, a_group(1000, 1))).chosen) == 1
 
 
-def test_groups_of_an_app_without_a_version_do_not_keep_the_host_from_others() -> None:
+def test_app_without_a_version_does_not_hide_other_apps() -> None:
     apps = [an_app(), an_app(app_id=2, name="other")]
     catalogue = a_catalogue(an_app_version(), an_app_version(app_version_id=2, app_id=2, platform="vax"), apps=apps)
     unfit = [a_group(number, app_id=2) for number in range(1, GROUPS_LOOKED_AT + 51)]

@@ -45,7 +45,7 @@ S = InstanceState
 # ---------------------------------------------------------------- first contact
 
 
-async def test_a_new_client_is_told_its_host_id_and_gets_work_with_everything_it_needs() -> None:
+async def test_new_client_gets_host_id_and_complete_work() -> None:
     project = await a_project()
     await project.submit(1)
 
@@ -66,7 +66,7 @@ async def test_a_new_client_is_told_its_host_id_and_gets_work_with_everything_it
     assert sent.due_at is not None and reply.results[0].report_deadline <= sent.due_at
 
 
-async def test_a_known_client_is_not_told_its_id_nor_the_key_it_has() -> None:
+async def test_known_client_gets_neither_id_nor_key_again() -> None:
     project = await a_project()
     host_id = await a_known_host(project)
 
@@ -76,7 +76,7 @@ async def test_a_known_client_is_not_told_its_id_nor_the_key_it_has() -> None:
     assert not reply.code_sign_key
 
 
-async def test_a_client_with_an_older_key_of_ours_gets_the_new_one_signed() -> None:
+async def test_client_with_an_older_key_gets_the_new_one_signed() -> None:
     project = await a_project()
     reply = await project.answer(a_request(code_sign_key=OLD_KEY))
     assert (reply.code_sign_key, reply.code_sign_key_signature) == (PUBLIC_KEY, "0a0b\n.\n")
@@ -122,7 +122,7 @@ async def test_a_wrong_clock_gets_no_work_until_it_is_right() -> None:
     assert {result.name for result in again.results} == {"pi_1_1_1", "pi_1_2_2"}
 
 
-async def test_serial_number_and_time_of_the_call_are_kept_at_every_request() -> None:
+async def test_every_request_stores_serial_number_and_time() -> None:
     project = await a_project()
     host_id = await a_known_host(project)
     project.clock.at = Instant(NOW + 500.0)
@@ -136,7 +136,7 @@ async def test_serial_number_and_time_of_the_call_are_kept_at_every_request() ->
 # ---------------------------------------------------------------- reports
 
 
-async def test_a_success_is_taken_and_acknowledged_together_with_new_work() -> None:
+async def test_success_is_acknowledged_together_with_new_work() -> None:
     project = await a_project()
     await project.submit(2)
     first = await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
@@ -154,7 +154,7 @@ async def test_a_success_is_taken_and_acknowledged_together_with_new_work() -> N
     assert project.counts.answered[-1] == {"sent": 1, "resent": 0, "reports": 1, "refusals": {}}
 
 
-async def test_a_report_repeated_after_its_ack_was_lost_is_acknowledged_and_changes_nothing() -> None:
+async def test_repeated_report_is_acknowledged_and_changes_nothing() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -170,7 +170,7 @@ async def test_a_report_repeated_after_its_ack_was_lost_is_acknowledged_and_chan
     assert await project.instance("pi_1_1_1") == before
 
 
-async def test_a_success_without_its_upload_is_a_failure_that_names_the_file() -> None:
+async def test_success_without_upload_is_a_failure_naming_the_file() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -183,7 +183,7 @@ async def test_a_success_without_its_upload_is_a_failure_that_names_the_file() -
     assert reply.acks == ("pi_1_1_1",)
 
 
-async def test_an_error_counts_against_the_host_and_a_users_abort_does_not() -> None:
+async def test_error_counts_against_the_host_user_abort_does_not() -> None:
     project = await a_project()
     await project.submit(2)
     await project.answer(a_request())
@@ -199,7 +199,7 @@ async def test_an_error_counts_against_the_host_and_a_users_abort_does_not() -> 
     assert (hav.n_error, hav.n_timeout) == (1, 0)
 
 
-async def test_results_of_others_and_results_unknown_are_acknowledged_and_dropped() -> None:
+async def test_foreign_and_unknown_results_are_acknowledged_only() -> None:
     project = await a_project()
     await project.submit(1)
     other = await a_registered_host(project.store)
@@ -217,7 +217,7 @@ async def test_results_of_others_and_results_unknown_are_acknowledged_and_droppe
 
 
 @pytest.mark.parametrize("why", ["paused", "down", "anonymous", "no new tasks", "limit"])
-async def test_results_are_taken_whatever_speaks_against_work(why: str) -> None:
+async def test_results_are_accepted_even_if_work_is_refused(why: str) -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -260,7 +260,7 @@ async def test_nothing_is_acknowledged_when_nothing_could_be_written() -> None:
     assert len(project.array) == slots == 2
 
 
-async def test_a_result_that_loses_a_race_to_its_time_out_is_acknowledged_only_when_it_is_taken() -> None:
+async def test_result_losing_to_its_time_out_is_acknowledged_late() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -278,7 +278,7 @@ async def test_a_result_that_loses_a_race_to_its_time_out_is_acknowledged_only_w
     assert (await project.instance("pi_1_1_1")).state is InstanceState.REPORTED
 
 
-async def test_a_clones_result_that_loses_a_race_is_not_acknowledged_either() -> None:
+async def test_clone_result_losing_a_race_is_not_acknowledged() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -312,7 +312,7 @@ async def test_a_lost_job_is_sent_again_with_the_due_date_it_had() -> None:
     assert project.counts.answered[-1]["resent"] == 1
 
 
-async def test_a_retry_with_the_same_serial_number_gets_the_same_jobs_and_no_more() -> None:
+async def test_same_serial_number_gets_the_same_jobs_again() -> None:
     project = await a_project()
     await project.submit(20)
     host_id = await a_known_host(project)
@@ -559,7 +559,7 @@ async def test_of_two_copies_that_claim_a_task_at_once_one_has_it() -> None:
     assert (await project.instance("pi_1_1_1")).host_id == rival_id
 
 
-async def test_what_a_clone_reports_counts_for_the_host_it_was_copied_from() -> None:
+async def test_clone_reports_count_for_the_original_host() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -659,7 +659,7 @@ async def test_two_old_successes_of_a_job_are_acknowledged() -> None:
     assert sorted(row.host_id or 0 for row in rows) in ([1, 3], [2, 3])
 
 
-async def test_of_two_clients_with_one_id_both_are_answered_and_the_one_behind_moves() -> None:
+async def test_of_two_clients_with_one_id_the_one_behind_moves() -> None:
     project = await a_project()
     await project.submit(40)
     await project.answer(a_request(cpu_req_s=Seconds(0.0)))
@@ -685,7 +685,7 @@ async def test_of_two_clients_with_one_id_both_are_answered_and_the_one_behind_m
     assert set(has["a"]).isdisjoint(has["b"])
 
 
-async def test_a_client_that_lost_its_state_is_its_old_host_again_and_what_it_held_ends() -> None:
+async def test_client_that_lost_its_state_keeps_its_host_record() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -697,7 +697,7 @@ async def test_a_client_that_lost_its_state_is_its_old_host_again_and_what_it_he
     assert (await project.instance("pi_1_1_1")).state is InstanceState.ABORTED
 
 
-async def test_a_failure_of_what_was_ended_before_is_acknowledged_and_a_result_of_it_is_stored() -> None:
+async def test_ended_instance_stores_a_success_but_no_failure() -> None:
     """Also where a clock was set back in between: what was told is compared with what is there by exactly this rule."""
     project = await a_project()
     await project.submit(2)
@@ -716,7 +716,7 @@ async def test_a_failure_of_what_was_ended_before_is_acknowledged_and_a_result_o
     assert (taken.state, taken.reported_at) == (InstanceState.REPORTED, project.clock.at)
 
 
-async def test_a_host_id_of_somebody_else_makes_a_new_host() -> None:
+async def test_host_id_of_another_volunteer_creates_a_new_host() -> None:
     project = await a_project()
     other = await a_registered_host(project.store)
     reply = await project.answer(a_request(host_id=other.host_id, rpc_seqno=6))
@@ -724,7 +724,7 @@ async def test_a_host_id_of_somebody_else_makes_a_new_host() -> None:
     assert "another volunteer" in texts_of(reply)
 
 
-async def test_a_client_whose_new_id_was_lost_with_the_reply_gets_the_same_record_and_jobs_again() -> None:
+async def test_lost_first_reply_leads_to_the_same_record_and_jobs() -> None:
     project = await a_project()
     await project.submit(10)
     other = await a_registered_host(project.store)
@@ -738,7 +738,7 @@ async def test_a_client_whose_new_id_was_lost_with_the_reply_gets_the_same_recor
     assert len(await project.store.views.hosts(limit=9)) == 2
 
 
-async def test_a_clone_whose_new_id_was_lost_reports_for_the_old_record_once_and_makes_no_third() -> None:
+async def test_clone_with_a_lost_reply_creates_no_third_record() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -753,7 +753,7 @@ async def test_a_clone_whose_new_id_was_lost_reports_for_the_old_record_once_and
 
 
 @pytest.mark.parametrize("why", ["it called since", "an hour passed", "another computer"])
-async def test_a_record_somebody_may_use_is_not_given_to_another_clone(why: str) -> None:
+async def test_used_record_is_not_given_to_another_clone(why: str) -> None:
     project = await a_project()
     await project.answer(a_request(cpu_req_s=Seconds(0.0)))
     await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0)))
@@ -769,7 +769,7 @@ async def test_a_record_somebody_may_use_is_not_given_to_another_clone(why: str)
 
 
 @pytest.mark.parametrize("host_id", [-1, 2**31, 2**62])
-async def test_a_host_id_nobody_can_have_been_given_counts_as_none(host_id: int) -> None:
+async def test_impossible_host_id_counts_as_none(host_id: int) -> None:
     project = await a_project()
     assert (await project.answer(a_request(host_id=host_id))).host_id == 1
 
@@ -777,7 +777,7 @@ async def test_a_host_id_nobody_can_have_been_given_counts_as_none(host_id: int)
 # ---------------------------------------------------------------- giving out
 
 
-async def test_a_computer_too_small_is_told_so_and_when_to_call_again() -> None:
+async def test_too_small_computer_gets_reason_and_delay() -> None:
     """The client gets the volunteers' sentence; the numbers are kept for the host's page."""
     project = await a_project()
     await project.submit(1, job_class=a_job_class(memory_bytes=64e9))
@@ -819,7 +819,7 @@ async def test_a_left_over_gpu_job_keeps_no_cpu_host_away() -> None:
     assert (reply.request_delay_s, reply.messages[0].priority) == (300.0, "low")
 
 
-async def test_a_client_that_asks_for_an_unusable_gpu_is_told_why() -> None:
+async def test_request_for_an_unusable_gpu_is_explained() -> None:
     project = await a_project()
     await project.submit(1)
     broken = CoprocRequest(NVIDIA, 1, req_s=Seconds(100.0), usable=False)
@@ -875,7 +875,7 @@ async def test_claim_that_another_record_won_is_not_work_of_the_host() -> None:
     assert reply.request_delay_s == project.shelf.held.settings.scheduler.refused_delay_s
 
 
-async def test_a_client_that_wants_nothing_is_told_nothing() -> None:
+async def test_client_that_wants_no_work_gets_no_message() -> None:
     project = await a_project()
     await project.submit(1)
     reply = await project.answer(a_request(cpu_req_s=Seconds(0.0)))
@@ -892,7 +892,7 @@ async def test_programs_of_the_users_own_get_no_work_and_a_long_pause() -> None:
     assert reply.request_delay_s == 86400.0
 
 
-async def test_preferences_reach_the_client_with_every_reply_once_they_were_saved() -> None:
+async def test_saved_preferences_are_in_every_reply() -> None:
     project = await a_project()
     assert (await project.answer(a_request())).preferences is None
     [record] = await project.store.volunteers.volunteers()
@@ -904,7 +904,7 @@ async def test_preferences_reach_the_client_with_every_reply_once_they_were_save
         assert reply.preferences == ProjectPreferences(Instant(NOW + 5.0), no_gpu=True, max_jobs=3, app_ids=(1,))
 
 
-async def test_an_app_that_the_volunteer_left_out_is_not_sent_and_the_client_is_told_so() -> None:
+async def test_deselected_app_is_not_sent_and_the_reason_is_shown() -> None:
     project = await a_project()
     await project.submit(1)
     [record] = await project.store.volunteers.volunteers()
@@ -916,7 +916,7 @@ async def test_an_app_that_the_volunteer_left_out_is_not_sent_and_the_client_is_
     assert "for an application you did not choose" in texts_of(reply)
 
 
-async def test_why_a_computer_got_no_job_is_kept_for_its_owner_until_it_is_refused_again() -> None:
+async def test_last_refusal_is_stored_for_the_owner() -> None:
     project = await a_project()
     await project.answer(a_request())
     own = await project.store.belongings.host(VolunteerId(1), HostId(1))
@@ -949,7 +949,7 @@ async def test_the_database_is_searched_before_no_work_is_answered() -> None:
     assert search.asked == [((1, CPU),)]
 
 
-async def test_work_that_is_charged_nothing_waits_for_what_the_array_does_not_hold() -> None:
+async def test_unpaid_work_waits_for_paid_work_in_the_database() -> None:
     project = await a_project()
     await project.submit(1, fill=False)
     await project.store.ordering.move([StoredPlace(BatchId(1), 100, 0.0, unpaid=True)])
@@ -960,7 +960,7 @@ async def test_work_that_is_charged_nothing_waits_for_what_the_array_does_not_ho
     assert names_of(await project.answer(a_request()))[0] == "pi_2_2_2"
 
 
-async def test_work_that_is_charged_nothing_is_sent_when_the_database_has_nothing_else() -> None:
+async def test_unpaid_work_is_sent_if_the_database_has_nothing_else() -> None:
     project = await a_project()
     await project.submit(1, fill=False)
     await project.store.ordering.move([StoredPlace(BatchId(1), 100, 0.0, unpaid=True)])
@@ -972,7 +972,7 @@ async def test_work_that_is_charged_nothing_is_sent_when_the_database_has_nothin
     assert search.asked == [((1, CPU),)]
 
 
-async def test_a_host_at_its_limits_does_not_make_the_database_be_searched() -> None:
+async def test_host_at_its_limits_causes_no_database_search() -> None:
     project = await a_project(scheduler__in_progress_per_cpu=1)
     await project.submit(4)
     search = Search(project)
@@ -1006,7 +1006,7 @@ async def test_when_everything_chosen_was_lost_it_chooses_again() -> None:
     assert len(project.array) == 0
 
 
-async def test_a_lost_job_is_not_told_and_the_others_are() -> None:
+async def test_job_lost_to_another_host_is_not_in_the_reply() -> None:
     project = await a_project()
     await project.submit(2)
     project.ledger.others_write.append(await taken_by(project, await rival(project), 1))
@@ -1044,7 +1044,7 @@ async def test_reports_are_written_once_when_it_chooses_again() -> None:
     assert reply.acks == ("pi_1_1_1",)
 
 
-async def test_a_second_write_that_fails_does_not_take_back_what_the_first_did() -> None:
+async def test_failed_second_write_keeps_the_first() -> None:
     project = await a_project()
     await project.submit(5)
     await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
@@ -1060,7 +1060,7 @@ async def test_a_second_write_that_fails_does_not_take_back_what_the_first_did()
     assert len(project.array) == 2  # the slots of the second round
 
 
-async def test_a_slot_whose_job_a_sibling_of_the_host_has_stays_for_others() -> None:
+async def test_slot_with_a_sibling_on_the_host_stays_for_others() -> None:
     project = await a_project()
     await project.submit(1, quorum=2)
     await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
@@ -1088,7 +1088,7 @@ async def test_resent_jobs_count_against_what_was_asked_for() -> None:
     assert again == first
 
 
-async def test_resent_jobs_count_against_what_was_asked_for_beside_the_clients_own_queue() -> None:
+async def test_resent_jobs_reduce_the_demand_beside_the_queue() -> None:
     project = await a_project()
     await project.submit(10)
     first = names_of(await project.answer(a_request(in_progress=())))

@@ -44,7 +44,7 @@ def groups_of(drawn: list[dict[str, Any]]) -> list[ListGroup]:
 
 
 @given(drawn=GROUPS, req_s=st.sampled_from([1.0, 2e4, 1e6]), ranked=st.booleans(), recorded=st.booleans())
-def test_a_watched_decision_is_the_same_and_leaves_the_same_array(
+def test_traced_decision_equals_the_untraced_one(
     drawn: list[dict[str, Any]], req_s: float, ranked: bool, recorded: bool
 ) -> None:
     catalogue = a_catalogue(
@@ -88,7 +88,7 @@ def test_gated_work_is_looked_at_in_its_own_pass_first() -> None:
     assert looks == [(Stage.GATED, 1, 1, "")]
 
 
-def test_urgent_jobs_beyond_their_share_wait_until_there_is_nothing_else() -> None:
+def test_urgent_jobs_beyond_their_share_come_last() -> None:
     context = an_asking(
         catalogue=a_catalogue(scheduler__urgent_share_fraction=0.0), wants=(a_want(req_s=Seconds(1.0)),)
     )
@@ -99,13 +99,13 @@ def test_urgent_jobs_beyond_their_share_wait_until_there_is_nothing_else() -> No
     assert looks[-1] == (Stage.LEFT_OVER, 0, 1, "")
 
 
-def test_what_asks_for_no_percentile_waits_for_the_pass_of_everything() -> None:
+def test_ungated_work_waits_for_the_stage_all() -> None:
     looks = asked(a_group(1, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 1e7)))
 
     assert looks == [(Stage.GATED, 0, 0, Later.UNGATED.value), (Stage.ALL, 0, 1, "")]
 
 
-def test_work_that_is_charged_nothing_is_for_hosts_that_get_nothing_else() -> None:
+def test_unpaid_work_is_for_hosts_without_other_work() -> None:
     unpaid = a_group(1, order_tier=102, order_key=0.0, unpaid=True)
     a_little = an_asking(wants=(a_want(req_s=Seconds(1.0)),))
 
@@ -116,7 +116,7 @@ def test_work_that_is_charged_nothing_is_for_hosts_that_get_nothing_else() -> No
     ]
 
 
-def test_gated_work_that_is_charged_nothing_waits_for_what_is_not_gated() -> None:
+def test_gated_unpaid_work_waits_for_ungated_work() -> None:
     unpaid = a_group(1, order_tier=100, qos=QoS.AFAP, unpaid=True)
     a_little = an_asking(wants=(a_want(req_s=Seconds(1.0)),))
 
@@ -156,7 +156,7 @@ def test_a_pass_that_ends_early_is_named() -> None:
     assert [one.batch.batch_id for one in few.choice.chosen] == [900]
 
 
-def test_groups_that_are_passed_by_behind_a_gate_are_seen_with_the_reason() -> None:
+def test_trace_has_groups_skipped_behind_a_gate_with_reason() -> None:
     """Jobs of many sizes of one batch without an estimate: the first is decided about, the others share its answer."""
     groups = [a_group(1, qos=QoS.AFAP, job_class_id=number) for number in range(1, 6)]
     newcomer = an_asking(catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))

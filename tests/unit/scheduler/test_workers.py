@@ -58,7 +58,7 @@ async def test_workers_begin_with_jobs_of_their_own_and_lose_no_races() -> None:
     assert len(project.ledger.writes) == 24
 
 
-async def test_a_host_gets_its_jobs_though_another_worker_has_sent_what_stands_first() -> None:
+async def test_host_gets_jobs_after_another_worker_sent_the_first_ones() -> None:
     project, first, second = await two_workers(HALF - 2)  # all of shards the first owns
     for number in range(24):
         assert len(await first.new_host(number, **ONE_JOB)) == 1
@@ -79,7 +79,7 @@ async def test_a_host_that_lost_every_race_calls_again_soon() -> None:
     assert (names_of(reply), reply.request_delay_s) == ([], 10.0)
 
 
-async def test_nothing_is_in_flight_once_a_dispatch_is_committed_or_lost() -> None:
+async def test_nothing_is_in_flight_after_a_commit_or_a_lost_race() -> None:
     _, first, second = await two_workers(10)
     await first.new_host(1)
     assert len(first.feeder.array.in_flight) == 0
@@ -87,7 +87,7 @@ async def test_nothing_is_in_flight_once_a_dispatch_is_committed_or_lost() -> No
     assert len(second.feeder.array.in_flight) == 0
 
 
-async def test_a_write_that_fails_leaves_nothing_in_flight_and_its_slots_in_the_array() -> None:
+async def test_failed_write_returns_its_slots_to_the_array() -> None:
     project, first, _ = await two_workers(10)
     project.ledger.down_from_write = 0
     with pytest.raises(UnavailableError):

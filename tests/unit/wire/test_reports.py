@@ -96,7 +96,7 @@ def test_a_whole_forged_result_is_the_documented_limit() -> None:
     assert [result.name for result in report_with(forged).results] == ["a_0", "fake", "b_0"]
 
 
-def test_control_characters_are_removed_from_stderr_but_lines_are_kept() -> None:
+def test_stderr_loses_control_characters_but_keeps_lines() -> None:
     assert report_with(b"a\0b\x1b\tc\r\nd").results[0].stderr == "<stderr_txt>\nab\tc\r\nd\n</stderr_txt>"
 
 

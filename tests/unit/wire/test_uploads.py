@@ -63,7 +63,7 @@ def test_a_captured_resumed_upload_says_where_it_goes_on() -> None:
     assert len(body) - start.payload_at == 5266
 
 
-def test_the_captured_upload_without_a_trusted_signature_has_its_plain_token() -> None:
+def test_captured_upload_without_signature_has_a_plain_token() -> None:
     start = decode_upload_head(captured.request(56))
 
     assert start is not None
