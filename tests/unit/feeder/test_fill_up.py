@@ -1,4 +1,4 @@
-"""Refills on the side: what was taken is replaced, and nothing else is asked for."""
+"""Fill-ups replace the slots taken and read nothing else."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ async def test_large_array_is_filled_in_parts_and_low_until_full() -> None:
 
 
 async def test_earlier_batch_enters_a_full_large_array_in_parts() -> None:
-    """Each slot that is dropped for one that is placed keeps requests waiting as long."""
+    """Replacing a slot blocks requests as long as placing one."""
     rig = Rig(slots=3000)
     rig.database.add_batch(2)
     rig.database.add_jobs(2, 9000)

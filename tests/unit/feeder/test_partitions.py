@@ -1,4 +1,4 @@
-"""Slots of the array that are kept for big jobs."""
+"""Slots reserved for big jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class KeepingCatalogue(FakeCatalogue):
 
 
 class World:
-    """Forty batches of small jobs before one of big ones, and room for a few."""
+    """Forty batches of small jobs ahead of one of big jobs, and only a few slots."""
 
     def __init__(self, *kept: BatchId, slots: int = 20) -> None:
         self.waiting, self.clock = FakeWaiting(), StillClock()

@@ -47,7 +47,7 @@ async def test_the_plan_of_an_array_is_what_refills_then_place() -> None:
 
     assert rig.ids() == []
     assert "fresh" not in rig.database.calls
-    await rig.refill(2)  # the first may lack a slot or two: no two shards hold the same number
+    await rig.refill(2)  # the first may lack a slot or two, because shards differ in size
     assert {batch_id: count for (batch_id, _), count in planned.items() if count} == rig.per_batch()
 
 
@@ -129,7 +129,7 @@ async def test_gated_batches_leave_half_of_the_array_to_others() -> None:
 
 
 async def test_batch_due_soon_has_slots_behind_four_large_batches() -> None:
-    """Requests look for it first (decision 49), which is in vain where the array has none of it."""
+    """Requests prefer it (decision 49) and must find it in the array."""
 
     async def slots_of(last: dict[str, Any]) -> int:
         rig = Rig(slots=100)
@@ -339,7 +339,7 @@ async def test_report_has_unschedulable_work_with_reasons() -> None:
     await rig.refill()
     (row,) = rig.feeder.report()
     assert (row.batch_id, row.job_class_id, row.waiting, row.hosts) == (1, 10, 40, 3)
-    assert len(row.slots) == 40  # each of another shard
+    assert len(row.slots) == 40  # each from a different shard
     assert dict(row.refused_by)[HostId(3)] is RefusalCode.DISK
     assert dict(row.codes) == {RefusalCode.MEMORY: 2, RefusalCode.DISK: 1}
     assert (row.since_at, row.rotated_out) == (since_at, True)
@@ -503,7 +503,7 @@ async def test_one_submitter_may_fill_the_array_if_others_have_none() -> None:
 async def test_under_equal_access_who_holds_less_has_more_slots() -> None:
     rig = Rig(slots=100)
     rig.catalogue.change("ordering.policy", "equal_access")
-    for number, held in ((1, 0.0), (2, 10.0), (3, 10.0)):  # a batch's key is the work its submitter holds
+    for number, held in ((1, 0.0), (2, 10.0), (3, 10.0)):  # a batch's key is its submitter's usage
         rig.database.add_batch(number, submitter_id=SubmitterId(number), order_key=held)
         rig.database.add_jobs(number, 300)
     await rig.refill()

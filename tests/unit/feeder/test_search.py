@@ -14,7 +14,7 @@ CPU_WORK = [(AppId(1), CPU)]
 
 
 class SlowWaiting(FakeWaiting):
-    """Others have their turn before it answers."""
+    """Yields to other tasks before it answers."""
 
     async def ready_batches(self, limit: int) -> Sequence[Batch]:
         await a_few_turns()
@@ -22,7 +22,7 @@ class SlowWaiting(FakeWaiting):
 
 
 async def a_full_array(database: FakeWaiting | None = None) -> Rig:
-    """A hundred slots of two batches, and a third batch for which there was no room."""
+    """A hundred slots of two batches, and a third batch that did not fit."""
     rig = Rig(slots=100, database=database)
     for number in (1, 2, 3):
         rig.database.add_batch(number)

@@ -92,7 +92,7 @@ async def test_no_fill_up_follows_one_that_found_nothing() -> None:
 
 @dataclass
 class BrokenWaiting(FakeWaiting):
-    """Raises until it is repaired."""
+    """Raises until `broken` is reset."""
 
     broken: bool = True
 
@@ -104,7 +104,7 @@ class BrokenWaiting(FakeWaiting):
 
 @dataclass
 class SlowWaiting(FakeWaiting):
-    """Answers when it is let; counts how many wait at once."""
+    """Answers on demand; counts concurrent callers."""
 
     let: asyncio.Event = field(default_factory=asyncio.Event)
     waiting: int = 0
@@ -156,7 +156,7 @@ async def test_a_failed_refill_is_counted_and_the_next_one_succeeds() -> None:
 
 @dataclass
 class DistantWaiting(FakeWaiting):
-    """Takes its time."""
+    """Answers with a delay."""
 
     clock: StillClock = field(default_factory=StillClock)
 

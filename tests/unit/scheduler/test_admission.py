@@ -1,4 +1,4 @@
-"""Who is context, as which host, and for what."""
+"""Matching requests with host records, and their work requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def case_of(
 def context_at(
     now: Instant, request: SchedulerRequest, admission: Admission, view: RequestView, catalogue: Catalogue = EMPTY
 ) -> SchedulingContext:
-    """The context of a request of a host without jobs in progress."""
+    """Return the context of a request of a host without jobs in progress."""
     wants = wants_of(request, admission.host)
     return context_of(Contact(request, key_of(request), now, catalogue), admission, view, wants, HeldReview())
 
@@ -115,7 +115,7 @@ def test_buffered_work_covers_the_minimum_buffer_or_time_offline() -> None:
 
     assert alone_s(buffer_s=3 * DAY_S, called=3600.0) == 3 * DAY_S
     assert alone_s(buffer_s=3600.0, called=2 * DAY_S) == 2 * DAY_S
-    assert alone_s(buffer_s=3600.0, called=None) == 3600.0  # a host never seen
+    assert alone_s(buffer_s=3600.0, called=None) == 3600.0  # an unknown host
     assert alone_s(buffer_s=-5.0, called=-60.0) == 0.0
     assert alone_s(buffer_s=1e300, called=None) == 365 * DAY_S
 

@@ -1,4 +1,4 @@
-"""A busy host is promised to a big job, and everything else fits around it."""
+"""Leases of busy hosts to big jobs, and backfill around them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def context(
     now: Instant = NOW,
     **settings: Any,
 ) -> SchedulingContext:
-    """A host of 8 processors with this work, which wants some more; due dates are now + D."""
+    """A host of 8 processors with this work that requests more; due dates are now + D."""
     wide = an_app_version(app_version_id=AppVersionId(2), app_id=AppId(2), plan_class=a_plan_class(ncpus=float(CORES)))
     apps = [an_app(), an_app(app_id=AppId(2), name="wide")]
     catalogue = a_catalogue(an_app_version(), wide, apps=apps, deadline__rule="fixed", **settings)
@@ -103,12 +103,12 @@ def test_busy_host_is_leased_from_the_end_of_its_work() -> None:
 @pytest.mark.parametrize(
     ("why", "request_"),
     [
-        ("no slot is kept for it", context(*BUSY, reserved=Reserved())),
+        ("no slot is reserved for it", context(*BUSY, reserved=Reserved())),
         (
-            "another host is held for it",
+            "another host is leased to it",
             context(*BUSY, reserved=Reserved(KEPT, {HostId(7): a_lease(host_id=HostId(7))})),
         ),
-        ("a lease of the host has come to nothing", context(*BUSY, reserved=leased(ended_at=NOW, because="expired"))),
+        ("an earlier lease of the host expired", context(*BUSY, reserved=leased(ended_at=NOW, because="expired"))),
         ("it would begin too late", context(*(working(30.0, str(n)) for n in range(CORES)))),
     ],
     ids=lambda one: one.replace(" ", "-") if isinstance(one, str) else "",
@@ -195,7 +195,7 @@ def test_idle_processors_get_shortest_work_if_nothing_fits() -> None:
 
 
 def test_idle_processors_get_urgent_work_beyond_its_share() -> None:
-    """Nothing else is left for them; a request that gets nothing has a reason in any case."""
+    """No other work is left for them; a request without jobs always has a reason."""
     request = context(*BUSY[:5], reserved=leased(), idle=3, hours=1e3)
     settings = request.catalogue.settings.changed("deadline.rule", "muster")
     settings = settings.changed("scheduler.urgent_share_fraction", 0.0).changed("deadline.afap", "table")
@@ -228,7 +228,7 @@ def test_lease_leaves_no_host_idle_and_is_never_delayed(
         assert len(choice.chosen) >= idle
     elif not idle:
         free = sorted(busy)
-        for one in choice.chosen:  # in the order they were given
+        for one in choice.chosen:  # in sending order
             free[0] += one.assignment.est_runtime_s / HOUR_S
             free.sort()
         late_before = sum(h > start_h + slack_h + 1e-6 for h in busy)
@@ -240,13 +240,13 @@ def test_lease_leaves_no_host_idle_and_is_never_delayed(
 
 @dataclass
 class OneHost:
-    """A host that keeps its processors in work for 8 hours ahead, context every hour."""
+    """A host that buffers 8 hours of work and sends a request every hour."""
 
     reserved: Reserved
     free_h: list[float]
 
     def until_big(self, most_h: int) -> int | None:
-        """After how many hours it is sent the big job; None: not within `most_h`."""
+        """Return the hours until it gets the big job; None: not within `most_h`."""
         for hour in range(most_h):
             now = later(NOW, hour * HOUR_S)
             choice = self.ask(now)
@@ -293,11 +293,11 @@ def test_its_processors_are_at_work_all_the_while() -> None:
     assert idle_h == 0.0
 
 
-WORK_H = 10.0  # of which the host has done nothing yet, on each of its two processors
+WORK_H = 10.0  # not started, on each of its two processors
 
 
 def tight(hours: float, jobs: int = 1, **settings: Any) -> Choice:
-    """What a good host with two jobs of ten hours is given of a batch as fast as possible without an estimate."""
+    """Return the choice for a good host with two ten-hour jobs from an AFAP batch without an estimate."""
     held = tuple(
         a_held(
             instance_id=n,

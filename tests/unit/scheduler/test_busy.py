@@ -1,4 +1,4 @@
-"""Busy times: list scheduling, endangered work apart from the whole queue."""
+"""Busy times: list scheduling, endangered work separate from the whole queue."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_relaxed_jobs_do_not_delay_tight_ones_tight_delay_all() -> None:
     tight = relaxed.with_job(ONE_CPU, 50.0, tight=True)
     assert (relaxed.start_s(ONE_CPU), relaxed.queue_s(ONE_CPU)) == (0.0, 100.0)
     assert (tight.start_s(ONE_CPU), tight.queue_s(ONE_CPU)) == (50.0, 150.0)
-    assert busy.queue_s(ONE_CPU) == 0.0  # a value: what was is as it was
+    assert busy.queue_s(ONE_CPU) == 0.0  # immutable: the earlier value is unchanged
 
 
 def test_processors_of_a_type_without_a_wish_are_known_too() -> None:

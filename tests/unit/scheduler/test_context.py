@@ -1,4 +1,4 @@
-"""How much is wanted, and the limits."""
+"""The demand of a request, and its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of scheduler/deadline/table.py row by row, and the two other rules."""
+"""The table of scheduler/deadline/table.py row by row, and the other rules."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_other_hosts_get_afap_jobs_if_done_within_two_retries() -> None:
 
 
 def test_afap_due_factor_allows_more_than_the_safe_runtime() -> None:
-    """So much later that the client need not compute it before everything else; never behind the delay bound."""
+    """The client need not run it before all other work; never after the delay bound."""
     assert DeadlineSettings().afap_due_factor == 1.1
     hurried = due(QoS.AFAP, p=0.5, afap_due_factor=1.2)
     assert (hurried.due_at, hurried.tight) == (NOW + 6 * HOUR_S, True)
@@ -156,9 +156,7 @@ def test_due_factor_is_bounded_by_runtime_and_delay_bound(
     if isinstance(found, Due) and isinstance(plain, Due):
         needed_s, given_s = plain.due_at - NOW, found.due_at - NOW
         assert (found.row.number, found.tight) == (plain.row.number, plain.tight)
-        rounded_s = 1e-6 * (
-            1.0 + factor
-        )  # an instant is exact to 0.24 microseconds, and a length of time to two of them
+        rounded_s = 1e-6 * (1.0 + factor)  # an instant is exact to 0.24 microseconds, a duration to two of them
         assert needed_s <= given_s + rounded_s and given_s <= min(D, factor * needed_s) + rounded_s
 
 
@@ -168,7 +166,7 @@ def test_without_turn_factor_afap_jobs_are_for_good_hosts() -> None:
 
 @given(complete_in_s=st.floats(-DAY_S, 9 * DAY_S), queue_s=st.floats(0.0, 3 * DAY_S))
 def test_a_forecast_moves_no_host_in_its_turn(complete_in_s: float, queue_s: float) -> None:
-    """Else an earlier C would refuse hosts, and make C later again."""
+    """Otherwise an earlier C would refuse hosts, and move C later again."""
     unknown = decide(QoS.AFAP, p=0.2, queue_s=queue_s)
     known = decide(QoS.AFAP, p=0.2, queue_s=queue_s, complete_in_s=complete_in_s)
 
@@ -287,7 +285,7 @@ def test_row_5_holds_when_completion_has_passed() -> None:
 def test_no_row_allows_a_host_to_finish_after_the_delay_bound(qos: QoS) -> None:
     asked: dict[str, Any] = {"complete_in_s": 30 * DAY_S, "bound_s": 2 * HOUR_S + 60.0, "safe_runtime_s": 2 * DAY_S}
     found = due(qos, start_s=60.0, **asked)
-    assert found.due_at == NOW + 2 * HOUR_S + 60.0  # it is likely to be done by then, though not for sure
+    assert found.due_at == NOW + 2 * HOUR_S + 60.0  # likely done by then, but not with 90 % confidence
     late = refusal(qos, start_s=61.0, **asked)
     assert (late.code, late.terms[:2]) == (RefusalCode.TOO_SLOW, refusal(qos, start_s=61.0, **asked).terms[:2])
 

@@ -1,4 +1,4 @@
-"""The terms of a due date, kept with the instance, and their sentences."""
+"""The terms of a due date, stored with the instance, and their sentences."""
 
 from __future__ import annotations
 

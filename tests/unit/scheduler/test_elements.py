@@ -1,4 +1,4 @@
-"""How jobs are described to a client."""
+"""The reply elements of jobs."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_lost_job_is_sent_with_the_speed_of_its_runtime() -> None:
     host = a_host(on_fraction=0.5)
     held = a_held(est_runtime_s=Seconds(7200.0))
     job = lost_job(held, an_app_version(), a_job_class(), host, SentJob(InstanceId(1), "", None))
-    assert job.flop_per_s == 1e9  # 3.6e12 flop in 7200 s, half of which the host is off
+    assert job.flop_per_s == 1e9  # 3.6e12 flop in 7200 s, with the host off half of the time
     assert job.instance.due_at == held.due_at
 
 

@@ -1,4 +1,4 @@
-"""One verdict per class and request: which version decides, and when it is asked again."""
+"""One evaluation per class and request: which version decides, and when it is repeated."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_client_queue_takes_precedence_over_stored_jobs() -> None:
     assert refused.code is RefusalCode.TOO_SLOW
 
 
-@pytest.mark.parametrize("told", [None, ()], ids=["no list of its own", "an empty list of its own"])
+@pytest.mark.parametrize("told", [None, ()], ids=["without a reported queue", "with an empty reported queue"])
 def test_resent_jobs_count_in_the_queue_from_now_on(told: tuple[ClientTask, ...] | None) -> None:
     lost = tuple(
         a_held(instance_id=i, sent_at=Instant(NOW - 2 * JOB_S), est_runtime_s=Seconds(3 * JOB_S), tight=True)

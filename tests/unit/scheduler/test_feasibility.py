@@ -1,4 +1,4 @@
-"""The row of checks: each refusal names both numbers."""
+"""The feasibility checks: each refusal names both numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Percentiles at the gate, and what newcomers are given."""
+"""Percentile gates, and the newcomers' share."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_lowest_gate_is_the_least_that_the_rule_asks_for() -> None:
 def test_gate_follows_request_rate_and_stays_above_its_minimum(
     threshold: float, least: float, jobs: int, hosts: list[float], longest_s: float
 ) -> None:
-    """Host i of n has percentile (i + 0.5) / n and makes `hosts[i]` calls an hour."""
+    """Host i of n has percentile (i + 0.5) / n and sends `hosts[i]` requests per hour."""
 
     def calls_per_hour(p: float) -> float:
         return sum(rate for i, rate in enumerate(hosts) if (i + 0.5) / len(hosts) >= p)
@@ -113,7 +113,7 @@ def test_gate_follows_request_rate_and_stays_above_its_minimum(
 
 @given(st.lists(st.floats(0.0, 500.0), max_size=50), st.floats(0.5, 5.0), st.sampled_from(sorted(Gate)))
 def test_a_quarter_of_requests_passes_the_lowest_gate(hosts: list[float], skew: float, gate: Gate) -> None:
-    """Host i of n has percentile ((i + 0.5) / n) ** skew and makes `hosts[i]` calls an hour."""
+    """Host i of n has percentile ((i + 0.5) / n) ** skew and sends `hosts[i]` requests per hour."""
 
     def calls_per_hour(p: float) -> float:
         return sum(rate for i, rate in enumerate(hosts) if ((i + 0.5) / len(hosts)) ** skew >= p)

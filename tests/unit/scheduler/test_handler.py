@@ -1,4 +1,4 @@
-"""Bytes of a client in, bytes of a reply out: captured requests of the stock client over HTTP."""
+"""Captured requests of the stock client, answered over HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def posted(project: Project, body: bytes, **headers: str) -> tuple[int, st
 
 
 async def a_busy_project(jobs: int) -> Project:
-    """A project whose host 1 has got the jobs pi_1_1_1, pi_1_2_2, ..."""
+    """A project whose host 1 has the jobs pi_1_1_1, pi_1_2_2, ..."""
     project = await a_project()
     await project.submit(jobs)
     reply = await project.answer(a_request(cpu_req_s=Seconds(3600.0 * jobs), cpu_req_instances=0.0))
@@ -47,7 +47,7 @@ async def a_busy_project(jobs: int) -> Project:
 
 
 def ours(number: int, **names: str) -> bytes:
-    """A captured request as host 1 would send it; `names` gives each result of the capture one of ours."""
+    """Return a captured request as if sent by host 1; `names` maps the capture's results to ours."""
     body = captured.request(number)
     for host_id in (41, 77):
         body = body.replace(b"<hostid>%d</hostid>" % host_id, b"<hostid>1</hostid>")
@@ -58,7 +58,7 @@ def ours(number: int, **names: str) -> bytes:
 
 
 async def uploaded(project: Project, body: bytes) -> None:
-    """The files the request claims are whole on the server."""
+    """Upload the complete files that the request claims."""
     for result in decode_request(body).results:
         for file in result.files:
             await project.upload(result.name, md5=file.md5, nbytes=int(file.nbytes))
@@ -288,7 +288,7 @@ async def test_many_clients_at_once_get_different_jobs() -> None:
 
 
 class Impatient:
-    """Lets every host ask once."""
+    """Allows one request per host."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []

@@ -1,4 +1,4 @@
-"""Lost jobs, and jobs better dropped."""
+"""Lost jobs, and jobs that the client should drop."""
 
 from __future__ import annotations
 
@@ -68,8 +68,10 @@ def test_job_lost_too_late_to_resend_counts_as_time_out() -> None:
 @pytest.mark.parametrize(
     ("changes", "arguments", "recorded"),
     [
-        pytest.param({"no_longer_needed": True}, {}, None, id="its job is over"),
-        pytest.param({"app_version_id": AppVersionId(9)}, {}, HavEventKind.LOST, id="a version it cannot run any more"),
+        pytest.param({"no_longer_needed": True}, {}, None, id="its job is no longer needed"),
+        pytest.param(
+            {"app_version_id": AppVersionId(9)}, {}, HavEventKind.LOST, id="a version that it can no longer run"
+        ),
         pytest.param({}, {"runnable": ()}, HavEventKind.LOST, id="no new tasks"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a volunteer is told."""
+"""Messages to volunteers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ C = RefusalCode
 
 
 def test_at_most_three_reasons_the_most_frequent_first() -> None:
-    """In the words of the volunteers' pages, not those for operators."""
+    """They have volunteer-facing wording, not the operators'."""
     reasons = {
         C.DISK: (1, "needs 9 GB of disk, this computer offers 1 GB"),
         C.MEMORY: (5, "needs 4 GB of memory, this computer offers 2 GB"),
@@ -46,7 +46,7 @@ def test_no_reason_is_made_up() -> None:
 
 
 def test_what_the_client_knows_already_is_not_said() -> None:
-    assert why_no_work({C.NO_NEW_TASKS: (1, "of its own will")}, FIVE_MINUTES) == ()
+    assert why_no_work({C.NO_NEW_TASKS: (1, "unrequested")}, FIVE_MINUTES) == ()
 
 
 def test_only_a_host_that_runs_nothing_gets_an_important_message() -> None:
@@ -98,17 +98,17 @@ def delay_s(
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        pytest.param(delay_s(sent=True, work=9e9), 60.0, id="it got work"),
-        pytest.param(delay_s(sent=True, work=25.0), 25.0, id="it got work for less"),
-        pytest.param(delay_s(sent=True, work=1.0), 10.0, id="it got hardly any work"),
-        pytest.param(delay_s(wanted=False), 60.0, id="it wanted none"),
+        pytest.param(delay_s(sent=True, work=9e9), 60.0, id="got work"),
+        pytest.param(delay_s(sent=True, work=25.0), 25.0, id="got less work"),
+        pytest.param(delay_s(sent=True, work=1.0), 10.0, id="got hardly any work"),
+        pytest.param(delay_s(wanted=False), 60.0, id="wanted none"),
         pytest.param(delay_s(), 300.0, id="there is none"),
-        pytest.param(delay_s(C.MEMORY), 300.0, id="none that fits"),
-        pytest.param(delay_s(C.MEMORY, C.LOST_RACE), 10.0, id="others were faster and it has none"),
-        pytest.param(delay_s(C.LOST_RACE, work=9e9), 60.0, id="others were faster and it has some"),
-        pytest.param(delay_s(C.PLATFORM), 300.0, id="none for it in the array"),
-        pytest.param(delay_s(C.PLATFORM, unrunnable=True), 86400.0, id="none that ever will"),
-        pytest.param(delay_s(C.PLATFORM, unrunnable=True, holds_work=True), 300.0, id="it still has work to report"),
+        pytest.param(delay_s(C.MEMORY), 300.0, id="no job fits"),
+        pytest.param(delay_s(C.MEMORY, C.LOST_RACE), 10.0, id="lost the race, has no work"),
+        pytest.param(delay_s(C.LOST_RACE, work=9e9), 60.0, id="lost the race, has work"),
+        pytest.param(delay_s(C.PLATFORM), 300.0, id="no job in the array"),
+        pytest.param(delay_s(C.PLATFORM, unrunnable=True), 86400.0, id="unrunnable"),
+        pytest.param(delay_s(C.PLATFORM, unrunnable=True, holds_work=True), 300.0, id="unrunnable, has work to report"),
     ],
 )
 def test_the_delay_follows_from_what_happened(found: float, expected: float) -> None:
@@ -170,7 +170,7 @@ def test_a_host_runs_nothing_if_no_version_is_for_it() -> None:
 
 
 def test_a_host_waits_for_versions_while_some_are_new() -> None:
-    """An app is registered for Windows a minute before its Linux version."""
+    """An app gets a Windows version a minute before its Linux version."""
     catalogue = of("windows_x86_64", added_at=NOW - 60.0)
     assert not is_unrunnable((C.PLATFORM,), a_host(), catalogue, now=NOW)
     assert is_unrunnable((C.PLATFORM,), a_host(), catalogue, now=later(NOW, DAY_S))

@@ -1,4 +1,4 @@
-"""What computers without a record get: at once, but no more than their account and address may."""
+"""Work for new computers: at once, within the quotas of their account and address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY = int(NOW // 86_400)
 
 
 def a_computer(key: str, cpid: str, ncpus: int = 8) -> SchedulerRequest:
-    """A new computer that asks for an hour of work for each processor."""
+    """A new computer that requests an hour of work for each processor."""
     info = HostInfo(host_cpid=cpid, ncpus=ncpus, flop_per_s=1e9, ram_bytes=8e10, os_name="Linux Debian")
     return a_request(
         authenticator=key,
@@ -31,7 +31,7 @@ def a_computer(key: str, cpid: str, ncpus: int = 8) -> SchedulerRequest:
 
 
 async def first_calls(project: Project, requests: list[SchedulerRequest]) -> list[int]:
-    """How many jobs each gets at its first call."""
+    """Return how many jobs each gets at its first call."""
     given = []
     for request in requests:
         given.append(len(names_of(await project.answer(request))))
@@ -146,7 +146,7 @@ async def test_jobs_that_were_not_committed_are_not_charged() -> None:
 
 
 async def test_a_quota_used_up_since_the_read_takes_back_jobs() -> None:
-    """What another request was charged between the read and the charge of this one counts; its jobs stay waiting."""
+    """Charges of other requests between the read and this charge count; the jobs stay unsent."""
     project = await a_project(feeder__slots=20000)
     await project.store.settings.set_setting("scheduler.shared_quota_start", 100, now=NOW, who="ops", why="test")
     project.shelf.held = await project.store.applications.load_catalogue()

@@ -1,4 +1,4 @@
-"""Runtimes: from the host's own record as far as there is one."""
+"""Runtimes from the host's own record, where available."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = Seconds(1.0)
 
 
 def same_ratio(ratio: float, n: float) -> DecayedSums:
-    """`n` samples of ln(turnaround / R), all the same."""
+    """`n` equal samples of ln(turnaround / R)."""
     return DecayedSums(n, n * math.log(ratio), n * math.log(ratio) ** 2, NOW)
 
 
@@ -88,12 +88,12 @@ def test_slack_is_the_apps_while_the_host_has_no_data() -> None:
 def test_slack_moves_to_the_hosts_own_record() -> None:
     cuts = some_cuts(tight_n=50.0, tight_mean=0.2, tight_sd=0.3)
     factors = [slack_factor(same_ratio(1.5, n), cuts, settings=SETTINGS) for n in (0.0, 10.0, 1e6)]
-    assert factors[0] < factors[1] < 2.0  # two means apart make the spread wider at first
+    assert factors[0] < factors[1] < 2.0  # the distance of the two means widens the spread at first
     assert factors[2] == pytest.approx(1.5, rel=1e-2)
 
 
 def test_time_outs_do_not_drive_the_slack_up_without_end() -> None:
-    """Half of all tight instances are lost; what each leaves is ln of what it was given over R."""
+    """Half of all tight instances are lost; each leaves ln of its allowed time over R."""
     slack = 2.5
     for _ in range(20):
         lost = censored_sample(sent_at=NOW, due_at=Instant(NOW + slack), now=Instant(NOW + 1.1 * slack), yardstick_s=R)

@@ -1,4 +1,4 @@
-"""What of a host's own description is believed."""
+"""Sanitizing a host's description of itself."""
 
 from __future__ import annotations
 

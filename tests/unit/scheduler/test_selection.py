@@ -1,4 +1,4 @@
-"""The walk through the ready jobs: passes, order, limits, due dates and refusals."""
+"""The selection of jobs: stages, order, limits, due dates and refusals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ JOB_S = 3600.0  # R of a_job_class on a_host
 
 
 def ranked(p: float = 0.95, **changes: Any) -> dict[AppVersionId, HostAppVersion]:
-    """A host of this percentile among some_cuts()."""
+    """A host with this percentile in some_cuts()."""
     sums = DecayedSums(1e9, 1e9 * (1.0 - p), 1e9, NOW)
     return {AppVersionId(1): a_hav(consecutive_valid=11, relaxed=sums, **changes)}
 
@@ -169,7 +169,7 @@ def test_a_smaller_job_still_fits_where_a_larger_one_does_not() -> None:
 def test_the_queue_grows_with_the_reply_until_the_delay_bound() -> None:
     context = an_asking(wants=MANY)
     choice = choose(context, array(a_group(1, 50, delay_bound_s=3.0 * JOB_S)))
-    assert len(choice.chosen) == 6  # three after each other on each of two CPUs
+    assert len(choice.chosen) == 6  # three in sequence on each of two CPUs
 
 
 def test_tight_jobs_of_a_reply_are_due_one_after_the_other() -> None:
@@ -228,7 +228,7 @@ def test_an_owner_who_stores_work_for_three_days_gets_it() -> None:
 
 
 def test_afap_batches_do_not_starve_deferrable_work() -> None:
-    """Jobs done in their turn go first in nine requests of ten; else it is the order of all batches."""
+    """AFAP jobs come first in nine of ten requests; in the others the order of all batches applies."""
     catalogue = a_catalogue(cuts=[some_cuts()])
     sent = [
         ids(
@@ -247,7 +247,7 @@ def test_afap_batches_do_not_starve_deferrable_work() -> None:
 
 
 def test_batch_due_soon_goes_first_like_an_afap_batch() -> None:
-    """T_retry is five hours, so from twenty hours before its deadline on; a factor of 0 leaves it to the order."""
+    """T_retry is five hours, so it goes first from twenty hours before its deadline; a factor of 0 turns this off."""
 
     def sent(left_h: float, **settings: Any) -> list[int]:
         catalogue = a_catalogue(cuts=[some_cuts(retry_turnaround_s=Seconds(5 * HOUR_S))], **settings)
@@ -261,7 +261,7 @@ def test_batch_due_soon_goes_first_like_an_afap_batch() -> None:
 
 
 def test_batch_due_within_delay_bound_goes_first_if_unmeasured() -> None:
-    """Half of it counts as a retry's time then, and no deadline further ahead than a job's bound is near."""
+    """Half of the bound then counts as T_retry, and a deadline beyond the delay bound is never near."""
 
     def sent(left_s: float) -> list[int]:
         due = a_group(2, 3, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + left_s))
@@ -273,7 +273,7 @@ def test_batch_due_within_delay_bound_goes_first_if_unmeasured() -> None:
 
 
 def test_due_soon_depends_on_the_requested_processor_type() -> None:
-    """A retry takes five hours on a CPU and one on a GPU, and it is for a CPU: 19 hours are little."""
+    """A retry takes five hours on a CPU and one on a GPU: 19 hours are near for a CPU only."""
     cuts = [
         some_cuts(retry_turnaround_s=Seconds(5 * HOUR_S)),
         some_cuts(kind=NVIDIA, retry_turnaround_s=Seconds(HOUR_S)),
@@ -401,7 +401,7 @@ def test_app_limits_instances_per_host_and_volunteer(app: dict[str, Any], quorum
 
 
 def test_copies_asked_for_limit_instances_per_volunteer() -> None:
-    """Job 8 was sent while the app replicated; job 7 never asked for a second result."""
+    """Job 8 was sent while the app replicated; job 7 never required a second result."""
     ready = array(a_group(1, ready=[a_ready(instance_id=1, job_id=7), a_ready(instance_id=2, job_id=8, copies=2)]))
     ready.volunteers_of = {JobId(7): {VolunteerId(1)}, JobId(8): {VolunteerId(1)}}
 
@@ -437,8 +437,8 @@ def test_group_is_left_after_the_slot_search_limit() -> None:
 
 
 RANKED = a_catalogue(cuts=[some_cuts()])
-LAST_JOBS: dict[str, Any] = {"counts": BatchCounts(jobs_total=1000, unsent=40)}  # fewer than the newcomers' 5 %
-FOUR = (a_want(req_s=Seconds(4 * JOB_S)),)  # more than the idle processors it has: none
+LAST_JOBS: dict[str, Any] = {"counts": BatchCounts(jobs_total=1000, unsent=40)}  # below the newcomers' 5 %
+FOUR = (a_want(req_s=Seconds(4 * JOB_S)),)  # more than its idle processors: none
 IDLE = (a_want(req_s=Seconds(4 * JOB_S), req_instances=2.0),)
 
 
@@ -560,7 +560,7 @@ def test_estimate_opens_afap_batch_to_hosts_below_the_gate() -> None:
     good, other = assigned(0.95), assigned(0.2)
     assert (good.tight, good.due_terms.because[:5]) == (True, "row 2")
     assert (other.tight, other.due_terms.because[:5]) == (False, "row 3")
-    assert good.due_at == other.due_at < NOW + DAY_S  # both are idle: at once is in turn
+    assert good.due_at == other.due_at < NOW + DAY_S  # both are idle: jobs start at once
 
 
 def test_search_limit_bounds_groups_and_is_reported() -> None:
@@ -573,7 +573,7 @@ def test_search_limit_bounds_groups_and_is_reported() -> None:
 
 
 def test_ungated_work_is_found_behind_many_gated_groups() -> None:
-    """However many classes, and batches of one, a host below their gate meets first."""
+    """Any number of gated classes, or batches of one class, may precede it."""
     for gated in (GROUPS_LOOKED_AT - 1, GROUPS_LOOKED_AT, GROUPS_LOOKED_AT + 50):
         groups = [a_group(number, **AFAP) for number in range(1, gated + 1)]
         context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
@@ -590,7 +590,7 @@ def test_ungated_work_is_found_after_the_urgent_share() -> None:
 
 
 def test_host_with_full_urgent_share_examines_few_groups() -> None:
-    """All of them are urgent for it: one look tells of the rest."""
+    """All of them are urgent for it, so one evaluation covers the rest."""
     groups = [a_group(number, batch_id=number, **AFAP) for number in range(1, 51)]
     held = (a_held(instance_id=90, job_id=90, tight=True),)
     context = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)

@@ -1,4 +1,4 @@
-"""A request, from who asks to what is told."""
+"""Scheduler requests from admission to reply."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_an_unknown_account_key_gets_a_notice_and_nothing_else() -> None:
 
 
 async def test_a_wrong_clock_gets_no_work_until_it_is_right() -> None:
-    """Nor are lost jobs sent again: the client would drop them. They are kept for it."""
+    """Lost jobs are kept, but not resent: the client would drop them."""
     project = await a_project()
     await project.submit(2)
     first = await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
@@ -450,7 +450,7 @@ async def test_clone_of_another_name_takes_nothing_over(other: str) -> None:
 
 
 async def test_clone_does_not_get_more_while_it_has_what_it_took_over() -> None:
-    """What it took over counts as in progress: limits and queue are those of its new record."""
+    """Taken-over jobs count as in progress: limits and queue are those of the new record."""
     project = await a_project(scheduler__in_progress_per_cpu=1)
     await project.submit(9)
     names = names_of(await project.answer(a_request()))
@@ -481,7 +481,7 @@ async def test_restored_client_whose_reply_was_lost_keeps_and_reports() -> None:
 
 
 async def test_client_restored_twice_from_one_snapshot_keeps_its_task() -> None:
-    """As a virtual machine does that forgets everything when it is switched off."""
+    """Like a virtual machine that is reset whenever it is switched off."""
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -502,7 +502,7 @@ async def test_client_restored_twice_from_one_snapshot_keeps_its_task() -> None:
 
 
 async def test_client_takes_back_what_its_overtaken_request_moved() -> None:
-    """A request that arrives after a later one looks like a copy's; no client ever calls as the record it makes."""
+    """A request that arrives after a later one looks like a copy's; no client ever uses the record it creates."""
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -539,7 +539,7 @@ async def test_success_of_either_copy_counts_once() -> None:
 
 
 async def test_of_two_copies_that_claim_a_task_at_once_one_has_it() -> None:
-    """The other copy is told to drop the task in the same reply."""
+    """The reply to the other copy aborts the task."""
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -576,7 +576,7 @@ async def test_clone_reports_count_for_the_original_host() -> None:
 @pytest.mark.parametrize("computer", ["the same", "another"])
 @pytest.mark.parametrize("is_timed_out", [False, True])
 async def test_failures_of_a_clone_are_not_the_originals(computer: str, is_timed_out: bool) -> None:
-    """They are acknowledged; the original goes on, and its record stays as it is."""
+    """They are acknowledged; the original continues, and its record is unchanged."""
     project = await a_project()
     await project.submit(2)
     names = names_of(await project.answer(a_request()))
@@ -605,7 +605,7 @@ async def test_failures_of_a_clone_are_not_the_originals(computer: str, is_timed
 
 
 async def test_success_beside_a_sibling_is_acknowledged() -> None:
-    """The client brings the result of its old record's instance, when its new record has had the job already."""
+    """The client reports its old record's instance after its new record has already had the job."""
     project = await a_project()
     batch = await project.submit(1, copies=2, fill=False)
     candidates = await waiting_of(project.store, batch.batch_id)
@@ -631,7 +631,7 @@ async def test_success_beside_a_sibling_is_acknowledged() -> None:
 
 
 async def test_two_old_successes_of_a_job_are_acknowledged() -> None:
-    """One of them moves to the client's record; the other stays with the record that has it."""
+    """One of them moves to the client's record; the other stays with its record."""
     project = await a_project()
     batch = await project.submit(1, copies=2, fill=False)
     candidates = await waiting_of(project.store, batch.batch_id)
@@ -698,12 +698,12 @@ async def test_client_that_lost_its_state_keeps_its_host_record() -> None:
 
 
 async def test_ended_instance_stores_a_success_but_no_failure() -> None:
-    """Also where a clock was set back in between: what was told is compared with what is there by exactly this rule."""
+    """Also if a clock was set back meanwhile: reported and stored states are compared by this rule alone."""
     project = await a_project()
     await project.submit(2)
     await project.answer(a_request())
     names = ("pi_1_1_1", "pi_1_2_2")
-    await project.answer(a_request())  # it lost everything it held: both end as aborted
+    await project.answer(a_request())  # it lost all its jobs: both end as aborted
     project.clock.at = Instant(project.clock.at - 3600.0)
     await project.upload(names[1])
 
@@ -778,7 +778,7 @@ async def test_impossible_host_id_counts_as_none(host_id: int) -> None:
 
 
 async def test_too_small_computer_gets_reason_and_delay() -> None:
-    """The client gets the volunteers' sentence; the numbers are kept for the host's page."""
+    """The client gets the volunteers' sentence; the host's page has the numbers."""
     project = await a_project()
     await project.submit(1, job_class=a_job_class(memory_bytes=64e9))
 
@@ -796,7 +796,7 @@ async def test_too_small_computer_gets_reason_and_delay() -> None:
 
 
 async def test_a_host_with_little_work_calls_again_soon() -> None:
-    """Two jobs of some seconds each, and more wait: the next call is as far ahead as that work lasts."""
+    """Two jobs of a few seconds each, with more waiting: the next call is due when they end."""
     project = await a_project(scheduler__jobs_per_request=1)
     await project.submit(9, job_class=a_job_class(fpops_est_flop=20e9))
     reply = await project.answer(a_request(cpu_req_instances=2.0))
@@ -805,7 +805,7 @@ async def test_a_host_with_little_work_calls_again_soon() -> None:
 
 
 async def test_a_left_over_gpu_job_keeps_no_cpu_host_away() -> None:
-    """The array has nothing but a job of an app that this host cannot run; another app has a version for it."""
+    """The array has only a job of an app that this host cannot run; another app has a version for it."""
     project = await a_project()
     gpu_app = await project.store.applications.add_app(App(AppId(0), "gpu"))
     cuda = a_plan_class(name="cuda", ncpus=0.1, gpu_type=NVIDIA)
@@ -829,7 +829,7 @@ async def test_request_for_an_unusable_gpu_is_explained() -> None:
 
 
 async def test_a_lost_job_that_ended_meanwhile_leaves_room_for_others() -> None:
-    """Between the read of the host and that of the job another process ends the job: its seconds are still wanted."""
+    """Another process ends the job between two reads: its seconds are still wanted."""
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -844,7 +844,7 @@ async def test_a_lost_job_that_ended_meanwhile_leaves_room_for_others() -> None:
 
 
 async def test_lost_job_that_ended_leaves_room_in_the_limits() -> None:
-    """It is no longer in progress: a limit that counts it would be a false reason."""
+    """It is no longer in progress: a limit that counts it would give a false reason."""
     project = await a_project(scheduler__in_progress_per_cpu=1)
     await project.submit(2)
     names = names_of(await project.answer(a_request()))
@@ -858,7 +858,7 @@ async def test_lost_job_that_ended_leaves_room_in_the_limits() -> None:
 
 
 async def test_claim_that_another_record_won_is_not_work_of_the_host() -> None:
-    """The client has to drop it: nothing keeps a host that can run nothing else from its long delay."""
+    """The client must drop it: a host that can run nothing else gets the long delay."""
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -923,7 +923,7 @@ async def test_last_refusal_is_stored_for_the_owner() -> None:
     assert (own.refused_at, own.refused) == (NOW, (("no_slots", "no job is ready to be sent"),))
     await project.submit(1)
 
-    for at, changes in ((1.0, {}), (2.0, {"cpu_req_s": Seconds(0.0)})):  # given one, then none wanted
+    for at, changes in ((1.0, {}), (2.0, {"cpu_req_s": Seconds(0.0)})):  # got one, then wanted none
         project.clock.at = Instant(NOW + at)
         await project.answer(a_request(host_id=1, rpc_seqno=int(at), **changes))
         assert await project.store.belongings.host(VolunteerId(1), HostId(1)) == replace(
@@ -988,7 +988,7 @@ async def rival(project: Project) -> RegisteredHost:
 
 
 async def taken_by(project: Project, host: RegisteredHost, count: int) -> RequestWrites:
-    """The first waiting instances, given to another host."""
+    """Send the first waiting instances to another host."""
     version = await the_version(project.store)
     candidates = (await waiting_of(project.store, (await project.store.views.batches(limit=1))[0].batch_id))[:count]
     return RequestWrites(host.host, assignments=tuple(an_assignment(c, host, version) for c in candidates))
@@ -1065,7 +1065,7 @@ async def test_slot_with_a_sibling_on_the_host_stays_for_others() -> None:
     await project.submit(1, quorum=2)
     await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
     forgetful = JobArray(project.clock, lambda: project.shelf.held.settings.feeder)
-    project.array = forgetful  # another worker's array, which does not know who had the sibling
+    project.array = forgetful  # another worker's array, which does not know of the sibling
     [second] = await waiting_of(project.store, (await project.store.views.batches(limit=1))[0].batch_id)
     batch = (await project.store.views.batches(limit=1))[0]
     [job_class] = await project.store.views.classes_of_batch(batch.batch_id)

@@ -1,4 +1,4 @@
-"""Which passes a request has: those that may look at something."""
+"""The stages of a request: those that can find something."""
 
 from __future__ import annotations
 

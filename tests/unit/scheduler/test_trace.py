@@ -1,4 +1,4 @@
-"""A traced decision is the decision, and says what it met on its way."""
+"""A traced decision equals the untraced one and lists its steps."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_the_version_of_every_app_is_said_or_why_there_is_none() -> None:
 
 
 def test_a_pass_that_ends_early_is_named() -> None:
-    """Jobs that turn out to ask for nothing end the first pass; the last one still comes to what is behind them."""
+    """Jobs that turn out to be ungated end the first stage; the last one still reaches the groups behind them."""
     relaxed = [
         a_group(number, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + 60 * DAY_S)) for number in range(1, 301)
     ]
@@ -157,7 +157,7 @@ def test_a_pass_that_ends_early_is_named() -> None:
 
 
 def test_trace_has_groups_skipped_behind_a_gate_with_reason() -> None:
-    """Jobs of many sizes of one batch without an estimate: the first is decided about, the others share its answer."""
+    """Jobs of many sizes in one batch without an estimate: the first is evaluated, the others share its result."""
     groups = [a_group(1, qos=QoS.AFAP, job_class_id=number) for number in range(1, 6)]
     newcomer = an_asking(catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
     looks = [look for look in traced(newcomer, ListArray(groups)).steps if look.stage is Stage.ALL]

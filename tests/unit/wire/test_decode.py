@@ -1,4 +1,4 @@
-"""Requests of the stock client, and everything that is none."""
+"""Requests of the stock client, and malformed requests."""
 
 from __future__ import annotations
 
@@ -461,7 +461,7 @@ def test_deep_nesting_is_skipped() -> None:
 )
 @pytest.mark.parametrize("closing", [b"", b"\n</result>\n", b"\n</stderr_out>\n</result>\n"])
 def test_five_megabytes_of_anything_end(flood: bytes, closing: bytes) -> None:
-    """Decoding is linear, so these end; were it quadratic they would take hours and meet the test time-out."""
+    """Decoding is linear: quadratic decoding would take hours and run into the test time-out."""
     content = flood * (5_000_000 // len(flood)) + closing
     body = SMALL.replace(b"</s", b"<result>\n<name>r</name>\n" * (closing != b"") + content + b"</s")
     try:

@@ -1,4 +1,4 @@
-"""Replies, as the stock client reads them."""
+"""Replies, read as the stock client reads them."""
 
 from __future__ import annotations
 

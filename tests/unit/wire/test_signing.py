@@ -14,7 +14,7 @@ from wire import signing
 from wire.messages import ProtocolError
 from wire.signing import PrivateKey, PublicKey
 
-# A test vector made with openssl (docs/protocol.md#signatures).
+# Test vector made with openssl (docs/protocol.md#signatures).
 VECTOR_DATA = b"hello world\n"
 VECTOR_KEY = """\
 1024

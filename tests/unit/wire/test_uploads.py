@@ -1,4 +1,4 @@
-"""Upload headers, size queries and their answers."""
+"""Upload headers, size queries and their replies."""
 
 from __future__ import annotations
 
