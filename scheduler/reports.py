@@ -184,14 +184,14 @@ def take_trickles(
     dropped = Counter[TrickleFate]()
     if request.more_trickles:
         dropped[TrickleFate.TOO_MANY] = request.more_trickles
-    for said in request.trickles:
-        instance_id = ids.get(said.result_name)
+    for trickle in request.trickles:
+        instance_id = ids.get(trickle.result_name)
         if instance_id is None:
             dropped[TrickleFate.NOT_IN_PROGRESS] += 1
-        elif len(said.text.encode("utf-8", "replace")) > settings.max_trickle_bytes:
+        elif len(trickle.text.encode("utf-8", "replace")) > settings.max_trickle_bytes:
             dropped[TrickleFate.TOO_LARGE] += 1
         else:
-            sent_at = Instant(sanity.clamped(said.sent_at, 0.0, MOST_SENT_AT))
-            text = sanity.text(said.text, settings.max_trickle_bytes)
-            keep.append(Trickle(instance_id, sent_at, now, sanity.text(said.variety), text))
+            sent_at = Instant(sanity.clamped(trickle.sent_at, 0.0, MOST_SENT_AT))
+            text = sanity.text(trickle.text, settings.max_trickle_bytes)
+            keep.append(Trickle(instance_id, sent_at, now, sanity.text(trickle.variety), text))
     return TricklesTaken(tuple(keep), dropped)

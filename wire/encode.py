@@ -52,14 +52,14 @@ def encode_reply(reply: SchedulerReply) -> bytes:
 
 def _head(reply: SchedulerReply) -> str:
     url = f"<master_url>{escape(reply.master_url)}</master_url>\n" if reply.master_url else ""
-    told = [
+    messages = [
         f'<message priority="{escape(message.priority)}">{escape(message.text)}</message>\n'
         for message in reply.messages
     ]
     host = f"<hostid>{reply.host_id}</hostid>\n" if reply.host_id is not None else ""
     return (
         f"<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>\n{url}"
-        f"<request_delay>{reply.request_delay_s!r}</request_delay>\n{''.join(told)}"
+        f"<request_delay>{reply.request_delay_s!r}</request_delay>\n{''.join(messages)}"
         f"{_text('project_name', reply.project_name)}{_text('user_name', reply.user_name)}"
         f"{_instant('user_create_time', reply.user_create_at)}{_text('email_hash', reply.email_hash)}"
         f"{_text('cross_project_id', reply.cross_project_id)}{host}"

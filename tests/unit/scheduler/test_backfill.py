@@ -183,7 +183,7 @@ def test_used_or_expired_lease_binds_no_host() -> None:
     assert batches(chosen(context(*BUSY, reserved=leased(expires_at=NOW)), small())) == [SMALL]
 
 
-# ------------------------------------------------------------------ nobody idles for long
+# ------------------------------------------------------------------ no host idles for long
 
 
 def test_idle_processors_get_shortest_work_if_nothing_fits() -> None:

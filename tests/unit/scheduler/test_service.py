@@ -386,7 +386,9 @@ async def test_lost_jobs_wait_while_the_project_hands_out_nothing() -> None:
 async def test_a_result_of_ours_that_we_do_not_know_is_aborted() -> None:
     project = await a_project()
     await a_known_host(project)
-    reply = await project.answer(a_request(host_id=1, rpc_seqno=1, other_results=listed("pi_9_9_9", "somebody elses")))
+    reply = await project.answer(
+        a_request(host_id=1, rpc_seqno=1, other_results=listed("pi_9_9_9", "another projects"))
+    )
     assert reply.aborts == ("pi_9_9_9",)
     assert reply.aborts_if_not_started == ()
 
