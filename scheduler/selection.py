@@ -158,9 +158,7 @@ class TypeSearch:
         self._refused_urgent: set[int] = set()  # urgent groups of which the host may get no slot
         self._useless: dict[AppId, Refusal] = {}  # apps that the host cannot run
         self._gated: dict[BatchId, Refusal | None] = {}  # batches behind one gate; None: beyond the urgent share
-        self._afap_share_used: set[AppId] = (
-            set()
-        )  # apps whose AFAP jobs are all urgent for this host, beyond the urgent share
+        self._afap_share_used: set[AppId] = set()  # apps whose AFAP jobs would exceed the urgent share
 
     def lease_first(self) -> None:
         """Send a leased host one job of its batch, if one is ready."""

@@ -27,9 +27,7 @@ class Stage(StrEnum):
 
     LEASED = "leased"  # a job of the batch that leased the host, or jobs for processors that are idle until then
     GATED = "gated"  # jobs behind a gate that the host passes, up to the urgent share
-    PROMPT = (
-        "prompt"  # other jobs of AFAP batches and of batches due soon, before deferrable work, in a share of requests
-    )
+    PROMPT = "prompt"  # other jobs of AFAP batches and batches due soon, before deferrable work, in some requests
     LOCALITY = "locality"  # jobs whose sticky files are on the host
     BETA = "beta"  # beta apps, for volunteers who opted in
     ALL = "all"  # everything in order
