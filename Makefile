@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.docs-installed
 BESIDE := $(MAKE) --no-print-directory
 export MUSTER_SCREENSHOTS ?= $(CURDIR)/build/screenshots
+# Images set it: each of the hundreds of processes that tests start would then compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup system demo test lint unit main second-postgres e2e faults chaos bench fuzz api-fuzz compare-clients deterministic policy-quality reference docs audit clean
 

@@ -1,1 +1,1 @@
-"""What operators, submitters and volunteers may do and see: one module per subject, for every face."""
+"""Operations for operators, submitters and volunteers, one module per subject, behind API, console and commands."""

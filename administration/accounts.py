@@ -1,7 +1,7 @@
-"""How a volunteer proves to be the volunteer: account keys and passwords.
+"""Account keys and passwords of volunteers.
 
-The account key (authenticator) that clients carry is derived from the project's account secret and a
-random nonce, so the database stores no key and no password: a copy of it lets nobody in.
+The account key (authenticator) that clients have is derived from the project's account secret and a random nonce. The
+database stores neither keys nor passwords, so a copy of it gives no access.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = re.compile(r"[^\x00-\x1f\x7f]{0,254}")
 
 @dataclass(frozen=True, slots=True)
 class CreatedAccount:
-    """A volunteer that was just added, with the only sight of the account key."""
+    """A new volunteer, and the account key, which is not stored."""
 
     volunteer_id: VolunteerId
     authenticator: str
@@ -39,15 +39,15 @@ class AccountKeys:
         self._secret = secret
 
     def authenticator(self, nonce: bytes) -> str:
-        """The 32-digit account key that belongs to a nonce."""
+        """Return the 32-digit account key of a nonce."""
         return hmac.new(self._secret, b"account key:" + nonce, hashlib.sha256).hexdigest()[:32]
 
     def api_token(self) -> str:
-        """The operator's token for the API."""
+        """Return the operator's token for the API."""
         return hmac.new(self._secret, b"api token", hashlib.sha256).hexdigest()
 
     def new_credentials(self, password_hash: str | None) -> Credentials:
-        """Fresh secrets for a volunteer; `password_hash` is what the client makes of the password."""
+        """Return new secrets for a volunteer; `password_hash` is the hash that the client makes of the password."""
         nonce = secrets.token_bytes(16)
         salt, kept = (None, None) if password_hash is None else password_kept(password_hash)
         return Credentials(
@@ -59,7 +59,7 @@ class AccountKeys:
 
 
 def authenticator_hash(authenticator: str) -> bytes:
-    """What the database knows an account key by.
+    """Return the hash under which an account key is stored.
 
     >>> len(authenticator_hash("0123456789abcdef0123456789abcdef"))
     32
@@ -68,20 +68,20 @@ def authenticator_hash(authenticator: str) -> bytes:
 
 
 def password_kept(password_hash: str) -> tuple[bytes, bytes]:
-    """A new salt, and what is kept of the client's password hash; takes tens of milliseconds."""
+    """Return a new salt, and the stored hash of the client's password hash; takes tens of milliseconds."""
     salt = secrets.token_bytes(16)
     return salt, _stretched(password_hash, salt)
 
 
 def is_account_key(record: VolunteerRecord, given: str) -> bool:
-    """Whether it is the account key that the volunteer's clients have."""
+    """Return whether this is the volunteer's account key."""
     if not ACCOUNT_KEY.fullmatch(given):
         return False
     return hmac.compare_digest(record.credentials.authenticator_hash, authenticator_hash(given))
 
 
 def password_matches(record: VolunteerRecord, password_hash: str) -> bool:
-    """Whether the client's password hash is the volunteer's; takes the same time when it is not."""
+    """Return whether the client's password hash matches; takes the same time if it does not."""
     stored, salt = record.credentials.password_hash, record.credentials.password_salt
     if stored is None or salt is None:
         return False
@@ -89,7 +89,7 @@ def password_matches(record: VolunteerRecord, password_hash: str) -> bool:
 
 
 def checked_email(email: str) -> str:
-    """The e-mail in lower case. Raises InvalidInputError.
+    """Return the e-mail address in lower case. Raises InvalidInputError.
 
     >>> checked_email("Ada@Example.org")
     'ada@example.org'
@@ -106,7 +106,7 @@ async def add_volunteer(
     email = checked_email(email)
     if not NAME.fullmatch(name):
         raise InvalidInputError("name", "at most 254 characters, no control characters", name)
-    credentials = await asyncio.to_thread(keys.new_credentials, password_hash)  # scrypt takes its time
+    credentials = await asyncio.to_thread(keys.new_credentials, password_hash)  # scrypt takes tens of milliseconds
     volunteer_id = await volunteers.add_volunteer(
         email,
         name=name or email.partition("@")[0],

@@ -1,6 +1,6 @@
-"""Applications, plan classes and app versions: made, changed, registered with their signed files, and shown as JSON.
+"""Manages applications, plan classes and app versions, including their signed files.
 
-Nothing here opens a private key: the caller says where signatures come from (administration/signing.py).
+Does not read private keys: the caller passes a signing function (administration/signing.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from transfer.keys import load_public_key
 from wire.signing import PublicKey, verify_md5
 
 MOST_COPIES = 10
-_BOUNDED = (  # of a plan class
+_BOUNDED = (  # fields of a plan class
     "gpu_count",
     "min_gpu_ram_bytes",
     "min_driver_version",
@@ -39,17 +39,14 @@ CHANGEABLE = "user_friendly_name, beta, deprecated, adaptive_copies, one_per_hos
 
 
 def new_app(name: str, **values: Any) -> App:
-    """An app that was not added yet, with values by the names of its fields. Raises InvalidInputError."""
+    """Return a new app from values by field name. Raises InvalidInputError."""
     app = _checked_app(App(AppId(0), name, **values))
     checked_app_name(name)
     return app
 
 
 async def change_app(applications: Applications, name: str, **changes: Any) -> App:
-    """Change fields of an app; None leaves a field as it is. Running services follow within seconds.
-
-    Raises InvalidInputError, NotFoundError.
-    """
+    """Change fields of an app; None leaves a field unchanged. Raises InvalidInputError, NotFoundError."""
     given = {field: value for field, value in changes.items() if value is not None}
     if not given:
         raise InvalidInputError("app", f"a change of {CHANGEABLE}", "none")
@@ -67,7 +64,7 @@ def _checked_app(app: App) -> App:
 
 
 def plan_class_of(values: dict[str, object]) -> PlanClass:
-    """A plan class of values by the names of its fields, whose types were checked. Raises InvalidInputError.
+    """Return a plan class from type-checked values by field name. Raises InvalidInputError.
 
     >>> plan_class_of({"name": "mt", "ncpus": 4.0}).ncpus
     4.0
@@ -84,7 +81,7 @@ def plan_class_of(values: dict[str, object]) -> PlanClass:
 
 
 def checked_pattern(pattern: str) -> str:
-    """A regular expression that compiles. Raises InvalidInputError.
+    """Return a regular expression that compiles. Raises InvalidInputError.
 
     >>> checked_pattern("Linux.*Debian")
     'Linux.*Debian'
@@ -103,7 +100,7 @@ PLATFORM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class VersionDraft:
-    """An app version as it is added. `version_num` 100 means 1.00."""
+    """An app version to add. `version_num` 100 means 1.00."""
 
     app: str
     platform: str
@@ -117,10 +114,10 @@ class VersionDraft:
 async def add_app_version(
     applications: Applications, project: Project, new: VersionDraft, *, clock: Clock, sign: Sign
 ) -> AppVersionId:
-    """Sign and store the files, then the version. Safe to repeat after an interruption.
+    """Sign and store the files, then add the version. Safe to repeat after an interruption.
 
     Raises NotFoundError (app, plan class), AlreadyExistsError (that version), InvalidInputError, also for a signature
-    that is not of the project's present key.
+    that is not by the project's current key.
     """
     app = await applications.app(checked_app_name(new.app))
     api_version = checked_text(new.api_version, "api-version")
@@ -152,7 +149,7 @@ async def add_app_version(
 
 
 def app_file_name(new: VersionDraft, source: Path, md5: str, *, main: bool) -> str:
-    """A name no other content will ever have: app, version, platform, and the content's MD5.
+    """Return a file name that is unique to its content: app, version, platform, and the content's MD5.
 
     >>> new = VersionDraft("pi", "linux", 100, Path("main.py"))
     >>> app_file_name(new, Path("main.py"), "0123456789abcdef" * 2, main=True)
@@ -172,12 +169,14 @@ async def _plan_class(applications: Applications, name: str) -> PlanClass:
 
 
 def _checked(sign: Sign, project_key: PublicKey) -> Sign:
-    """The same, of the project's key alone: clients take nothing else."""
+    """Return `sign` with a check against the project's key, the only one that clients accept."""
 
     def signed(name: str, md5: str) -> str:
         signature = sign(name, md5)
         if not verify_md5(project_key, md5, signature):
-            raise InvalidInputError("signature", f"that of {name} by the project's present key", "another one")
+            raise InvalidInputError(
+                "signature", f"a signature of {name} by the project's current key", "one by another key"
+            )
         return signature
 
     return signed

@@ -1,4 +1,4 @@
-"""Batches as people handle them: submit, look at, change, end. Batch files, and names for the inputs they bring."""
+"""Manages batches: submit, show, change, abort. Reads batch files and names their input files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def input_file_name(path: Path, md5: str) -> str:
-    """A name no other content will ever have.
+    """Return a file name that is unique to its content.
 
     >>> input_file_name(Path("data/my input.txt"), "0123456789abcdef" * 2)
     'my-input_0123456789abcdef0123456789abcdef.txt'
@@ -49,13 +49,13 @@ def input_file_name(path: Path, md5: str) -> str:
 
 
 class InputFolder:
-    """Satisfies the submission's InputFiles: files that were put to the project before."""
+    """Satisfies the submission's InputFiles with files that were uploaded before."""
 
     def __init__(self, folder: DownloadFolder) -> None:
         self._folder = folder
 
     async def input_files(self, wanted: Sequence[InputSpec]) -> Sequence[Input]:
-        """The inputs in the same order. Raises NotFoundError, InvalidInputError."""
+        """Return the inputs in the same order. Raises NotFoundError, InvalidInputError."""
         return await asyncio.gather(*map(self._named, wanted))
 
     async def _named(self, wanted: InputSpec) -> Input:
@@ -74,7 +74,7 @@ log = structlog.get_logger()
 
 
 def read_batch_file(path: Path) -> dict[str, object]:
-    """The table in a TOML or JSON file. Raises InvalidInputError."""
+    """Return the table in a TOML or JSON file. Raises InvalidInputError."""
     try:
         text = path.read_text()
         values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -91,7 +91,7 @@ def read_batch_file(path: Path) -> dict[str, object]:
 
 
 def csv_rows(path: Path) -> Iterator[Mapping[str, str]]:
-    """The rows of a CSV file with a heading, read as they are asked for. Raises InvalidInputError."""
+    """Yield the rows of a CSV file with a heading. Raises InvalidInputError."""
     try:
         with path.open(newline="") as file:
             yield from csv.DictReader(file)
@@ -102,10 +102,7 @@ def csv_rows(path: Path) -> Iterator[Mapping[str, str]]:
 
 
 def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short: Short | None) -> shapes.BatchShown:
-    """A batch with its counters and whether its last forecast is shown. Instants are seconds since the epoch.
-
-    `short`: which limit keeps it from all hosts that called lately.
-    """
+    """Return a batch with its counters; `short`: the limit that excludes all hosts that called recently."""
     return shown(
         shapes.BatchShown,
         batch,
@@ -118,7 +115,7 @@ def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short
 
 
 class Batches:
-    """What the command line and the API do with batches."""
+    """Manages batches for the command line and the API."""
 
     def __init__(self, store: PostgresStore, downloads: DownloadFolder, clock: Clock) -> None:
         self._store = store
@@ -126,22 +123,22 @@ class Batches:
         self._clock = clock
 
     async def submit(self, values: Mapping[str, object]) -> BatchId:
-        """Submit the batch a table describes. Raises InvalidInputError, NotFoundError; nothing is written then."""
+        """Submit a batch. Raises InvalidInputError, NotFoundError, and stores nothing then."""
         settings = await self._settings()
         return await self._write(await self._checked(values, settings), settings)
 
     async def submit_and_preview(
         self, values: Mapping[str, object], *, key: SubmissionKey | None = None
     ) -> shapes.Submitted:
-        """As `submit`: its id and its forecast, which is None when it failed; the batch is there all the same.
+        """Submit a batch; return its id and forecast, which is None if the forecast failed.
 
-        With a `key` that was given before, what was answered then. Raises ConflictError when that was another batch.
+        A `key` that was used before returns the earlier reply. Raises ConflictError if that was a different batch.
         """
         settings = await self._settings()
         if key is not None:
             key = replace(key, kept_s=settings.access.submission_key_s)
             if earlier := await self._store.submissions.submitted_before(key, now=self._clock.now()):
-                return _answered(earlier, key)
+                return _earlier_reply(earlier, key)
         batch = await self._checked(values, settings)
         try:
             batch_id = await self._write(batch, settings, key)
@@ -151,11 +148,11 @@ class Batches:
             )
             if key is None or earlier is None:
                 raise
-            return _answered(earlier, key)  # somebody sent it at the same time
+            return _earlier_reply(earlier, key)  # a concurrent request submitted it
         try:
             forecast = await self._preview(batch)
         except Exception:
-            log.exception("no preview", batch_id=batch_id)
+            log.exception("forecast of a new batch failed", batch_id=batch_id)
             forecast = None
         answer: shapes.Submitted = {"batch_id": batch_id, "forecast": forecast}
         if key is not None:
@@ -163,7 +160,7 @@ class Batches:
         return answer
 
     async def preview(self, values: Mapping[str, object]) -> shapes.PreviewShown:
-        """When the batch would be done if it was submitted now. Checked as by `submit`; nothing is written."""
+        """Return the forecast of a batch as if submitted now. Checks like `submit`; stores nothing."""
         return await self._preview(await self._checked(values, await self._settings()))
 
     async def change(
@@ -176,7 +173,7 @@ class Batches:
         account: str | None = None,
         deadline_at: float | None = None,
     ) -> shapes.Importance:
-        """What is given of it, from the next ordering on; how it stands then. Raises as `set_importance` does."""
+        """Change the given fields from the next ordering pass on. Raises the errors of `set_importance`."""
         deadline = None if deadline_at is None else NewDeadline(Instant(deadline_at), self._clock.now())
         await set_importance(
             self._store,
@@ -205,7 +202,7 @@ class Batches:
         return await checked(self._with_csv(spec, settings), ports=ports)
 
     def _with_csv(self, spec: BatchSpec, settings: Settings) -> BatchSpec:
-        """With the rows of its CSV file, named as a file that was put before."""
+        """Return the batch with the rows of its CSV file, which was uploaded before."""
         if not spec.jobs_csv:
             return spec
         path = self._downloads.path(spec.jobs_csv)
@@ -224,16 +221,16 @@ class Batches:
         return preview_as_json(await previewer.preview(planned), planned)
 
     async def show(self, batch_id: BatchId) -> shapes.BatchShown:
-        """A batch as JSON. Raises NotFoundError."""
+        """Return a batch as JSON. Raises NotFoundError."""
         [one] = await self._as_json([await self._store.views.batch(batch_id)])
         return one
 
     async def listed(self, *, limit: int, before: BatchId | None = None) -> Sequence[shapes.BatchShown]:
-        """Batches as JSON, newest first."""
+        """Return batches as JSON, newest first."""
         return await self._as_json(await self._store.views.batches(limit=limit, before=before))
 
     async def abort(self, batch_id: BatchId) -> None:
-        """End a batch. Raises NotFoundError."""
+        """Abort a batch. Raises NotFoundError."""
         await self._store.submissions.abort_batch(batch_id, now=self._clock.now())
 
     async def _as_json(self, batches: Sequence[Batch]) -> list[shapes.BatchShown]:
@@ -247,7 +244,7 @@ class Batches:
         ]
 
     async def _short(self, batches: Sequence[Batch]) -> Mapping[BatchId, Short]:
-        """Those that no host that called lately can finish."""
+        """Return the batches that no host that called recently can finish."""
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         if not active:
             return {}
@@ -255,9 +252,9 @@ class Batches:
         return await self._store.insight.short(active, active_since=since)
 
 
-def _answered(earlier: SubmittedBefore, key: SubmissionKey) -> shapes.Submitted:
+def _earlier_reply(earlier: SubmittedBefore, key: SubmissionKey) -> shapes.Submitted:
     if earlier.said != key.said:
-        raise ConflictError(f"batch {earlier.batch_id} was submitted with the key {key.key!r}, and this is another one")
+        raise ConflictError(f"batch {earlier.batch_id} was submitted with key {key.key!r}; this is a different batch")
     if earlier.answer is None:
         return {"batch_id": earlier.batch_id, "forecast": None}
     return cast(shapes.Submitted, earlier.answer)

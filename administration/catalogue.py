@@ -1,4 +1,4 @@
-"""The catalogue of the moment, read from the database every few seconds."""
+"""Caches the catalogue, refreshed from the database every few seconds."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class CatalogueReader(Protocol):
 
 
 async def fresh_catalogue(loader: CatalogueReader, clock: Clock) -> Catalogue:
-    """The catalogue of the moment as every decision sees it: without cut points too old to judge by."""
+    """Return the current catalogue without outdated cut points."""
     return without_stale(await loader.load_catalogue(), clock.now())
 
 
 def stale_as_json(catalogue: Catalogue) -> list[shapes.StaleShown]:
-    """The cut points left out, so that the bootstrap rule holds there."""
+    """Return the cut points that were left out, for which the bootstrap rule applies."""
     return [
         {"app": catalogue.apps[app_id].name, "processor_type": kind, "computed_at": computed_at}
         for (app_id, kind), computed_at in sorted(catalogue.stale_since.items())
@@ -40,7 +40,7 @@ def stale_as_json(catalogue: Catalogue) -> list[shapes.StaleShown]:
 def warn_of_stale(catalogue: Catalogue, keys: AbstractSet[tuple[AppId, ProcessorType]]) -> None:
     for key in sorted(keys & catalogue.cut_points.keys()):
         log.warning(
-            "cut points too old: the bootstrap rule holds until hosts are ranked",
+            "cut points too old: using the bootstrap rule until hosts are ranked",
             app_id=key[0],
             processor_type=key[1],
             computed_at=catalogue.cut_points[key].computed_at,
@@ -62,15 +62,15 @@ class CatalogueCache:
     async def refresh_once(self) -> Catalogue:
         before, loaded = self._catalogue, await self._loader.load_catalogue()
         self._catalogue = without_stale(loaded, self._clock.now())
-        told = {str(error) for error in before.unfit_settings}
+        logged = {str(error) for error in before.unfit_settings}
         for error in self._catalogue.unfit_settings:
-            if str(error) not in told:
-                log.warning("setting ignored, its default holds", why=str(error))
+            if str(error) not in logged:
+                log.warning("invalid setting ignored, using its default", why=str(error))
         warn_of_stale(loaded, {key for key in before.cut_points if key not in self._catalogue.cut_points})
         return self._catalogue
 
     async def run(self) -> None:
-        """Refresh for ever; while the database is away the last catalogue stays."""
+        """Refresh forever; keep the last catalogue while the database is unavailable."""
         while True:
             await self._clock.sleep(REFRESH_S)
             try:

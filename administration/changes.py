@@ -1,4 +1,4 @@
-"""Changes of several settings at once, as thresholds and the ordering are changed: checked, applied, and written."""
+"""Checks, applies and stores changes of several settings at once."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Changes = Mapping[str, object]  # key -> new value, checked
 
 
 def checked_changes(values: Iterable[tuple[str, object]], key_of: Callable[[str], str], what: str) -> Changes:
-    """New values by the key that `key_of` makes of a name, each within its range and given once.
+    """Return new values by the key that `key_of` makes of each name, checked against their ranges.
 
-    Raises InvalidInputError, about `what` where there are none.
+    Raises InvalidInputError for duplicates, and about `what` if there are none.
 
     >>> checked_changes([("p_tight", 0.85)], "deadline.{}".format, "threshold")
     {'deadline.p_tight': 0.85}
@@ -34,7 +34,7 @@ def checked_changes(values: Iterable[tuple[str, object]], key_of: Callable[[str]
 
 
 def with_changes(settings: Settings, changes: Changes) -> Settings:
-    """The settings as they would be."""
+    """Return the changed settings."""
     for key, value in changes.items():
         settings = settings.changed(key, value)
     return settings
@@ -43,12 +43,12 @@ def with_changes(settings: Settings, changes: Changes) -> Settings:
 async def write_changes(
     store: SettingStore, changes: Changes, *, check: Callable[[Settings], None], clock: Clock, who: str, why: str
 ) -> list[shapes.ChangeMade]:
-    """Write the changes, all or none, each with who and why in the audit trail; what was written, as JSON.
+    """Store the changes, all or none, with user and reason in the audit trail; return them as JSON.
 
-    Raises InvalidInputError without a reason, and what `check` raises of the settings as they would be.
+    Raises InvalidInputError without a reason, and the errors of `check` on the changed settings.
     """
     if not why.strip():
-        raise InvalidInputError("why", "a reason: it is kept in the audit trail", why)
+        raise InvalidInputError("why", "a reason for the audit trail", why)
     checked_text(why, "why")
     checked_text(who, "by")
     settings, _ = Settings.from_stored(await store.settings())

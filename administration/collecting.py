@@ -1,4 +1,4 @@
-"""Brings the outputs of a batch's valid jobs into a folder: FOLDER/JOB/OUTPUT. What is there already stays."""
+"""Fetches the outputs of a batch's valid jobs into FOLDER/JOB/OUTPUT. Existing files stay."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from transfer.downloads import Content, content_of
 from transfer.files import CHUNK_BYTES
 from wire.uploads import valid_file_name
 
-PAGE = 1000  # jobs asked for at once
-AT_ONCE = 4  # files on their way
-PART = ".part"  # with a number; no output is named so: names do not begin with a dot
+PAGE = 1000  # jobs per request
+AT_ONCE = 4  # parallel downloads
+PART = ".part"  # plus a number; no output name begins with a dot
 ARCHIVE = ".part.tar"
-ARCHIVE_BYTES = 64 * 1024 * 1024  # of files that come in one archive
-ARCHIVE_FILES = 5  # for fewer it does not pay
+ARCHIVE_BYTES = 64 * 1024 * 1024  # of files per archive
+ARCHIVE_FILES = 5  # fewer files are fetched one by one
 
 Document = Mapping[str, Any]  # Any: a JSON document
-Progress = Callable[[int, int], None]  # valid jobs that are done, and how many there are
+Progress = Callable[[int, int], None]  # fetched and total valid jobs
 
 
 class Source(Protocol):
-    """Where results come from."""
+    """The server that results come from."""
 
     async def batch(self, batch_id: int) -> Document:
-        """NotFoundError, or the server's refusal."""
+        """Raises NotFoundError, or the server's refusal."""
         ...
 
     async def results(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
-        """Those of the first `limit` jobs behind `after`."""
+        """Return the results of the first `limit` jobs after `after`."""
         ...
 
     async def fetch(self, job_id: int, name: str, to: Path) -> None:
-        """Write an output's file. NotFoundError: it is not there any more."""
+        """Write an output's file. Raises NotFoundError if it no longer exists."""
         ...
 
     async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
-        """Write a tar of the files of the same jobs, JOB/OUTPUT; False where it broke off."""
+        """Write a tar of the files of the same jobs, JOB/OUTPUT; return False if it was cut off."""
         ...
 
 
 @dataclass(slots=True)
 class Collected:
-    """What came of it. `fetched` and `present` are files; `nbytes` is of both."""
+    """The outcome. `fetched` and `present` count files; `nbytes` is for both."""
 
     batch_id: int
     folder: Path
@@ -66,7 +66,7 @@ class Collected:
 
     @property
     def jobs_forgotten(self) -> int:
-        """Jobs of which the database knows nothing any more."""
+        """Jobs whose records were purged."""
         return max(0, self.jobs_total - self.listed)
 
     def as_json(self) -> dict[str, object]:
@@ -87,21 +87,18 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A file that was brought, and where it is to be. `gone`: why it is known not to come."""
+    """A recorded output and its target path. `gone`: why it cannot be fetched, if known."""
 
     job_id: int
     name: str
     content: Content
     path: Path
-    part: Path  # where it grows
+    part: Path  # partial download
     gone: str = ""
 
 
 async def collect(source: Source, batch_id: int, folder: Path, *, progress: Progress) -> Collected:
-    """Fetch what is not in the folder. Broken off anywhere it can be repeated: a file is there whole or not at all.
-
-    Raises NotFoundError; OSError where the folder cannot be written.
-    """
+    """Fetch files that the folder lacks. Can be repeated after an interruption. Raises NotFoundError, OSError."""
     batch = await source.batch(batch_id)
     done = Collected(batch_id, folder, int(batch["jobs_total"]))
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
@@ -120,7 +117,7 @@ async def collect(source: Source, batch_id: int, folder: Path, *, progress: Prog
 
 
 def runs(page: Sequence[Document], most_bytes: int) -> Iterator[Sequence[Document]]:
-    """Jobs one after another whose files have at most so many bytes together, one job at least. Pure.
+    """Split jobs into runs whose files have at most `most_bytes` in total, at least one job each. Pure.
 
     >>> page = [{"outputs": [{"nbytes": nbytes}]} for nbytes in (3, 4, 9, None, 1)]
     >>> [len(run) for run in runs(page, 8)]
@@ -162,7 +159,7 @@ async def _collect_run(source: Source, run: Sequence[Document], after: int, fold
 
 
 def _files_of(job: Document, folder: Path) -> Iterator[Wanted]:
-    """What was brought of a job. Raises InvalidInputError: a name that no output may have."""
+    """Yield the recorded outputs of a job. Raises InvalidInputError for an invalid output name."""
     for position, output in enumerate(job["outputs"]):
         if output["state"] == OutputState.NOT_BROUGHT:
             continue
@@ -176,7 +173,7 @@ def _files_of(job: Document, folder: Path) -> Iterator[Wanted]:
 
 
 def _not_there(files: Iterable[Wanted]) -> list[Wanted]:
-    """Those that are not in the folder with the size and the MD5 that were recorded."""
+    """Return the files that the folder lacks with the recorded size and MD5."""
     return [one for one in files if not _is_there(one)]
 
 
@@ -186,7 +183,7 @@ def _is_there(wanted: Wanted) -> bool:
 
 
 async def _all_of(tasks: Iterable[Coroutine[None, None, None]]) -> None:
-    """Do them together; the first that fails ends the others, and is told."""
+    """Run all concurrently; the first failure cancels the others and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             for task in tasks:
@@ -209,7 +206,7 @@ def _count(wanted: Wanted, done: Collected) -> None:
 
 
 async def _fetch(source: Source, wanted: Wanted, done: Collected, slots: asyncio.Semaphore) -> None:
-    """Put one file at its place, or say why that was not done."""
+    """Fetch one file, or record why that failed."""
     async with slots:
         await asyncio.to_thread(wanted.part.parent.mkdir, parents=True, exist_ok=True)
         try:
@@ -226,17 +223,17 @@ async def _fetch(source: Source, wanted: Wanted, done: Collected, slots: asyncio
 
 
 def _take(wanted: Wanted) -> str:
-    """Put what was fetched at its place if it is what was recorded; what it is otherwise."""
+    """Move a fetched file to its target if it is as recorded; otherwise return the difference."""
     found, recorded = content_of(wanted.part), wanted.content
     if found == recorded:
         wanted.part.replace(wanted.path)
         return ""
-    had = f"{recorded.nbytes} bytes with the MD5 {recorded.md5}"
-    return f"its file has {found.nbytes} bytes with the MD5 {found.md5}, recorded were {had}"
+    had = f"{recorded.nbytes} bytes with MD5 {recorded.md5}"
+    return f"its file has {found.nbytes} bytes with MD5 {found.md5}; {had} were recorded"
 
 
 def take_out(archive: Path, wanted: Iterable[Wanted]) -> list[Wanted]:
-    """Put the wanted files of an archive at their places; those that were in it as they were recorded."""
+    """Extract the wanted files of an archive; return those that are as recorded."""
     by_member = {f"{one.job_id}/{one.name}": one for one in wanted}
     taken: list[Wanted] = []
     with suppress(tarfile.TarError), tarfile.open(archive) as tar:

@@ -1,4 +1,4 @@
-"""Where does a list go on? Places in lists, as links to the next page and cursors of the API have them. Pure."""
+"""Converts positions in lists to and from the cursors in page links and the API. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Place = TypeVar("Place", ResultPlace, InstancePlace, HostPlace, BatchPlace)
 _ID = (1, 2**62 - 1)
 _SMALL_ID = (1, 2**31 - 1)
 _FINITE = (-float_info.max, float_info.max)
-_RANGES: dict[type[Any], tuple[tuple[Any, Any], ...]] = {  # of the fields in turn: whole numbers by whole bounds
+_RANGES: dict[type[Any], tuple[tuple[Any, Any], ...]] = {  # of the fields in turn: whole numbers have whole bounds
     ResultPlace: (_FINITE, _ID),
     InstancePlace: ((0, 2**15 - 1), _ID),
     HostPlace: (_SMALL_ID, (0.0, float(2**31 - 1)), (0, 2**31 - 1)),
@@ -26,7 +26,7 @@ _RANGES: dict[type[Any], tuple[tuple[Any, Any], ...]] = {  # of the fields in tu
 
 
 def place_of(kind: type[Place], text: str) -> Place | None:
-    """The place that an address has under `after`; None for none, the first page. Raises InvalidInputError.
+    """Return the position in the query parameter `after`; None for the first page. Raises InvalidInputError.
 
     >>> place_of(HostPlace, "7~0.5~3"), place_of(InstancePlace, "")
     (HostPlace(host_id=7, key=0.5, app_version_id=3), None)
@@ -36,12 +36,12 @@ def place_of(kind: type[Place], text: str) -> Place | None:
     try:
         values = [_read(one, *bounds) for one, bounds in zip(text.split("~"), _RANGES[kind], strict=True)]
     except ValueError:
-        raise InvalidInputError("after", "where a list goes on, as its link has it", text) from None
+        raise InvalidInputError("after", "the cursor in the link to the next page", text) from None
     return kind(*values)
 
 
 def cursor_of(place: ResultPlace | InstancePlace | HostPlace | BatchPlace) -> str:
-    """The other way.
+    """Return the cursor of a position.
 
     >>> cursor_of(HostPlace(7, 0.5, 3))
     '7~0.5~3'

@@ -1,4 +1,4 @@
-"""Which requests failed in the last day, by area and HTTP status? A process goes on where the one before it ended."""
+"""Counts failed requests of the last day by area and HTTP status. A process continues its predecessor's counts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from domain.units import Instant
 
 Document = Mapping[str, Any]  # Any: a JSON document
 HOUR_S = 3600.0
-KEPT = 24  # hours, the present one too
+KEPT = 24  # hours, including the current one
 PREFIX = "status_"
 SCHEDULER = "scheduler"
-PROBES = frozenset({"healthz", "readyz", "duties"})  # their 503 is an answer, no failure
+PROBES = frozenset({"healthz", "readyz", "duties"})  # for these, 503 is a valid response
 
 
 def failures_of(totals: Mapping[str, int], replies: Mapping[tuple[str, str], int]) -> Counter[str]:
-    """A worker's requests that failed: the scheduler's by status, those of each other area that the server failed at.
+    """Return a worker's failed requests: the scheduler's by status, and server errors of every other area.
 
-    `totals` are those of RequestCounters, `replies` those of PageCounters, by area and class of status.
+    `totals` are from RequestCounters, `replies` from PageCounters, by area and status class.
 
     >>> failures_of({"requests": 9, "status_503": 2}, {("api", "5xx"): 1, ("api", "4xx"): 7, ("readyz", "5xx"): 3})
     Counter({'503': 2, 'api 5xx': 1})
@@ -33,7 +33,7 @@ def failures_of(totals: Mapping[str, int], replies: Mapping[tuple[str, str], int
 
 
 class FailedRequests:
-    """Counts of a worker, as `failures_of` names them. What a worker counted is read back from its report."""
+    """Counts of a worker, under the names of `failures_of`, restored from its last report."""
 
     def __init__(self, now: Instant) -> None:
         self._since_at = now
@@ -42,11 +42,11 @@ class FailedRequests:
         self._seen: Counter[str] = Counter()
 
     def resume(self, earlier: Document) -> None:
-        """Go on with what a process of the same name counted before this one.
+        """Continue the counts of an earlier process of the same name.
 
         >>> failed = FailedRequests(Instant(7200.0))
         >>> failed.resume({"since_at": 60.0, "by_hour": {"1": {"503": 2}}, "last_at": {"503": 3700.0}})
-        >>> failed.look({"503": 1}, Instant(7300.0))
+        >>> failed.update({"503": 1}, Instant(7300.0))
         >>> failed.as_json()
         {'since_at': 60.0, 'by_hour': {'1': {'503': 2}, '2': {'503': 1}}, 'last_at': {'503': 7300.0}}
         """
@@ -56,11 +56,8 @@ class FailedRequests:
         for status, at in earlier["last_at"].items():
             self._last_at[status] = max(at, self._last_at.get(status, at))
 
-    def look(self, counted: Mapping[str, int], now: Instant) -> None:
-        """Put what failed since the last look into the present hour, and forget what is older than a day.
-
-        `counted` are all failures since the worker's start.
-        """
+    def update(self, counted: Mapping[str, int], now: Instant) -> None:
+        """Count new failures; `counted` are all since the worker's start. Drop hours older than a day."""
         new, self._seen = Counter(counted) - self._seen, Counter(counted)
         hour = int(now // HOUR_S)
         if new:
@@ -79,7 +76,7 @@ class FailedRequests:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Requests of all workers to an area that were answered with a status, and when the last of them was."""
+    """Requests of all workers to an area with one failure status, and the time of the last."""
 
     area: str
     status: str
@@ -89,18 +86,15 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class FailedLately:
-    """What failed in the last 24 hours, by area and status, as so many workers count it.
-
-    `since_at`: counted since then only, None: all that time.
-    """
+    """Failures of the last 24 hours. `since_at`: start of counting, if less than 24 hours ago, else None."""
 
     rows: tuple[Failed, ...]
     workers: int
     since_at: Instant | None
 
 
-def failed_lately(told: Sequence[Document], *, now: Instant) -> FailedLately:
-    """What workers count together, those that ended within a day too: what each `FailedRequests` says as JSON.
+def failed_lately(reports: Sequence[Document], *, now: Instant) -> FailedLately:
+    """Sum the counts of workers, including those that ended within a day, from their `FailedRequests` JSON.
 
     >>> one = {"since_at": 0.0, "by_hour": {"1": {"503": 2}}, "last_at": {"503": 3700.0}}
     >>> failed_lately([one, one], now=Instant(7200.0)).rows
@@ -108,18 +102,18 @@ def failed_lately(told: Sequence[Document], *, now: Instant) -> FailedLately:
     """
     first = int(now // HOUR_S) - KEPT
     counts: Counter[str] = Counter()
-    for one in told:
+    for one in reports:
         for hour, by_name in one["by_hour"].items():
             if int(hour) > first:
                 counts.update(by_name)
     rows = []
     for name, requests in counts.items():
         area, _, status = name.rpartition(" ")
-        last_at = max(one["last_at"].get(name, 0.0) for one in told)
+        last_at = max(one["last_at"].get(name, 0.0) for one in reports)
         rows.append(Failed(area or SCHEDULER, status, requests, Instant(last_at)))
-    since_at = min((one["since_at"] for one in told), default=now)
+    since_at = min((one["since_at"] for one in reports), default=now)
     return FailedLately(
         tuple(sorted(rows, key=lambda row: (row.area, row.status))),
-        len(told),
+        len(reports),
         Instant(since_at) if since_at > now - KEPT * HOUR_S else None,
     )

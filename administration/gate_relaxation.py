@@ -1,8 +1,8 @@
-"""Lowers gates behind which too few requests come for the jobs that wait, and raises them again (decision 0012).
+"""Lowers gates that too few requests pass for the waiting jobs, and raises them again (decision 0012).
 
-1 how many unsent instances wait behind which gate; 2 how many calls an hour come from hosts behind it, at every height;
-3 the highest gate that sends them in time; 4 the result is stored, and requests go by it seconds later. By the rate of
-requests, never by how long a job has waited.
+1 count unsent instances behind each gate; 2 compute calls per hour from hosts that pass, at every threshold; 3 take the
+highest threshold that sends them in time; 4 store the result, which requests use seconds later. Depends on the request
+rate only, not on how long a job has waited.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from hoststats.standing import Passing
 from scheduler.gates import affordable, least_gate, longest_wait_s
 
 RELAX_EVERY_S = Seconds(60.0)
-MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
+MOST_BATCHES = 2000  # waiting batches that are evaluated, first in order
 
 log = structlog.get_logger("administration.gate_relaxation")
 
 
 class Callers(ReadsStandings, Protocol):
-    """What is read of hosts that call and work that waits."""
+    """Reads calling hosts and waiting work."""
 
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]: ...
 
 
 class GateNotes(Protocol):
     async def note_relaxed_gates(self, gates: Sequence[RelaxedGate], *, now: Instant) -> None:
-        """These gates are lower from now on, all others as they are set."""
+        """Store the relaxed gates; all others are at their configured thresholds."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GateReport:
-    """One round: `waiting` unsent instances behind gates that may be lowered, and the gates that are lower now."""
+    """One round: `waiting` unsent instances behind gates that may be lowered, and the lowered gates."""
 
     waiting: int = 0
     relaxed: tuple[RelaxedGate, ...] = ()
@@ -70,7 +70,7 @@ class GateRelaxer:
         self._clock = clock
 
     async def run_once(self) -> GateReport:
-        """Look at what waits and who calls; hosts are read only where jobs wait behind a gate."""
+        """Recompute the relaxed gates; hosts are read only if jobs wait behind a gate."""
         catalogue, now = self._catalogue(), self._clock.now()
         settings = catalogue.settings.deadline
         if not traits_of(settings).relaxes_gates or settings.gate_wait_fraction <= 0.0:
@@ -85,7 +85,7 @@ class GateRelaxer:
         return await self._noted(catalogue, GateReport(sum(behind.values()), gates), now)
 
     async def _noted(self, catalogue: Catalogue, report: GateReport, now: Instant) -> GateReport:
-        """Write what is found, if it is news."""
+        """Store the result if it changed."""
         before = {_key(gate): gate for cuts in catalogue.cut_points.values() for gate in cuts.relaxed}
         after = {_key(gate): gate for gate in report.relaxed}
         if {key: gate.threshold for key, gate in before.items()} != {
@@ -93,18 +93,18 @@ class GateRelaxer:
         }:
             await self._notes.note_relaxed_gates(report.relaxed, now=now)
             for key in sorted(before.keys() | after.keys()):
-                _tell(before.get(key), after.get(key))
+                _log_change(before.get(key), after.get(key))
         return report
 
 
 def as_set(catalogue: Catalogue) -> Catalogue:
-    """The catalogue with no gate lowered. Pure."""
+    """Return the catalogue without relaxed gates. Pure."""
     cuts = {of_type: replace(cut, relaxed=()) for of_type, cut in catalogue.cut_points.items()}
     return replace(catalogue, cut_points=cuts)
 
 
 def high_gates(waiting: Sequence[WaitingBatch], catalogue: Catalogue, now: Instant) -> dict[BehindGate, int]:
-    """Unsent instances behind gates that may be lowered: above 0 for some processor type. Pure."""
+    """Return unsent instances behind gates that may be lowered: above 0 for some processor type. Pure."""
     settings = catalogue.settings.deadline
     counts: dict[BehindGate, int] = {}
     for place, jobs in behind_gates(waiting, as_set(catalogue), settings, settings, now=now).items():
@@ -115,7 +115,7 @@ def high_gates(waiting: Sequence[WaitingBatch], catalogue: Catalogue, now: Insta
 
 
 def _closing(place: BehindGate, settings: DeadlineSettings) -> Gate:
-    """The gate whose threshold keeps these jobs: for retries it may be that of their row of the table."""
+    """Return the gate whose threshold blocks these jobs: for retries it may be the gate of their table row."""
     highest = max(threshold for _, threshold, _ in place.thresholds)
     set_to = gates_of(settings)
     if set_to[place.gate] >= highest:
@@ -125,18 +125,18 @@ def _closing(place: BehindGate, settings: DeadlineSettings) -> Gate:
 
 @dataclass(frozen=True, slots=True)
 class TakenJobs:
-    """How many hosts and volunteers a waiting job may not go to, at most, because they have it or had it."""
+    """The largest number of hosts and volunteers that are excluded from a waiting job because they have or had it."""
 
     hosts: int = 0
     volunteers: int = 0
 
     def leaves(self, passed: Passing) -> bool:
-        """Whether of these hosts one is left that any waiting job may go to."""
+        """Return whether at least one passing host is not excluded from any waiting job."""
         return passed.hosts > self.hosts and passed.volunteers > self.volunteers
 
 
 def most_taken(waiting: Sequence[WaitingBatch], catalogue: Catalogue) -> dict[AppId, TakenJobs]:
-    """How many hosts and volunteers the waiting jobs of each app may not go to, at most. Pure."""
+    """Return the largest number of excluded hosts and volunteers of each app's waiting jobs. Pure."""
     taken: dict[AppId, TakenJobs] = {}
     for one in waiting:
         app_id = one.batch.app_id
@@ -156,10 +156,7 @@ def relaxed_gates(
     *,
     now: Instant,
 ) -> tuple[RelaxedGate, ...]:
-    """The gates that have to be lower than they are set, on every processor type of their app. Pure.
-
-    Where all hosts that pass may be ones a job cannot go to (`taken`, by app), their calls count for nothing.
-    """
+    """Return the gates to relax. Calls do not count if all passing hosts may be excluded (`taken`, by app). Pure."""
     settings = catalogue.settings
     population = HostPopulationView(standings, settings, now=now)
     found: dict[tuple[int, str, str], RelaxedGate] = {}
@@ -184,12 +181,12 @@ def _key(gate: RelaxedGate) -> tuple[int, str, str]:
     return gate.app_id, gate.processor_type, gate.gate
 
 
-def _tell(before: RelaxedGate | None, after: RelaxedGate | None) -> None:
-    """One line in the log per gate that moved."""
+def _log_change(before: RelaxedGate | None, after: RelaxedGate | None) -> None:
+    """Log one line per changed gate."""
     known = after or before
     assert known is not None
     log.info(
-        "gate lowered" if after is not None else "gate as set again",
+        "gate lowered" if after is not None else "gate restored",
         app_id=known.app_id,
         processor_type=known.processor_type,
         gate=str(known.gate),

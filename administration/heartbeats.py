@@ -1,4 +1,4 @@
-"""What a worker's heartbeat tells operators about its job array, and how old a heartbeat may be. Pure."""
+"""Builds the job array part of a worker's heartbeat, and defines how old heartbeats may be. Pure."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from feeder.array import JobArray
 from feeder.groups import GroupKey
 from feeder.unschedulable import Unrunnable
 
-SILENT_S = Seconds(35.0)  # more than three heartbeats: such a process is gone
-FORGOTTEN_S = Seconds(86_400.0)  # a process's last heartbeat is kept for this long
+SILENT_S = Seconds(35.0)  # more than three heartbeats: the process has ended
+FORGOTTEN_S = Seconds(86_400.0)  # the last heartbeat of a process is kept for this long
 MOST_UNRUNNABLE = 200  # reported, longest first
 MOST_TAKEN = 2_000  # reported, latest first
-MOST_HOSTS = 5_000  # reported by id, for the work that waits longest; the others are counted
+MOST_HOSTS = 5_000  # reported by id, for the longest-waiting work; others are only counted
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
 def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list[dict[str, object]]:
-    """Slots by app and kind, with the processor types they can be run on and how many requests asked for these."""
+    """Return slots by app and kind, with their processor types and how many requests wanted those."""
     catalogue, mix = source.catalogue(), array.mix.weights(now_s=now_s)
     slots: dict[AppId, Counter[bool]] = {app_id: Counter() for app_id in catalogue.current}
     for group in array.each_group():
@@ -45,9 +45,9 @@ def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list
 def unrunnable_as_json(
     found: Sequence[Unrunnable], *, most: int = MOST_UNRUNNABLE, most_hosts: int = MOST_HOSTS
 ) -> list[dict[str, object]]:
-    """Work that no host could take, longest first: its slots by shard, and the hosts by what they said.
+    """Return unschedulable groups, longest first: slots by shard, and hosts by refusal code.
 
-    Hosts are named where there is still room for all of the work's, of so many ids in all; else they are only counted.
+    Hosts are listed by id while all of a group's fit into `most_hosts` ids in total; otherwise they are only counted.
 
     >>> row = Unrunnable(7, 1, False, {3: 5}, {9: "disk", 8: "disk"}, Instant(1.0), False)
     >>> [(one["slots"], one["hosts"], one["refused_by"]) for one in unrunnable_as_json([row, row], most_hosts=3)]
@@ -78,7 +78,7 @@ def unrunnable_as_json(
 
 
 def taken_as_json(taken: Mapping[GroupKey, Instant], *, since: Instant, most: int = MOST_TAKEN) -> dict[str, object]:
-    """When a host last took work of each kind, the latest first; whether some that was taken `since` is left out.
+    """Return when a host last took work of each group, latest first; `taken_cut`: some taken after `since` is left out.
 
     >>> taken = {(7, 1, False): Instant(5.0), (8, 2, True): Instant(6.0)}
     >>> taken_as_json(taken, since=Instant(4.0))

@@ -1,4 +1,4 @@
-"""Volunteers' computers: which ones a list is asked for, and as JSON for the API and the command line. Pure."""
+"""Selects hosts for lists, and builds their JSON for the API and the command line. Pure."""
 
 from __future__ import annotations
 
@@ -10,27 +10,24 @@ from muster_client import shapes
 
 
 def listed_as_json(one: ListedHost, since: Instant | None = None) -> shapes.ListedHostShown:
-    """A host of a list, with what it has and did; what makes it slow or failing where it is listed as such.
-
-    `since` is when the failures of failing ones are counted from.
-    """
+    """Return a listed host, and why it is slow or failing. `since`: start of counting failures."""
     failures = one.failures and shown(shapes.FailuresShown, one.failures, since=since)
     slow = one.slow and shown(shapes.SlowShown, one.slow, relative_turnaround=one.slow.relative)
     return shown(shapes.ListedHostShown, one, one.host, slow=slow, failures=failures)
 
 
 def hav_as_json(hav: HostAppVersion, now: Instant) -> shapes.HavShown:
-    """What is known of a host with one app version."""
+    """Return the statistics of a host with one app version."""
     tight_n, relaxed_n = hav.tight.at_time(now).n, hav.relaxed.at_time(now).n
     return shown(shapes.HavShown, hav, tight_n=tight_n, relaxed_n=relaxed_n)
 
 
 FAILED_WITHIN_S = Seconds(7 * 86400.0)
-SILENT_S = Seconds(7 * 86400.0)  # unless told
+SILENT_S = Seconds(7 * 86400.0)  # default
 
 
 def choice_of(kind: HostKind, *, now: Instant, silent_s: Seconds = SILENT_S, email: str = "") -> HostChoice:
-    """Failing hosts are those of the last week, silent ones those that did not call for `silent_s`.
+    """Return the choice of a list. Failing: in the last week; silent: no call for `silent_s`.
 
     >>> choice_of(HostKind.SILENT, now=Instant(1000.0), silent_s=Seconds(60.0)).since
     940.0
@@ -40,10 +37,10 @@ def choice_of(kind: HostKind, *, now: Instant, silent_s: Seconds = SILENT_S, ema
 
 
 def counted_since(page: HostList, choice: HostChoice) -> Instant | None:
-    """Since when the failures of failing hosts are counted; None of a list that counts none.
+    """Return the start of counting for failing hosts; None for other lists.
 
-    Later than the choice says where there were more than are looked at. Those of batches that ended longer than
-    `storage.keep_ended_s` ago are in the history, and not counted.
+    It is later than in the choice if there were more failures than are read. Failures of batches that ended more than
+    `storage.keep_ended_s` ago are in the history and not counted.
 
     >>> choice = HostChoice(HostKind.FAILING, Instant(100.0))
     >>> counted_since(HostList([]), choice), counted_since(HostList([], since=Instant(150.0)), choice)

@@ -1,4 +1,4 @@
-"""Checks names people give to things, and shares of accounts and submitters."""
+"""Checks names given by users, and shares of accounts and submitters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Word = TypeVar("Word", bound=StrEnum)
 
 MOST_CHARS = 200
 
-_APP = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,63}")  # without _, which parts the names of jobs
+_APP = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,63}")  # without _, which separates the parts of job names
 _PLAN_CLASS = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def checked_app_name(name: str) -> str:
-    """The name of an app. Raises InvalidInputError.
+    """Return a valid app name. Raises InvalidInputError.
 
     >>> checked_app_name("pi-digits")
     'pi-digits'
@@ -30,7 +30,7 @@ def checked_app_name(name: str) -> str:
 
 
 def checked_plan_class_name(name: str) -> str:
-    """The name of a plan class. Raises InvalidInputError.
+    """Return a valid plan class name. Raises InvalidInputError.
 
     >>> checked_plan_class_name("cuda_12")
     'cuda_12'
@@ -41,7 +41,7 @@ def checked_plan_class_name(name: str) -> str:
 
 
 def checked_name(name: str, field: str = "name") -> str:
-    """The name of an account or a submitter. Raises InvalidInputError.
+    """Return a valid account or submitter name. Raises InvalidInputError.
 
     >>> checked_name("Ada's group")
     "Ada's group"
@@ -52,7 +52,7 @@ def checked_name(name: str, field: str = "name") -> str:
 
 
 def checked_text(text: str, field: str) -> str:
-    """A line of text, which may be empty. Raises InvalidInputError.
+    """Return a valid line of text, which may be empty. Raises InvalidInputError.
 
     >>> checked_text("", "why")
     ''
@@ -63,7 +63,7 @@ def checked_text(text: str, field: str) -> str:
 
 
 def chosen(kind: type[Word], text: str, field: str) -> Word:
-    """The word of a fixed list that a text is. Raises InvalidInputError.
+    """Return the member of an enumeration with this value. Raises InvalidInputError.
 
     >>> from domain.access import Role
     >>> chosen(Role, "viewer", "role")
@@ -75,7 +75,7 @@ def chosen(kind: type[Word], text: str, field: str) -> Word:
 
 
 def checked_shares(shares: float) -> float:
-    """A share as it may be stored. Raises InvalidInputError.
+    """Return a valid share. Raises InvalidInputError.
 
     >>> checked_shares(2.5)
     2.5

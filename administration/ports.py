@@ -1,4 +1,4 @@
-"""What administration needs from the database: one small protocol per kind of thing."""
+"""Database protocols for administration."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class People(Protocol):
     async def set_submitter(self, name: str, *, shares: float) -> Submitter: ...
 
     async def memberships(self, submitter_id: SubmitterId) -> Mapping[AccountId, float]:
-        """The submitter's shares in further accounts, besides its own."""
+        """Return the submitter's shares in accounts other than its own."""
         ...
 
     async def put_membership(self, submitter: str, *, account: str, shares: float) -> None:
-        """Let a submitter submit in a further account, with these shares."""
+        """Let a submitter submit in another account, with these shares."""
         ...
 
     async def permit_account(self, name: str, permissions: Sequence[Permission]) -> None:
-        """What all who submit in the account or below it may do, instead of what they might."""
+        """Replace the permissions of all who submit in or below the account."""
         ...
 
     async def permit_submitter(self, name: str, permissions: Sequence[Permission]) -> None: ...
@@ -68,7 +68,7 @@ class Volunteers(Protocol):
     async def add_volunteer(
         self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
     ) -> VolunteerId:
-        """AlreadyExistsError when the e-mail (lower case) is known."""
+        """Raises AlreadyExistsError if the e-mail (lower case) exists."""
         ...
 
     async def volunteer_by_email(self, email: str) -> VolunteerRecord | None: ...
@@ -76,24 +76,21 @@ class Volunteers(Protocol):
     async def volunteers(
         self, *, limit: int | None = None, after: VolunteerId | None = None
     ) -> Sequence[VolunteerRecord]:
-        """By id; all of them unless a limit is told."""
+        """By id; all of them without a limit."""
         ...
 
     async def set_volunteer(self, volunteer: Volunteer, *, instead_of: Volunteer | None = None) -> None:
-        """Write the name and the preferences, with when they were changed. NotFoundError.
-
-        ConflictError when they were changed since `instead_of` was read.
-        """
+        """Raises NotFoundError, and ConflictError if it changed since `instead_of` was read."""
         ...
 
     async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None:
-        """The account key stays. NotFoundError."""
+        """The account key stays. Raises NotFoundError."""
         ...
 
 
 class Applications(Protocol):
     async def add_app(self, app: App) -> App:
-        """`app.app_id` is ignored. AlreadyExistsError."""
+        """`app.app_id` is ignored. Raises AlreadyExistsError."""
         ...
 
     async def apps(self) -> Sequence[App]: ...
@@ -109,36 +106,37 @@ class Applications(Protocol):
     async def plan_classes(self) -> Mapping[str, PlanClass]: ...
 
     async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
-        """Idempotent for equal contents; AlreadyExistsError when the name stands for others."""
+        """Idempotent for equal contents; raises AlreadyExistsError if the name has other contents."""
         ...
 
     async def add_app_version(self, version: AppVersion) -> AppVersionId:
-        """With its files, which must be registered. AlreadyExistsError for the same
-        (app, platform, version_num, plan class). The predecessor's HAV rows are inherited."""
+        """Add a version with its files, which must be registered. It inherits its predecessor's HAV rows. Raises
+        AlreadyExistsError for the same (app, platform, version_num, plan class).
+        """
         ...
 
     async def sign_file(self, name: str, signature: str) -> None:
-        """Replace the signature of an app file, after a change of the signing key."""
+        """Replace the signature of an app file after a key change."""
         ...
 
     async def app_files(self) -> Sequence[AppFile]: ...
 
     async def load_catalogue(self) -> Catalogue:
-        """Everything of it, settings included."""
+        """Load the whole catalogue, including settings."""
         ...
 
 
 class SettingStore(Protocol):
     async def settings(self) -> Mapping[str, object]:
-        """Changed settings only, by key."""
+        """Return changed settings only, by key."""
         ...
 
     async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None:
-        """Write and audit in one transaction; None takes the default back."""
+        """Store and audit in one transaction; None restores the default."""
         ...
 
     async def set_settings(self, values: Mapping[str, object], *, now: Instant, who: str, why: str) -> None:
-        """The same for several, all or none."""
+        """Store several settings, all or none."""
         ...
 
     async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
@@ -147,23 +145,23 @@ class SettingStore(Protocol):
 
 
 class History(Protocol):
-    """Jobs of batches that ended long ago, by the month (UTC) in which their batch ended."""
+    """Jobs of batches that ended long ago, by the month (UTC) in which the batch ended."""
 
     async def months(self) -> Sequence[FinishedMonth]:
-        """Every month there ever was something of, earliest first."""
+        """Return every month that ever had data, earliest first."""
         ...
 
     async def outputs(self, month: str, *, after: InstanceId, limit: int) -> OutputPage:
-        """Names of uploaded outputs, of the next `limit` instances behind `after`."""
+        """Return names of uploaded outputs, of the next `limit` instances after `after`."""
         ...
 
     async def purge_month(self, month: str, *, now: Instant) -> None:
-        """Forget the month's jobs and instances for ever. Batches and their counters stay."""
+        """Delete the month's jobs and instances permanently. Batches and their counters stay."""
         ...
 
 
 class Views(Protocol):
-    """Read-only looks at batches, jobs and hosts."""
+    """Read-only views of batches, jobs and hosts."""
 
     async def batch(self, batch_id: BatchId) -> Batch: ...
 
@@ -172,11 +170,11 @@ class Views(Protocol):
         ...
 
     async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
-        """Those of them that there are, by id."""
+        """Return those of these batches that exist, by id."""
         ...
 
     async def whose(self, ids: Sequence[BatchId]) -> Mapping[BatchId, Whose]:
-        """Whose these are, those of them that there are."""
+        """Return the owners of these batches, if they exist."""
         ...
 
     async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]: ...
@@ -190,13 +188,13 @@ class Views(Protocol):
         ...
 
     async def job_of_instance(self, instance_id: InstanceId) -> JobRow:
-        """The job of an instance of any age, with all its instances. NotFoundError."""
+        """Return the job of an instance of any age, with all its instances. Raises NotFoundError."""
         ...
 
     async def uploads_of(
         self, batch_id: BatchId, instances: Sequence[InstanceId]
     ) -> Mapping[InstanceId, tuple[Upload, ...]]:
-        """What these instances of a batch brought, by name; of those that brought nothing nothing."""
+        """Return the recorded outputs of these instances, by name; no entry for instances without outputs."""
         ...
 
     async def hosts(self, *, limit: int, after: HostId | None = None) -> Sequence[Host]: ...
@@ -211,48 +209,48 @@ class Views(Protocol):
 
 
 class Insight(Protocol):
-    """What operators ask about hosts that call and work that waits. Nothing is locked, nothing changes."""
+    """Read-only queries about calling hosts and waiting work. Takes no locks."""
 
     async def standings(
         self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
     ) -> Sequence[tuple[Table, Newcomers]]:
-        """Of each group of versions, which are for one type of processor, what is known of hosts that called since:
+        """For each group of versions of one processor type, return the hosts that called since `active_since`:
 
-        a new table (domain.insight.STANDING_FIELDS) of their rows with these versions; and those without such a row
-        that have one of the versions' platforms, and the coprocessor they need.
+        a new table (domain.insight.STANDING_FIELDS) of their rows with these versions, and the hosts without such a row
+        that have one of the versions' platforms and the coprocessor they need.
         """
         ...
 
     async def recent_callers(self, limit: int) -> Sequence[Caller]:
-        """The hosts that called last, the latest first."""
+        """Return the hosts that called last, latest first."""
         ...
 
     async def caller(self, host_id: HostId) -> Caller:
-        """NotFoundError."""
+        """Raises NotFoundError."""
         ...
 
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]:
-        """Active batches with unsent instances, in order."""
+        """Return active batches with unsent instances, in order."""
         ...
 
     async def work_ahead(self, batch_id: BatchId) -> WorkAhead: ...
 
     async def short(self, batch_ids: Sequence[BatchId], *, active_since: Instant) -> Mapping[BatchId, Short]:
-        """Those batches that no host that called since can finish, because of limits per volunteer or host."""
+        """Return the batches that no recently active host can finish, because of limits per volunteer or host."""
         ...
 
     async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
-        """At most `limit` of the hosts that called since; the same ones as long as the same are active."""
+        """Return at most `limit` recently active hosts; the same ones as long as the same hosts are active."""
         ...
 
     async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]: ...
 
 
 class ProcessReports(Protocol):
-    """What each process of the cluster says of itself every few seconds."""
+    """Reports that each process of the cluster stores every few seconds."""
 
     async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None:
-        """Instead of what it said before; those that were silent for a day are forgotten."""
+        """Replaces the process's last report; deletes processes that have been silent for a day."""
         ...
 
     async def since(self, at: Instant) -> Sequence[ProcessReport]:
@@ -260,11 +258,11 @@ class ProcessReports(Protocol):
         ...
 
     async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:
-        """What workers that spoke last in that span say `failed`, by their names; nothing else of their reports."""
+        """Return the `failed` part of the last reports of workers that stopped in that span, by name."""
         ...
 
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
-        """The last deadline of each background duty, of processes that reported since."""
+        """Return the last deadline of each background task, from processes that reported since."""
         ...
 
 
@@ -275,7 +273,7 @@ class ExplainReads(Protocol):
 
 
 class ExplainStore(Protocol):
-    """The database as explanations see it."""
+    """The parts of the database that explanations read."""
 
     @property
     def ledger(self) -> ExplainReads: ...

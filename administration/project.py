@@ -1,10 +1,10 @@
-"""Where a project lives on disk: its database, keys and files.
+"""The layout of a project on disk: database, keys and files.
 
-DATA_DIR/project.toml     the database URL, when it is not the embedded database
+DATA_DIR/project.toml     the database URL, unless it is the embedded database
 DATA_DIR/postgres/        the embedded database
-DATA_DIR/keys/            signing keys and secrets, readable by the owner alone
-DATA_DIR/files/download/  what clients fetch
-DATA_DIR/files/upload/    what they bring
+DATA_DIR/keys/            signing keys and secrets, readable only by the owner
+DATA_DIR/files/download/  files that clients download
+DATA_DIR/files/upload/    files that clients upload
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from domain.errors import InvalidInputError, MusterError
 
 
 class NotInitialisedError(MusterError):
-    """There is no project in that folder."""
+    """The folder contains no project."""
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A data directory and the database it uses; `database_url` None means the embedded one."""
+    """A data directory and its database; `database_url` None means the embedded one."""
 
     data_dir: Path
     database_url: str | None = None
@@ -50,7 +50,7 @@ class Project:
 
 
 def create_project(data_dir: Path, database_url: str | None) -> Project:
-    """Make the folders and the configuration file. An existing project is left as it is."""
+    """Create the folders and the configuration file. An existing project is left as it is."""
     project = Project(data_dir.resolve(), database_url)
     for folder in (project.data_dir, project.download_dir, project.upload_dir):
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,10 +61,7 @@ def create_project(data_dir: Path, database_url: str | None) -> Project:
 
 
 def open_project(data_dir: Path, database_url: str | None) -> Project:
-    """The project in a folder; a `database_url` given here goes before the configured one.
-
-    Raises NotInitialisedError, InvalidInputError.
-    """
+    """Open a project; `database_url` overrides the configured one. Raises NotInitialisedError, InvalidInputError."""
     data_dir = data_dir.resolve()
     config = data_dir / "project.toml"
     if not config.exists():

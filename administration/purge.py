@@ -1,4 +1,4 @@
-"""What would a purge of old months take away, and taking it away: the rows of each month at once, after its files."""
+"""Purges old months: their uploaded files, then their rows. Also lists what a purge would delete."""
 
 from __future__ import annotations
 
@@ -12,39 +12,36 @@ from domain.history import FinishedMonth
 from domain.units import InstanceId
 from transfer.upload_folder import UploadFolder
 
-PAGE = 1_000  # instances whose files are removed between two questions to the database
+PAGE = 1_000  # instances per database query
 COUNTED = ("jobs", "instances", "files", "file_bytes", "table_bytes")  # of a month
 
-Progress = Callable[[FinishedMonth], None]  # hears of every month that is gone
+Progress = Callable[[FinishedMonth], None]  # called after each purged month
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What a purge takes away, or took away."""
+    """The months that a purge deletes or deleted."""
 
     months: tuple[FinishedMonth, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One for each month; sizes in bytes."""
+        """Return one row per month; sizes in bytes."""
         return [{"month": one.month, **{key: getattr(one, key) for key in COUNTED}} for one in self.months]
 
     def as_json(self) -> dict[str, object]:
-        """The months with their totals."""
+        """Return the months with their totals."""
         return {"months": self.rows(), **{key: sum(getattr(one, key) for one in self.months) for key in COUNTED}}
 
 
 async def months_before(history: History, before: str) -> Sequence[FinishedMonth]:
-    """The months before `before` ("2026-03") of which the history still holds something, earliest first."""
+    """Return the months before `before` ("2026-03") that still have data in the history, earliest first."""
     return [one for one in await history.months() if one.month < before and one.table_bytes + one.jobs > 0]
 
 
 async def purge_months(
     history: History, folder: UploadFolder, months: Sequence[FinishedMonth], *, clock: Clock, progress: Progress
 ) -> None:
-    """Remove the uploaded outputs of months, and then what the database knows of them.
-
-    Broken off anywhere it can be repeated: a month's rows, which name its files, go last.
-    """
+    """Delete the files of months, then the rows that name them, so that an interrupted purge can be repeated."""
     for month in months:
         await _remove_outputs(history, folder, month.month)
         await history.purge_month(month.month, now=clock.now())

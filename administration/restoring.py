@@ -1,10 +1,9 @@
-"""Makes a restored database and the upload folder agree, before the project serves again.
+"""Makes a restored database and the upload folder consistent, before the project serves again.
 
-A database restored from a backup is older than what clients and the upload folder know. Ids given out after the backup
-would be given out again, and files of the lost instances would be in the way of the new ones. So: every id sequence
-moves forward, unsent instances get new ids (clients may have been sent the old ones), and files without a row are set
-aside. A whole file of an instance in progress is recorded: its host uploaded it after the backup and may report it
-without sending it again.
+A restored database is older than what clients and the upload folder have. Ids assigned after the backup would be
+assigned again, and files of lost instances would block new ones. So every id sequence moves forward, unsent instances
+get new ids (clients may have received the old ones), and files without a row are set aside. A complete file of an
+instance in progress is recorded: its host uploaded it after the backup and may report it without uploading again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from lifecycle.states import ACCEPTS_OUTPUTS
 from transfer.files import sync_folder
 from transfer.ports import UploadRecords
 
-ID_STEP = 1_000_000_000  # instances, jobs and batches made after the backup, at most
+ID_STEP = 1_000_000_000  # more than the instances, jobs or batches created after the backup
 GREATEST_ID = 10**15  # ids above this in file names are not ids of this project
 
 
@@ -40,37 +39,34 @@ class RestoredDatabase(Protocol):
 
 @dataclass(slots=True)
 class Restored:
-    """What was done with ids and files. `kept`: recorded files, and parts of instances in progress."""
+    """The outcome. `kept`: recorded files, and parts of instances in progress."""
 
     new_ids: NewIds = field(default_factory=lambda: NewIds(0, 0))
     kept: int = 0
     recorded: int = 0
     set_aside: int = 0
     set_aside_bytes: int = 0
-    folder: str = ""  # where the files that were set aside lie; empty when there were none
+    folder: str = ""  # of files that were set aside; empty if there are none
 
     def as_json(self) -> dict[str, object]:
-        """Everything, as one object."""
+        """Return everything as one object."""
         return asdict(self)
 
     def text(self) -> str:
-        """One line each."""
+        """Return a line about ids and one about files."""
         where = f" in {self.folder}" if self.folder else ""
         ids = (
             f"{self.new_ids.sequences} id sequences moved forward, {self.new_ids.instances} unsent instances renumbered"
         )
         size = size_in_words(self.set_aside_bytes)
-        files = f"{self.kept} files kept, {self.recorded} recorded, {self.set_aside} of {size} set aside{where}"
+        files = f"{self.kept} files kept, {self.recorded} recorded, {self.set_aside} ({size}) set aside{where}"
         return f"{ids}\n{files}"
 
 
 async def restore(
     database: RestoredDatabase, uploads: UploadRecords, folder: Path, aside: Path, clock: Clock
 ) -> Restored:
-    """Advance ids, then go through the upload folder; `aside` receives files without a row. No process may be serving.
-
-    It may be run again after it was interrupted.
-    """
+    """Advance ids, then move files without a row to `aside`. No process may be serving. Safe to repeat."""
     made = Restored()
     greatest = await asyncio.to_thread(_greatest_id, folder)
     made.new_ids = await database.renumber(beyond=greatest, step=ID_STEP)

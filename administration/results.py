@@ -1,8 +1,8 @@
-"""The files of a job's result: those its canonical instance brought, by the job's own names; a batch's as one tar.
+"""Results of jobs: the outputs of canonical instances under the job's own names, and a batch's results as a tar.
 
-The tar is made piece by piece (JOB/OUTPUT): in memory is a page of jobs and a piece of a file, however large the batch.
-Its last member, `missing.jsonl`, has a line of JSON for every file that should be there and is not (`job_id`, `name`,
-`because`) and for every job without a result (`job_id`, `state`, `because`): if it is there, the archive is whole.
+The tar is streamed (JOB/OUTPUT) with a page of jobs and a piece of a file in memory, for a batch of any size. Its last
+member, `missing.jsonl`, has a line of JSON for every missing file (`job_id`, `name`, `because`) and every job without a
+result (`job_id`, `state`, `because`): if it is present, the archive is complete.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from transfer.upload_folder import UploadFolder
 
 class OutputState(StrEnum):
     HERE = "here"
-    GONE = "gone"  # it was brought, and its file is not in the upload folder as it was recorded
-    NOT_BROUGHT = "not_brought"  # an optional one
+    GONE = "gone"  # recorded, but its file is missing or has another size
+    NOT_BROUGHT = "not_brought"  # an optional output
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """An output of a result. `upload` is what was recorded of its file, None where it was not brought."""
+    """An output of a result. `upload` is its record, None if the instance did not upload it."""
 
     name: str
     upload: Upload | None
@@ -49,7 +49,7 @@ class ResultFile:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A job with its outputs; without any, `because` says why it has no result."""
+    """A job with its outputs, or `because`, the reason why it has no result."""
 
     job: JobRow
     because: str | None
@@ -71,7 +71,7 @@ class Jobs(Protocol):
 
 
 class Results:
-    """Results of jobs, from what the database knows and the upload folder has."""
+    """Results of jobs, from the database and the upload folder."""
 
     def __init__(self, jobs: Jobs, classes: ClassesOfBatch, folder: UploadFolder) -> None:
         self._jobs = jobs
@@ -79,11 +79,11 @@ class Results:
         self._folder = folder
 
     async def of(self, job_id: JobId) -> Result:
-        """Raises NotFoundError."""
+        """Return the result of a job. Raises NotFoundError."""
         return await self.of_job(await self._jobs.job(job_id))
 
     async def of_job(self, job: JobRow) -> Result:
-        """The result of a job that was read with its instances."""
+        """Return the result of a job that was read with its instances."""
         because = why_no_result(job.state, job.failure, [one.state for one in job.instances])
         if because is not None:
             return Result(job, because)
@@ -92,7 +92,7 @@ class Results:
         return await asyncio.to_thread(self._found, job, uploads, job_class.outputs)
 
     async def of_batch(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[Result]:
-        """The results of a batch's jobs by id, the first `limit` behind `after`."""
+        """Return the results of a batch's jobs by id, the first `limit` after `after`."""
         jobs = await self._jobs.jobs(batch_id, limit=limit, after=after)
         canonical = [one.canonical_instance_id for one in jobs if one.canonical_instance_id is not None]
         uploads = await self._jobs.uploads_of(batch_id, canonical)
@@ -116,7 +116,7 @@ class Results:
         return Result(job, None, tuple(ResultFile(name, one, self._state(one)) for name, one in brought.items()))
 
     def path(self, result: Result, name: str) -> Path:
-        """Where the file of an output is. NotFoundError says what is missing: a result, an output, or its file."""
+        """Return the path of an output's file. NotFoundError names the missing result, output or file."""
         job_id = result.job.job_id
         if result.because is not None:
             raise NotFoundError("result of job", f"{job_id}: {result.because}")
@@ -125,13 +125,13 @@ class Results:
         if output is None:
             raise NotFoundError("output", f"{name!r} of job {job_id}: it has {', '.join(by_name) or 'none'}")
         if output.upload is None:
-            raise NotFoundError("output", f"{name!r} of job {job_id}: it is optional, and was not brought")
+            raise NotFoundError("output", f"{name!r} of job {job_id}: it is optional and was not uploaded")
         if output.state is OutputState.GONE:
             raise NotFoundError("file", why_gone(output.upload))
         return self.stored(output)
 
     def stored(self, output: ResultFile) -> Path:
-        """Where the file of an output that was brought is, or was."""
+        """Return the path of a recorded output, even if its file is missing."""
         assert output.upload is not None
         return self._folder.path(output.upload.name)
 
@@ -146,17 +146,17 @@ class Results:
 
 
 def why_gone(upload: Upload) -> str:
-    """Which file is missing.
+    """Describe the missing file.
 
     >>> why_gone(Upload("pi_3_41_77_r0", 12, "0" * 32))
-    'pi_3_41_77_r0 of 12 bytes in the upload folder: it was brought, and is not there any more, or has another size'
+    'pi_3_41_77_r0 of 12 bytes in the upload folder: it was uploaded, but is missing or has another size'
     """
     where = f"{upload.name} of {upload.nbytes} bytes in the upload folder"
-    return f"{where}: it was brought, and is not there any more, or has another size"
+    return f"{where}: it was uploaded, but is missing or has another size"
 
 
 def why_no_result(state: JobState, failure: str, instances: Sequence[InstanceState] = ()) -> str | None:
-    """Why a job has no result, with where its instances are, as far as they are known; None where it has one. Pure.
+    """Return why a job has no result, with the known states of its instances; None if it has one. Pure.
 
     >>> why_no_result(JobState.OPEN, "", [InstanceState.TIMED_OUT, InstanceState.IN_PROGRESS])
     'it is open, its instances are: 1 timed_out, 1 in_progress'
@@ -176,16 +176,13 @@ def why_no_result(state: JobState, failure: str, instances: Sequence[InstanceSta
 
 
 def named_uploads(uploads: Sequence[Upload], outputs: Sequence[Output]) -> dict[str, Upload | None]:
-    """What an instance brought, by the names of its job's outputs. Pure.
-
-    Output number n was uploaded as NAME_rn (`domain.jobs.output_file_name`).
-    """
+    """Return uploads by output name; output number n was uploaded as NAME_rn (domain.jobs.output_file_name). Pure."""
     by_number = {upload.name.rpartition("_r")[2]: upload for upload in uploads}
     return {output.name: by_number.get(str(position)) for position, output in enumerate(outputs)}
 
 
 def result_as_json(result: Result) -> shapes.ResultShown:
-    """A result with the same keys everywhere. `because`: why there is none."""
+    """Return a result as JSON. `because`: why there is none."""
     outputs = [_output_as_json(one) for one in result.outputs]
     return shown(shapes.ResultShown, result, result.job, outputs=outputs)
 
@@ -202,11 +199,11 @@ def _output_as_json(output: ResultFile) -> shapes.OutputShown:
 
 
 def sees_results(person: Person, submitter_id: SubmitterId) -> bool:
-    """Whether somebody may fetch a submitter's results: of those who submit, the submitter alone. Pure."""
+    """Return whether the person may fetch a submitter's results: submitters may fetch only their own. Pure."""
     return person.role is not Role.SUBMITTER or person.submitter_id == submitter_id
 
 
-PAGE = 1000  # jobs read at once
+PAGE = 1000  # jobs per read
 PIECE_BYTES = 1 << 18
 MISSING = "missing.jsonl"
 MISSING_IN_MEMORY = 1 << 20
@@ -219,7 +216,7 @@ class CutFileError(MusterError):
 async def tar_of(
     results: Results, batch_id: BatchId, *, after: JobId | None = None, limit: int | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """The tar of the first `limit` jobs behind `after`. Raises CutFileError, OSError."""
+    """Yield the tar of the first `limit` jobs after `after`. Raises CutFileError, OSError."""
     left = limit
     with SpooledTemporaryFile(max_size=MISSING_IN_MEMORY) as missing:
         while left is None or left > 0:
@@ -239,7 +236,7 @@ async def tar_of(
 
 
 async def _of_job(results: Results, result: Result, missing: IO[bytes]) -> AsyncIterator[bytes]:
-    """The members of one job; what is not here goes to `missing`."""
+    """Yield the members of one job; record missing files in `missing`."""
     job = result.job
     if result.because is not None:
         _note(missing, job_id=job.job_id, state=job.state.value, because=result.because)
@@ -257,7 +254,7 @@ async def _of_job(results: Results, result: Result, missing: IO[bytes]) -> Async
 
 
 async def _member(name: str, file: IO[bytes], nbytes: int, *, at: float) -> AsyncIterator[bytes]:
-    """One file of the archive with its header, filled up to whole blocks."""
+    """Yield one archive member with its header, padded to whole blocks."""
     info = tarfile.TarInfo(name)
     info.size, info.mtime = nbytes, int(at)
     yield info.tobuf(tarfile.PAX_FORMAT)
@@ -265,7 +262,7 @@ async def _member(name: str, file: IO[bytes], nbytes: int, *, at: float) -> Asyn
     while left:
         piece = await asyncio.to_thread(file.read, min(PIECE_BYTES, left))
         if not piece:
-            raise CutFileError(f"{name}: expected {nbytes} bytes, {left} of them are not there any more")
+            raise CutFileError(f"{name}: expected {nbytes} bytes, the last {left} are missing")
         left -= len(piece)
         yield piece
     yield bytes(-nbytes % tarfile.BLOCKSIZE)

@@ -1,4 +1,4 @@
-"""Replies made from what they show: the same keys in the API, the command line and the console."""
+"""Builds replies from domain objects: the same keys in the API, the command line and the console."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Shape = TypeVar("Shape")
 
 
 def shown(shape: type[Shape], *sources: object, **more: Any) -> Shape:
-    """A reply of that shape, each key from `more` or else the attribute of that name of the first source that has it.
+    """Return a reply of that shape: each key from `more`, else the attribute of that name of the first source with it.
 
-    What is inside, alone or in a sequence, is made in the same way. Raises AttributeError for a key that
-    no source has and the shape needs.
+    Nested shapes, single or in sequences, are built likewise. Raises AttributeError for a required key that no source
+    has.
 
     >>> from pathlib import Path
     >>> shown(shapes.UploadShown, Path("a/b"), nbytes=3, md5="d1")
@@ -39,13 +39,13 @@ def shown(shape: type[Shape], *sources: object, **more: Any) -> Shape:
         if source is not None:
             made[key] = _inside(inner, getattr(source, key))
         elif needed:
-            raise AttributeError(f"{shape.__name__}: nothing has {key}")
+            raise AttributeError(f"{shape.__name__}: no source has {key}")
     return made  # type: ignore[return-value]  # a TypedDict is a dict of its keys
 
 
 @functools.cache
 def _keys(shape: Any) -> Sequence[tuple[str, Any, bool]]:
-    """The keys of a shape, each with the shape of what is inside, or None, and whether it must be there."""
+    """Return the keys of a shape, each with its nested shape or None, and whether it is required."""
     found = []
     for key, hint in get_type_hints(shape, include_extras=True).items():
         needed = get_origin(hint) is not NotRequired
@@ -63,7 +63,7 @@ def _inside(inner: type | None, value: Any) -> Any:
 
 
 def job_as_json(job: JobRow) -> shapes.JobShown:
-    """A job with its instances."""
+    """Return a job with its instances."""
     return shown(shapes.JobShown, job)
 
 
@@ -77,24 +77,24 @@ def submitter_as_json(submitter: Submitter, accounts: dict[int, str]) -> shapes.
 
 
 def app_as_json(app: App, catalogue: Catalogue) -> shapes.AppShown:
-    """An application with its current versions."""
+    """Return an application with its current versions."""
     versions = [version.title for version in catalogue.current.get(app.app_id, ())]
     return shown(shapes.AppShown, app, versions=versions)
 
 
 def run_as_json(run: HostStatisticsRun) -> shapes.RankingRunShown:
-    """A run of the host statistics, with its totals and what it found per (app, processor type)."""
+    """Return a run of the host statistics, with totals and results per (app, processor type)."""
     return shown(shapes.RankingRunShown, run, seconds=round(run.seconds, 3))
 
 
 def quantiles_as_json(made: ForecastRecord | Forecast) -> dict[str, object]:
-    """q10, q50 and q90; null while no result is back that they could rest on."""
+    """Return q10, q50 and q90; null before the first results."""
     known = made.method is not Method.APRIORI
     return {name: getattr(made, name) if known else None for name in ("q10_at", "q50_at", "q90_at")}
 
 
 def forecast_as_json(record: ForecastRecord) -> shapes.ForecastShown:
-    """A forecast with what it rests on, and what became of the published C(B)."""
+    """Return a forecast with its inputs, and how it changed the published C(B)."""
     return shown(shapes.ForecastShown, record, **quantiles_as_json(record))
 
 
@@ -102,7 +102,7 @@ DEFAULTS = Settings().as_mapping()
 
 
 def setting_as_json(key: str, value: object) -> shapes.SettingShown:
-    """A setting with what it is.
+    """Return a setting with its value, default and meaning.
 
     >>> setting_as_json("deadline.p_tight", 0.8)["changed"]
     True

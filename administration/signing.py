@@ -1,6 +1,6 @@
-"""Signs app files with private keys: a version's as it is added, and every file anew.
+"""Signs app files with private keys: when a version is added, or all files again.
 
-No serving process imports this: commands do, which run where the key is.
+Serving processes do not import this; only commands do, which run where the key is.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from wire.signing import PrivateKey, sign_md5_text
 
 
 def with_project_key(project: Project) -> Sign:
-    """Signs with the key in the project's own folder. Raises NotFoundError when it is kept elsewhere."""
+    """Return a signer with the key in the project's folder. Raises NotFoundError if it is stored elsewhere."""
     return _with(load_signing_key(project.keys_dir))
 
 
 def with_key_file(path: Path) -> Sign:
-    """Signs with the key of one file, wherever it is. Raises InvalidInputError, NotFoundError."""
+    """Return a signer with the key in a file. Raises InvalidInputError, NotFoundError."""
     return _with(load_key_file(path))
 
 
@@ -30,10 +30,10 @@ def _with(key: PrivateKey) -> Sign:
 
 
 async def sign_app_files(applications: Applications, project: Project, *, new_key: bool) -> int:
-    """Sign every app file; returns how many. Safe to repeat after an interruption (without `new_key`).
+    """Sign every app file; return how many. Safe to repeat after an interruption (without `new_key`).
 
-    With `new_key` a key is made first, and signed by every older one so that clients accept it. Serving
-    processes hold the key they started with: the project must be down meanwhile.
+    With `new_key`, first create a key and sign it with every older one, so that clients accept it. The project must be
+    stopped, because serving processes keep the key they started with.
     """
     make = rotate if new_key else load_signing_key
     key = await asyncio.to_thread(make, project.keys_dir)

@@ -1,4 +1,4 @@
-"""Changes volunteers: as operators do, and the preferences that volunteers set themselves."""
+"""Changes volunteers' preferences, for operators and for volunteers themselves."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from domain.volunteers import Volunteer, VolunteerRecord
 from muster_client import shapes
 
 MOST = 1_000_000  # jobs in progress, or CPUs of one job
-STEP_S = 1.0  # clients are told when in whole seconds: each change has one of its own
+STEP_S = 1.0  # clients receive the time in whole seconds: each change needs its own
 
 
 def offered(catalogue: Catalogue) -> list[App]:
-    """Applications that volunteers may choose from: those that still get work and have a program."""
+    """Return the applications that volunteers may choose from: not deprecated, and with a version."""
     return [app for app in catalogue.apps.values() if not app.deprecated and catalogue.current.get(app.app_id)]
 
 
 def choice_of(apps: Collection[AppId], among: Collection[AppId]) -> tuple[AppId, ...]:
-    """Chosen applications as they are kept. Who chose all that are offered also gets those that are to come.
+    """Return chosen applications as stored. Choosing all of them also includes future ones.
 
     >>> choice_of([3, 1, 3], {1, 2, 3}), choice_of([1, 2], {1, 2})
     ((1, 3), ())
@@ -37,9 +37,9 @@ def choice_of(apps: Collection[AppId], among: Collection[AppId]) -> tuple[AppId,
 
 
 def preferring(old: Volunteer, *, now: Instant, known: Container[AppId] | None = None, **changes: Any) -> Volunteer:
-    """The volunteer with other preferences, which are then the newest; as it was where nothing changes.
+    """Return the volunteer with changed preferences and a new time of change, or unchanged if nothing differs.
 
-    `changes` are beta, no_gpu, no_cpu, max_jobs, max_cpus and apps; `known` says which apps there are. Raises
+    `changes` are beta, no_gpu, no_cpu, max_jobs, max_cpus and apps; `known` are the existing apps. Raises
     InvalidInputError.
 
     >>> from domain.units import VolunteerId
@@ -55,17 +55,17 @@ def preferring(old: Volunteer, *, now: Instant, known: Container[AppId] | None =
     for name in ("max_jobs", "max_cpus"):
         if not 0 <= getattr(new, name) <= MOST:
             raise InvalidInputError(name, f"a whole number from 0 to {MOST}", getattr(new, name))
-    strangers = [app_id for app_id in new.apps if known is not None and app_id not in known]
-    if strangers:
-        raise InvalidInputError("apps", "applications of this project", ", ".join(map(str, strangers)))
+    unknown = [app_id for app_id in new.apps if known is not None and app_id not in known]
+    if unknown:
+        raise InvalidInputError("apps", "applications of this project", ", ".join(map(str, unknown)))
     least = now if old.preferred_at is None else later(old.preferred_at, STEP_S)
     return replace(new, preferred_at=max(now, least))
 
 
 class VolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What is left out stays. `max_jobs`: most jobs in progress per host, `max_cpus`: most CPUs of a job; 0 = any.
+    """Omitted fields stay. `max_jobs`: most jobs in progress per host, `max_cpus`: most CPUs of a job; 0 = no limit.
 
-    `apps`: the names of those chosen; an empty list: all, and those that are to come.
+    `apps`: names of the chosen ones; an empty list: all, including future ones.
     """
 
     beta: bool | None = None
@@ -76,7 +76,7 @@ class VolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
     apps: list[str] | None = None
 
     def changes(self, catalogue: Catalogue) -> dict[str, Any]:
-        """As `preferring` takes them. Raises InvalidInputError."""
+        """Return the arguments for `preferring`. Raises InvalidInputError."""
         found = {
             "beta": self.beta,
             "no_cpu": None if self.cpu is None else not self.cpu,
@@ -94,10 +94,7 @@ class VolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
 async def change_volunteer(
     volunteers: Volunteers, applications: Applications, email: str, wishes: VolunteerBody, *, now: Instant
 ) -> shapes.VolunteerShown:
-    """Change what a volunteer takes and how much of it; how it stands then.
-
-    Raises InvalidInputError, NotFoundError, and ConflictError when the volunteer changed it meanwhile.
-    """
+    """Change preferences; return the result. Raises InvalidInputError, NotFoundError, ConflictError."""
     catalogue = await applications.load_catalogue()
     changes = wishes.changes(catalogue)
     record = await volunteers.volunteer_by_email(checked_email(email))
@@ -118,6 +115,6 @@ def _chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[AppId, ...]:
 
 
 def volunteer_as_json(record: VolunteerRecord, apps: Iterable[App]) -> shapes.VolunteerShown:
-    """A volunteer without anything secret. `apps`, all there are, are told by name where there is a choice of them."""
+    """Return a volunteer without secrets. `apps` are all apps, to name the chosen ones."""
     chosen = sorted(app.name for app in apps if app.app_id in record.volunteer.apps)
     return shown(shapes.VolunteerShown, record.volunteer, email=record.email, apps=chosen)

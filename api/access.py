@@ -1,4 +1,4 @@
-"""People who sign in, their tokens and sessions, and the audit trail over the API."""
+"""Operators, tokens, sessions and the audit trail over the API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.access.people import NewToken
 from administration.access.ports import SignInPeople
 from administration.access.who import NotAllowedError
@@ -45,7 +45,7 @@ class PersonBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`scopes` None: all of the person's. `days` None: until it is revoked. `person` None: whoever asks."""
+    """`scopes` None: all scopes of the person. `days` None: until revoked. `person` None: the caller."""
 
     name: str
     scopes: list[ScopeName] | None = None
@@ -58,17 +58,17 @@ Names = Mapping[PersonId, str]
 
 
 async def names_of(people: SignInPeople) -> Names:
-    """Who signs in, by id."""
+    """Return the names of all people who can sign in, by id."""
     return {one.person_id: one.name for one in await people.people(limit=MOST)}
 
 
 def token_as_json(token: Token, person: str) -> shapes.TokenShown:
-    """A token of `person`, without the token itself."""
+    """Return a token's description, without the token itself."""
     return shown(shapes.TokenShown, token, person=person, scopes=sorted(token.rights))
 
 
 def new_token_as_json(made: NewToken, person: str) -> shapes.NewTokenShown:
-    """A token of `person`, which is shown only now."""
+    """Return a new token of `person`. The value is shown only once."""
     return {"value": made.value, "token": token_as_json(made.token, person), "waits_because": made.waits_because}
 
 
@@ -79,16 +79,16 @@ def act_as_json(act: Act) -> shapes.ActShown:
 class AccessApi:
     TAG = "access"
 
-    def __init__(self, door: AccessDoor) -> None:
+    def __init__(self, door: Authenticator) -> None:
         self._door = door
 
-    @operation("GET", "/me", "Who asks, and what may be done.")
+    @operation("GET", "/me", "The caller and its scopes.")
     async def me(self, ask: Ask[NoParams, None]) -> shapes.WhoShown:
         person = ask.person
         signed_in_with = "token" if person.session is None else "session"
         return shown(shapes.WhoShown, person, scopes=sorted(person.rights), signed_in_with=signed_in_with)
 
-    @operation("GET", "/people", "Who signs in.", right=Right.OPERATE)
+    @operation("GET", "/people", "Operator, submitter and viewer accounts, by id.", right=Right.OPERATE)
     async def list_people(self, ask: Ask[Page, None]) -> shapes.PersonPage:
         after = key_of(ask.params.cursor, "people", int)
         rows = await self._door.store.people(limit=ask.params.limit + 1, after=after)
@@ -99,7 +99,7 @@ class AccessApi:
     @operation(
         "POST",
         "/people",
-        "Add somebody who signs in; the one-time password is shown only now.",
+        "Add an operator, submitter or viewer account. The one-time password is shown only once.",
         right=Right.OPERATE,
         status=201,
         errors=(404, 409),
@@ -109,11 +109,11 @@ class AccessApi:
         invited = await self._door.people.add(body.name, role=Role(body.role), submitter=body.submitter)
         return shown(shapes.InvitedShown, invited)
 
-    @operation("PATCH", "/people/{name}", "Change a role, or shut somebody out.", right=Right.OPERATE, errors=(404,))
+    @operation("PATCH", "/people/{name}", "Change a role, or disable the account.", right=Right.OPERATE, errors=(404,))
     async def set_person(self, ask: Ask[PersonParams, PersonBody]) -> shapes.PersonShown:
         body, name = ask.body, ask.params.name
         if name == ask.person.name and (body.active is False or (body.role or "operator") != "operator"):
-            raise NotAllowedError("nobody takes the own rights away: ask another operator")
+            raise NotAllowedError("you cannot restrict your own account: ask another operator")
         role = None if body.role is None else Role(body.role)
         changed = await self._door.people.set(name, role=role, submitter=body.submitter, active=body.active)
         return shown(shapes.PersonShown, changed)
@@ -121,18 +121,18 @@ class AccessApi:
     @operation(
         "POST",
         "/people/{name}/password",
-        "A new one-time password for somebody who has forgotten the own one.",
+        "Issue a new one-time password, for a person who has forgotten theirs.",
         right=Right.OPERATE,
         errors=(404,),
     )
     async def invite_again(self, ask: Ask[PersonParams, None]) -> shapes.InvitedShown:
         return shown(shapes.InvitedShown, await self._door.people.invite_again(ask.params.name))
 
-    @operation("DELETE", "/people/{name}/sessions", "Sign somebody out everywhere.", right=Right.OPERATE, errors=(404,))
+    @operation("DELETE", "/people/{name}/sessions", "End all sessions of a person.", right=Right.OPERATE, errors=(404,))
     async def end_sessions(self, ask: Ask[PersonParams, None]) -> shapes.SessionsEnded:
         return {"ended": await self._door.people.end_sessions(ask.params.name)}
 
-    @operation("GET", "/tokens", "One's tokens; an operator's: everybody's.")
+    @operation("GET", "/tokens", "The caller's tokens; for operators, all tokens.")
     async def list_tokens(self, ask: Ask[Page, None]) -> shapes.TokenPage:
         after = key_of(ask.params.cursor, "tokens", int)
         owner = None if ask.person.may(Role.OPERATOR) else ask.person.person_id
@@ -146,20 +146,20 @@ class AccessApi:
             lambda one: token_as_json(one, names[one.person_id]),
         )
 
-    @operation("POST", "/tokens", "Make a token; it is shown only now.", status=201, errors=(404,))
+    @operation("POST", "/tokens", "Create a token. Its value is shown only once.", status=201, errors=(404,))
     async def add_token(self, ask: Ask[NoParams, NewTokenBody]) -> shapes.NewTokenShown:
-        """A token may have no more rights than the one it is asked for with."""
+        """Create a token with at most the scopes of the token that authenticates the request."""
         body, person = ask.body, ask.person
         owner = person.name if body.person is None else body.person
         if owner != person.name and not person.may(Role.OPERATOR):
-            raise NotAllowedError(f"{person.name} makes tokens of {person.name} alone")
+            raise NotAllowedError(f"{person.name} may create tokens only for {person.name}")
         if person.person_id is None and body.person is None:
-            raise InvalidInputError("person", "whose token it is to be", "nothing")
+            raise InvalidInputError("person", "the owner of the token", "nothing")
         rights = None if body.scopes is None else [Right(one) for one in body.scopes]
         if owner == person.name:
             rights = sorted(person.rights) if rights is None else rights
             if not person.rights.issuperset(rights):
-                raise NotAllowedError(f"a token made with this one has no more scopes than it: {sorted(person.rights)}")
+                raise NotAllowedError(f"a new token may have at most the scopes of the caller: {sorted(person.rights)}")
         made = await self._door.tokens.add(owner, body.name, rights=rights, days=body.days)
         await self._door.note(ask.request, "add_token", f"token {made.token.token_id}", person=owner, name=body.name)
         return new_token_as_json(made, owner)
@@ -175,7 +175,7 @@ class AccessApi:
     @operation(
         "GET",
         "/audit",
-        "Who did what, newest first; changes of settings are under /settings/changes.",
+        "The audit trail, newest first. Changes of settings are under /settings/changes.",
         right=Right.OPERATE,
     )
     async def audit(self, ask: Ask[Page, None]) -> shapes.ActPage:

@@ -1,4 +1,4 @@
-"""Accounts, submitters and volunteers over the API: listed, added, changed."""
+"""Lists, adds and changes accounts, submitters and volunteers over the API."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class EmailParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AccountBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What is left out stays. `permissions` are all there are from then on."""
+    """Omitted fields keep their values. `permissions` replaces the whole list."""
 
     shares: float | None = None
     permissions: list[str] | None = None
 
 
 class SubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What is left out stays. `account`: the shares are in that one, where the submitter may submit, too."""
+    """Omitted fields keep their values. `account` gives the submitter access to that account; `shares` apply there."""
 
     shares: float | None = None
     account: str | None = None
@@ -134,7 +134,7 @@ class AccountsApi:
     @operation(
         "POST",
         "/volunteers",
-        "Add a volunteer; the account key is shown only now.",
+        "Add a volunteer. The account key is shown only once.",
         right=Right.OPERATE,
         status=201,
         errors=(409,),
@@ -149,7 +149,7 @@ class AccountsApi:
     @operation(
         "PATCH",
         "/accounts/{name}",
-        "An account's shares, and what all who submit in it or below it may do.",
+        "Change an account's shares, and the permissions of all submitters in it or below it.",
         right=Right.OPERATE,
         errors=(404,),
     )
@@ -160,7 +160,7 @@ class AccountsApi:
     @operation(
         "PATCH",
         "/submitters/{name}",
-        "A submitter's shares, the accounts it may submit in, and what it may do.",
+        "Change a submitter's shares, accounts and permissions.",
         right=Right.OPERATE,
         errors=(404,),
     )
@@ -173,7 +173,7 @@ class AccountsApi:
     @operation(
         "PATCH",
         "/volunteers/{email}",
-        "What a volunteer takes, and how much of it.",
+        "Change a volunteer's preferences: which apps, and how much work.",
         right=Right.OPERATE,
         errors=(404, 409),
     )

@@ -28,7 +28,7 @@ class NewAppBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AppBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What is left out stays. A deprecated app's work is sent to nobody."""
+    """Omitted fields keep their values. Jobs of a deprecated app are not sent."""
 
     user_friendly_name: str | None = None
     beta: bool | None = None
@@ -63,7 +63,7 @@ class AppsApi:
     @operation(
         "PATCH",
         "/apps/{name}",
-        "Change an application; running services follow within seconds.",
+        "Change an application. Running services apply it within seconds.",
         right=Right.OPERATE,
         errors=(404,),
     )
@@ -71,7 +71,7 @@ class AppsApi:
         changed = await change_app(self._applications, ask.params.name, **msgspec.structs.asdict(ask.body))
         return app_as_json(changed, await self._applications.load_catalogue())
 
-    @operation("GET", "/apps/{name}", "An application and each of its current versions.", errors=(404,))
+    @operation("GET", "/apps/{name}", "An application with its current versions.", errors=(404,))
     async def app(self, ask: Ask[AppParams, None]) -> shapes.AppDetail:
         found = await self._applications.app(ask.params.name)
         catalogue = await self._applications.load_catalogue()
@@ -97,7 +97,7 @@ class PlanClassParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PlanClassBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`gpu_type`: NVIDIA, ATI, intel_gpu or a type of your own; none: for CPUs."""
+    """`gpu_type`: NVIDIA, ATI, intel_gpu or a custom type; omit it for CPU plan classes."""
 
     ncpus: Annotated[float, _within("plan_class.ncpus")] = 1.0
     gpu_type: str | None = None

@@ -1,4 +1,4 @@
-"""Batches, their jobs and instances, their forecasts, and the files of their results over the API."""
+"""Batches, their jobs and instances, forecasts, and result files over the API."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ log = structlog.get_logger()
 
 UNSAFE = re.compile(r"[^A-Za-z0-9_. -]")
 ID = msgspec.Meta(ge=1, le=2**62)
-LOOKED_AT = 5000  # jobs of a batch that one page of a filtered list goes through at most
+LOOKED_AT = 5000  # most jobs read for one page of a filtered list
 IDEMPOTENCY = (
     "Idempotency-Key",
-    "Up to 200 characters of your own: a batch that is sent again with the same key and body is not submitted twice.",
+    "Up to 200 characters, chosen by the caller. A repeat with the same key and body submits no second batch.",
 )
 
 
@@ -54,7 +54,7 @@ class InstanceParams(msgspec.Struct, forbid_unknown_fields=True):
 
 AfterJob = Annotated[
     Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None,
-    msgspec.Meta(description="Only jobs behind this one; a cursor goes before it."),
+    msgspec.Meta(description="Only jobs with a greater id; `cursor` takes precedence."),
 ]
 
 
@@ -62,18 +62,18 @@ class JobsParams(Page, forbid_unknown_fields=True, kw_only=True):
     batch_id: Annotated[int, ID]
     state: Annotated[
         JobState | None,
-        msgspec.Meta(description="Only jobs in this state; a page may then be short and still have a next one."),
+        msgspec.Meta(description="Only jobs in this state; pages may be short."),
     ] = None
     after: AfterJob = None
 
 
 class ForecastsParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     batch_id: Annotated[int, ID]
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="The latest so many, in order of time.")] = 100
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="The latest N forecasts, in order of time.")] = 100
 
 
 class SubmitParams(msgspec.Struct, forbid_unknown_fields=True):
-    preview: Annotated[bool, msgspec.Meta(description="Only say when it would be done; nothing is written.")] = False
+    preview: Annotated[bool, msgspec.Meta(description="Only forecast the completion; do not submit.")] = False
 
 
 class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -90,7 +90,7 @@ class ResultParams(msgspec.Struct, forbid_unknown_fields=True):
 
 class OutputParams(msgspec.Struct, forbid_unknown_fields=True):
     job_id: Annotated[int, ID]
-    name: Annotated[str, msgspec.Meta(description="The output's name in the batch.")]
+    name: Annotated[str, msgspec.Meta(description="The output's name, as in the batch.")]
 
 
 class ResultsParams(Page, forbid_unknown_fields=True, kw_only=True):
@@ -105,11 +105,11 @@ class TricklesParams(Page, forbid_unknown_fields=True, kw_only=True):
 class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     batch_id: Annotated[int, ID]
     after: Annotated[
-        Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None, msgspec.Meta(description="Only of jobs behind this one.")
+        Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None, msgspec.Meta(description="Only jobs with a greater id.")
     ] = None
     limit: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=2**62)] | None,
-        msgspec.Meta(description="Of so many jobs, whatever their state; all of them without it."),
+        msgspec.Meta(description="Read at most N jobs, in any state; default: all jobs."),
     ] = None
 
 
@@ -131,7 +131,7 @@ class BatchesApi:
     @operation(
         "POST",
         "/batches",
-        "Submit a batch, or with ?preview=true only say when it would be done (status 200).",
+        "Submit a batch. With ?preview=true, only forecast its completion (status 200).",
         right=Right.SUBMIT,
         status=201,
         errors=(404, 409),
@@ -141,14 +141,14 @@ class BatchesApi:
     )
     async def submit_batch(self, ask: Ask[SubmitParams, dict[str, Any]]) -> shapes.Submitted | web.Response:
         values = {**ask.body}
-        await self._as_oneself(ask.person, values)
+        await self._fill_in_submitter(ask.person, values)
         if ask.params.preview:
             return reply({"forecast": await self._batches.preview(values)})
         key = submission_key(ask.request, ask.person, values)
         return await self._batches.submit_and_preview(values, key=key)
 
-    async def _as_oneself(self, person: Person, values: dict[str, Any]) -> None:
-        """Who submits: an operator for anybody, everybody else as the submitter that is the person's own."""
+    async def _fill_in_submitter(self, person: Person, values: dict[str, Any]) -> None:
+        """Fill in the caller's submitter. Raises NotAllowedError for another one, except to operators."""
         if person.may(Role.OPERATOR) and person.submitter_id is None:
             return
         submitters = await self._store.people.submitters()
@@ -158,14 +158,14 @@ class BatchesApi:
         elif not person.may(Role.OPERATOR) and values.get("submitter") != own:
             raise NotAllowedError(f"{person.name} submits as {own}")
 
-    @operation("GET", "/batches/{batch_id}", "A batch with its counters.", errors=(404,))
+    @operation("GET", "/batches/{batch_id}", "A batch with its job counts.", errors=(404,))
     async def batch(self, ask: Ask[BatchParams, None]) -> shapes.BatchShown:
         return await self._batches.show(BatchId(ask.params.batch_id))
 
     @operation(
         "PATCH",
         "/batches/{batch_id}",
-        "How important a batch is, from the next ordering on.",
+        "Change a batch's priority, queue, account or deadline, from the next ordering pass on.",
         right=Right.SUBMIT,
         errors=(404,),
     )
@@ -177,7 +177,7 @@ class BatchesApi:
     @operation(
         "POST",
         "/batches/{batch_id}/abort",
-        "End a batch: what is unsent is cancelled.",
+        "Abort a batch. Unsent instances are cancelled.",
         right=Right.SUBMIT,
         errors=(404,),
     )
@@ -190,17 +190,17 @@ class BatchesApi:
     @operation(
         "GET",
         "/batches/{batch_id}/forecasts",
-        "What is published of a batch, and how good its app's forecasts are.",
+        "A batch's published forecasts, and the accuracy of its app's forecasts.",
         errors=(404,),
     )
     async def forecasts(self, ask: Ask[ForecastsParams, None]) -> shapes.ForecastsShown:
         return await self._forecasts.of_batch(BatchId(ask.params.batch_id), limit=ask.params.limit)
 
-    @operation("GET", "/forecasts", "How forecasting goes, app by app.")
+    @operation("GET", "/forecasts", "The state and accuracy of forecasting, by app.")
     async def forecast_health(self, ask: Ask[NoParams, None]) -> shapes.ForecastHealthShown:
         return {"apps": await self._forecasts.health()}
 
-    @operation("GET", "/batches/{batch_id}/jobs", "Jobs of a batch, by id.")
+    @operation("GET", "/batches/{batch_id}/jobs", "A batch's jobs, by id.")
     async def list_jobs(self, ask: Ask[JobsParams, None]) -> shapes.JobPage:
         batch_id, asked = BatchId(ask.params.batch_id), ask.params
         after: JobId | None = key_of(asked.cursor, "jobs", int)
@@ -230,7 +230,7 @@ class BatchesApi:
     @operation(
         "GET",
         "/batches/{batch_id}/results",
-        "The results of a batch's jobs, by id: the outputs of each, or why there is none.",
+        "The results of a batch's jobs, by job id: the outputs, or why there are none.",
         errors=(404,),
     )
     async def batch_results(self, ask: Ask[ResultsParams, None]) -> shapes.ResultPage:
@@ -245,12 +245,12 @@ class BatchesApi:
     @operation(
         "GET",
         "/batches/{batch_id}/outputs",
-        "The outputs of a batch's valid jobs as one tar, JOB/OUTPUT, and what is missing in its missing.jsonl.",
-        reply=File("A tar archive; one without missing.jsonl was broken off.", "application/x-tar"),
+        "The outputs of a batch's valid jobs as a tar archive of JOB/OUTPUT. missing.jsonl lists missing outputs.",
+        reply=File("A tar archive. An archive without missing.jsonl is incomplete.", "application/x-tar"),
         errors=(404,),
     )
     async def fetch_outputs(self, ask: Ask[ArchiveParams, None]) -> web.StreamResponse:
-        """Where it breaks off, the connection does: what was sent cannot be taken for the whole."""
+        """Stream the archive. An error closes the connection, so that the client notices a partial archive."""
         batch_id, asked, request = BatchId(ask.params.batch_id), ask.params, ask.request
         await self._check_batch(ask.person, batch_id)
         response = web.StreamResponse(headers=file_headers(f"batch-{batch_id}.tar", "application/x-tar"))
@@ -262,9 +262,9 @@ class BatchesApi:
                     await response.write(piece)
             await response.write_eof()
         except ConnectionResetError:
-            pass  # whoever fetched it has gone
+            pass  # the client disconnected
         except (MusterError, OSError) as error:
-            log.warning("results broken off", batch=batch_id, why=str(error))
+            log.warning("archive not completed", batch=batch_id, why=str(error))
             if request.transport is not None:
                 request.transport.abort()
         return response
@@ -272,7 +272,7 @@ class BatchesApi:
     @operation(
         "GET",
         "/jobs/{job_id}/outputs",
-        "A job's result: the outputs its canonical instance brought, or why there is none.",
+        "A job's result: the outputs of its canonical instance, or why there are none.",
         errors=(404,),
     )
     async def job_outputs(self, ask: Ask[ResultParams, None]) -> shapes.ResultShown:
@@ -281,12 +281,12 @@ class BatchesApi:
     @operation(
         "GET",
         "/jobs/{job_id}/outputs/{name}",
-        "The file of one output of a job's result.",
-        reply=File("The bytes as the host brought them."),
+        "The file of one output of a job.",
+        reply=File("The file's bytes, as the host uploaded them."),
         errors=(404,),
     )
     async def fetch_output(self, ask: Ask[OutputParams, None]) -> OwnBytes:
-        """The path is made of what was recorded; the request's name only chooses among the job's outputs."""
+        """Return the file. Its path comes from the recorded result; the requested name only selects an output."""
         result = await self._result(ask.person, JobId(ask.params.job_id))
         path = self._results.path(result, ask.params.name)
         return OwnBytes(path, headers=file_headers(ask.params.name))
@@ -294,7 +294,7 @@ class BatchesApi:
     @operation(
         "GET",
         "/instances/{instance_id}/trickles",
-        "The trickle messages that an instance's app sent while it ran, in the order they came.",
+        "The trickle messages of an instance, in order of arrival.",
         errors=(404,),
     )
     async def instance_trickles(self, ask: Ask[TricklesParams, None]) -> shapes.TricklePage:
@@ -317,10 +317,10 @@ class BatchesApi:
         await self._check(person, batch_id, f"batch {batch_id}")
 
     async def _check(self, person: Person, batch_id: BatchId, what: str) -> None:
-        """Raises NotFoundError, NotAllowedError."""
+        """Raises NotFoundError, or NotAllowedError if the person may not see the batch's results."""
         batch = await self._store.views.batch(batch_id)
         if not sees_results(person, batch.submitter_id):
-            raise NotAllowedError(f"{what} is another submitter's: {person.name} fetches results of their own")
+            raise NotAllowedError(f"{what} belongs to another submitter: {person.name} may not fetch it")
 
 
 def _job_id(job: JobRow) -> int:
@@ -328,7 +328,7 @@ def _job_id(job: JobRow) -> int:
 
 
 def file_headers(name: str, kind: str = "application/octet-stream") -> dict[str, str]:
-    """What a browser is told of volunteers' files: keep them under this name, and never show or run them. Pure.
+    """Return headers for files from volunteers: browsers save them under `name` and never display or run them. Pure.
 
     >>> file_headers('a"é.txt')["Content-Disposition"]
     'attachment; filename="a__.txt"; filename*=UTF-8\\'\\'a%22%C3%A9.txt'

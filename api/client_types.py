@@ -1,4 +1,4 @@
-"""`python -m api.client_types`: writes the blocking client, a method for each asynchronous one."""
+"""`python -m api.client_types`: generates the blocking client, with a method for each asynchronous one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CLIENT = ROOT / "client/muster_client"
-ASYNCHRONOUS = ("work", "ordering", "settings")  # modules of one class each, in the order of the client's bases
+ASYNCHRONOUS = ("work", "ordering", "settings")  # modules with one class each, in the order of the client's bases
 
-HEAD_OF_BLOCKING = '''"""The client for scripts and notebooks: every call returns when it is done.
+HEAD_OF_BLOCKING = '''"""A blocking client for scripts and notebooks.
 
-Generated from the methods of `Client` by `python -m api.client_types`; not to be edited.
+Generated from the methods of `Client` by `python -m api.client_types`; do not edit.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from __future__ import annotations
 HEAD_OF_CLASS = '''
 
 class SyncClient(LoopThread):
-    """One project's API. Raises ApiError for every refusal, UnreachableError without an answer.
+    """A client of one project's API. Raises ApiError if the server refuses, UnreachableError if it does not reply.
 
-    It works in scripts, in notebooks and in several threads, with or without `with`.
+    For scripts, notebooks and several threads, with or without `with`.
     """
 
 '''
 
 
 def blocking_module() -> str:
-    """The class with a blocking method for each asynchronous one."""
+    """Return the source of the class with a blocking method for each asynchronous one."""
     known = {"overload": "typing", "LoopThread": "muster_client.loop_thread", "Iterator": "collections.abc"}
     methods: list[ast.FunctionDef] = []
     for name in ASYNCHRONOUS:
@@ -54,7 +54,7 @@ def _is_public(method: ast.stmt) -> bool:
 
 
 def blocking(method: ast.stmt) -> ast.FunctionDef:
-    """The blocking twin of an asynchronous method.
+    """Return the blocking twin of an asynchronous method.
 
     >>> [method] = ast.parse("async def job(self, job_id: int, **more: Any) -> JobShown: pass").body
     >>> print(ast.unparse(blocking(method)))
@@ -72,7 +72,7 @@ def blocking(method: ast.stmt) -> ast.FunctionDef:
             answer = f"self._run({asked})"
         case _:
             answer = f"return self._run({asked})"
-    body = method.body[:1]  # the docstring, or the dots of an overload
+    body = method.body[:1]  # the docstring, or an overload's `...`
     if not any(isinstance(one, ast.Name) and one.id == "overload" for one in method.decorator_list):
         body = [*(body if ast.get_docstring(method) else []), *ast.parse(answer).body]
     made = ast.FunctionDef(method.name, method.args, body, method.decorator_list, returns)
@@ -80,7 +80,7 @@ def blocking(method: ast.stmt) -> ast.FunctionDef:
 
 
 def _passed_on(arguments: ast.arguments) -> str:
-    """The arguments of a method but for `self`, as they are passed on to one with the same signature."""
+    """Return the arguments, without `self`, for a call of a method with the same signature."""
     passed = [one.arg for one in [*arguments.posonlyargs, *arguments.args][1:]]
     passed += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
     passed += [f"{one.arg}={one.arg}" for one in arguments.kwonlyargs]
@@ -89,7 +89,7 @@ def _passed_on(arguments: ast.arguments) -> str:
 
 
 def _defined(statement: ast.stmt) -> list[str]:
-    """The public names that a statement of a module defines."""
+    """Return the public names that a statement of a module defines."""
     match statement:
         case ast.ClassDef():
             found = [statement.name]
@@ -101,7 +101,7 @@ def _defined(statement: ast.stmt) -> list[str]:
 
 
 def _formatted(text: str, name: str) -> str:
-    """The text with its imports in order, formatted as the whole project is."""
+    """Return the source, formatted and with sorted imports."""
     for command in (["check", "--quiet", "--fix-only", "--select", "I"], ["format", "--quiet"]):
         whole = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(CLIENT / name), "-"]
         done = subprocess.run(whole, input=text, capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603  our own linter

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of routes, and the page to try the API at. Pure."""
+"""Builds the OpenAPI 3.1 document from the table of routes, and serves the API's test page. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]  # Any: a JSON document
 
 
 def openapi(routes: Sequence[Route[Any, Any]], *, title: str, version: str, url: str) -> Json:
-    """The document of an API that is served at `url`."""
+    """Return the document of an API served at `url`."""
     types = _types(routes)
     schemas, components = msgspec.json.schema_components(types, ref_template=REF)
     schema_of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
@@ -38,7 +38,7 @@ def openapi(routes: Sequence[Route[Any, Any]], *, title: str, version: str, url:
             "schemas": components,
             "responses": {_named(status): _wrong(status) for status in STATUSES},
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "A token of a person, with scopes."},
+                "token": {"type": "http", "scheme": "bearer", "description": "A personal token, with scopes."},
                 "session": {"type": "apiKey", "in": "cookie", "name": "muster_session"},
             },
         },
@@ -47,9 +47,9 @@ def openapi(routes: Sequence[Route[Any, Any]], *, title: str, version: str, url:
 
 
 ABOUT = (
-    "Instants (`*_at`) are seconds since the epoch, UTC; lengths of time (`*_s`) are seconds. "
-    "Errors are `application/problem+json`. Lists come in pages: `next_cursor` goes into `cursor` for the next one. "
-    "With a session's cookie, what changes something also needs the header `X-CSRF-Token`."
+    "Times (`*_at`) are seconds since the epoch, UTC; durations (`*_s`) are seconds. "
+    "Errors are `application/problem+json`. Lists are paginated: pass `next_cursor` as `cursor` to get the next page. "
+    "Requests with a session cookie that change data also need the header `X-CSRF-Token`."
 )
 
 
@@ -109,7 +109,9 @@ def _responses(route: Route[Any, Any], schema_of: dict[int, Json]) -> Json:
         content = {"application/json": {"schema": schema_of[id(route.reply)]}}
     right: Json = {"description": HTTPStatus(route.status).phrase, "content": content}
     if route.leads_to:
-        right["headers"] = {"Location": {"description": "Where it is shown.", "schema": {"type": "string"}}}
+        right["headers"] = {
+            "Location": {"description": "The address of the created object.", "schema": {"type": "string"}}
+        }
     responses: Json = {str(route.status): right}
     for status in sorted({*ALWAYS, *route.errors}):
         responses[str(status)] = {"$ref": f"#/components/responses/{_named(status)}"}
@@ -137,7 +139,7 @@ HEADERS = {
 
 
 class TryPage:
-    """Three files, read once."""
+    """Serves the test page's three files from memory."""
 
     def __init__(self) -> None:
         folder = files("api").joinpath("static")

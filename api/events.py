@@ -1,7 +1,6 @@
-"""Server-sent events: how far a batch, or the project, is, sent as it changes.
+"""Server-sent events: the progress of a batch or of the whole project.
 
-One look a second serves all listeners, and while there are none nothing is looked at. Work is counted where it is done;
-here the counters are read.
+One query a second serves all listeners; without listeners nothing is read. It reads stored counters.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from web.problems import BusyError
 EVERY_S = 1.0
 
 Event = Mapping[str, object]
-PROJECT = None  # what is listened to: a batch's id, or this
+PROJECT = None  # the topic of the whole project; other topics are batch ids
 
 log = structlog.get_logger()
 
@@ -46,7 +45,7 @@ class Totals(Protocol):
 
 
 class Listener:
-    """One stream. Who reads slowly gets the latest state, not all of them."""
+    """One stream. A slow reader gets only the latest state."""
 
     def __init__(self, topic: BatchId | None) -> None:
         self.topic = topic
@@ -65,7 +64,7 @@ class Listener:
 
 
 class ProgressHub:
-    """All streams of a process."""
+    """All streams of one process."""
 
     def __init__(self, views: BatchViews, listings: Totals, clock: Clock, most: Callable[[], int]) -> None:
         self._views = views
@@ -82,9 +81,9 @@ class ProgressHub:
 
     @asynccontextmanager
     async def listen(self, topic: BatchId | None) -> AsyncIterator[Listener]:
-        """A listener that has its first event. Raises BusyError when there are too many, NotFoundError."""
+        """Yield a listener that has its first event. Raises BusyError for too many streams, and NotFoundError."""
         if self._closed or len(self._listeners) >= self._most():
-            raise BusyError(f"this worker serves {len(self._listeners)} streams already: try again in a few seconds")
+            raise BusyError(f"this worker already serves {len(self._listeners)} streams: retry in a few seconds")
         listener = Listener(topic)
         self._listeners.add(listener)
         try:
@@ -117,7 +116,7 @@ class ProgressHub:
             try:
                 await self._tell(list(self._listeners))
             except UnavailableError as error:
-                log.warning("progress not read", why=str(error))
+                log.warning("progress read failed", why=str(error))
 
     async def _tell(self, listeners: Sequence[Listener]) -> None:
         ids = sorted({one.topic for one in listeners if one.topic is not None})
@@ -132,12 +131,12 @@ class ProgressHub:
 
 
 def batch_event(batch: Batch) -> shapes.ProgressShown:
-    """How far a batch is. Pure."""
+    """Return a batch's progress event. Pure."""
     return shown(shapes.ProgressShown, batch, batch.counts)
 
 
 def project_event(totals: Sequence[ActiveTotal]) -> Event:
-    """What there is to do in the whole project, by app and quality of service. Pure."""
+    """Return the project's progress event: totals, and parts by app and quality of service. Pure."""
     names = ("jobs_total", "jobs_validated", "jobs_failed", "unsent", "in_progress", "sent", "deadlines_missed")
     rows = [
         {"app": one.app, "qos": one.qos.value, "batches": one.batches, **{name: getattr(one, name) for name in names}}
@@ -147,13 +146,13 @@ def project_event(totals: Sequence[ActiveTotal]) -> Event:
     return {"active_batches": sum(one.batches for one in totals), **summed, "parts": rows}
 
 
-HEARTBEAT_S = 15.0  # a proxy or a client that hears nothing for a minute hangs up
-MOST_S = 3600.0  # then the client comes again, and has to be allowed to
+HEARTBEAT_S = 15.0  # proxies and clients drop connections that are silent for a minute
+MOST_S = 3600.0  # then the client reconnects, and its token is checked again
 RETRY_MS = 3000
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",  # nginx passes each event on at once
+    "X-Accel-Buffering": "no",  # so that nginx does not buffer events
 }
 
 
@@ -167,14 +166,16 @@ class EventsApi:
     @operation(
         "GET",
         "/batches/{batch_id}/events",
-        "Events `progress` at most once a second while it changes, and `end` when the batch has ended.",
+        "A stream of `progress` events, at most one a second, on change; `end` when the batch has ended.",
         reply=None,
         errors=(404,),
     )
     async def batch_events(self, ask: Ask[BatchParams, None]) -> web.StreamResponse:
         return await self._stream(ask.request, BatchId(ask.params.batch_id))
 
-    @operation("GET", "/events", "Events `progress` of all active batches together, at most once a second.", reply=None)
+    @operation(
+        "GET", "/events", "`progress` events with the totals of active batches, at most one a second.", reply=None
+    )
     async def events(self, ask: Ask[NoParams, None]) -> web.StreamResponse:
         return await self._stream(ask.request, None)
 
@@ -187,7 +188,7 @@ class EventsApi:
                 await self._write(response, listener)
                 await response.write_eof()
             except ConnectionResetError:
-                pass  # whoever listened has gone
+                pass  # the client disconnected
         return response
 
     async def _write(self, response: web.StreamResponse, listener: Listener) -> None:
@@ -211,7 +212,7 @@ class EventsApi:
 
 
 def encoded(name: str, number: int, data: object) -> bytes:
-    """One event as it is sent.
+    """Return one event in wire format.
 
     >>> encoded("end", 2, {"batch_id": 7})
     b'id: 2\\nevent: end\\ndata: {"batch_id":7}\\n\\n'

@@ -1,4 +1,4 @@
-"""Explanations over the API: decisions run dry, the workers' job arrays, and work that no host can run."""
+"""Explanations of decisions, the workers' job arrays, and unschedulable work over the API."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ class ExplainingApi:
     def __init__(self, explain: Explain) -> None:
         self._explain = explain
 
-    @operation("GET", "/explain/host/{id}", "Why a host gets no work, or what it would get.", errors=(404,))
+    @operation("GET", "/explain/host/{id}", "Why a host gets no work, or which jobs it would get.", errors=(404,))
     async def explain_host(self, ask: Ask[ExplainHostParams, None]) -> shapes.HostExplained:
         return await self._explain.host(HostId(ask.params.id))
 
-    @operation("GET", "/explain/batch/{id}", "What holds a batch back.", errors=(404,))
+    @operation("GET", "/explain/batch/{id}", "Why a batch is not progressing.", errors=(404,))
     async def explain_batch(self, ask: Ask[ExplainParams, None]) -> shapes.BatchExplained:
         return await self._explain.batch(BatchId(ask.params.id))
 
-    @operation("GET", "/explain/job/{id}", "What holds a job back.", errors=(404,))
+    @operation("GET", "/explain/job/{id}", "Why a job is not sent.", errors=(404,))
     async def explain_job(self, ask: Ask[ExplainParams, None]) -> shapes.JobExplained:
         return await self._explain.job(JobId(ask.params.id))
 
-    @operation("GET", "/explain/instance/{id}", "How an instance's due date came about.", errors=(404,))
+    @operation("GET", "/explain/instance/{id}", "How an instance's due date was computed.", errors=(404,))
     async def explain_instance(self, ask: Ask[ExplainParams, None]) -> shapes.InstanceExplained:
         return await self._explain.instance(InstanceId(ask.params.id))
 
 
-SILENT_S = 60.0  # a process that said nothing for so long is gone
+SILENT_S = 60.0  # a process without a heartbeat for this long is gone
 
 
 class ArrayApi:
@@ -61,7 +61,7 @@ class ArrayApi:
     @operation(
         "GET",
         "/processes",
-        "What each process said of itself in the last minute: of a worker its job array by partition.",
+        "The last heartbeat of each process in the last minute; a worker's has its job array by partition.",
     )
     async def processes(self, ask: Ask[Page, None]) -> shapes.ProcessPage:
         found = await self._reports.since(later(self._clock.now(), -SILENT_S))
@@ -73,6 +73,6 @@ class ArrayApi:
             lambda one: shown(shapes.ProcessShown, one, report=dict(one.report)),
         )
 
-    @operation("GET", "/nobody", "Work that every host refuses, and why: what workers met lately.")
-    async def nobody(self, ask: Ask[NoParams, None]) -> shapes.NobodyShown:
+    @operation("GET", "/unschedulable", "Work that every recent host refused, with the reasons.")
+    async def unschedulable(self, ask: Ask[NoParams, None]) -> shapes.UnschedulableShown:
         return {"refused": await refused_lately(self._reports, self._clock)}

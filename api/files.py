@@ -1,4 +1,4 @@
-"""Files brought over the API: inputs of jobs, and programs of app versions."""
+"""Uploads over the API: input files of jobs, and programs of app versions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class VersionParams(msgspec.Struct, forbid_unknown_fields=True):
     file: Annotated[str, msgspec.Meta(description="The program's file name.")]
     signature: Annotated[
         str,
-        msgspec.Meta(description="Of the program, by the project's private key, as `muster sign` makes it. Required."),
+        msgspec.Meta(
+            description="The program's signature by the project's private key, as printed by `muster sign`. Required."
+        ),
     ] = ""
     plan_class: str = ""
     api_version: str = "7.5.0"
@@ -43,15 +45,15 @@ class FileParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 HOW_TO_SIGN = (
-    "the program's signature: no server opens the private key, so sign where that is kept, with"
-    " `muster sign FILE --key KEY.pem` (the `signature` it prints), or add the version with"
+    "the program's signature. The server does not use the private key: sign where the key is, with"
+    " `muster sign FILE --key KEY.pem` (prints `signature`), or add the version with"
     " `muster app version add … --key KEY.pem --server URL`"
 )
 PROGRAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 class Files:
-    """The operations that take a file as their body."""
+    """The operations whose request body is a file."""
 
     TAG = "applications"
 
@@ -67,7 +69,7 @@ class Files:
     @operation(
         "PUT",
         "/files/{name}",
-        "Bring a file that batches may name as an input. The same content may be put again.",
+        "Upload an input file, which batches use by name. Uploading the same content again succeeds.",
         body=File("the file's content"),
         right=Right.SUBMIT,
         status=201,
@@ -85,7 +87,7 @@ class Files:
     @operation(
         "POST",
         "/apps/{name}/versions",
-        "Add a version; the body is its main program, which `signature` is of.",
+        "Add an app version. The body is its main program; `signature` is the program's signature.",
         body=File("the main program"),
         right=Right.OPERATE,
         status=201,
@@ -113,7 +115,7 @@ class Files:
 
     @asynccontextmanager
     async def _received(self, request: web.Request, name: str) -> AsyncIterator[Path]:
-        """The body as a file, for as long as the block lasts. Raises InvalidInputError when it is too large."""
+        """Yield the body as a temporary file. Raises InvalidInputError if it is too large."""
         with tempfile.TemporaryDirectory(dir=self._project.data_dir, prefix="received-") as folder:
             path = Path(folder) / name
             nbytes = 0

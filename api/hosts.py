@@ -1,4 +1,4 @@
-"""Volunteers' computers and the last ranking of hosts over the API."""
+"""Volunteers' hosts and the last host ranking over the API."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
     show: Annotated[
         Literal["slow", "failing", "silent"] | None,
         msgspec.Meta(
-            description="Hosts in the slowest tenth of their app and processor by the last full ranking, once for each "
-            "app version, the slowest first; those with failures in the last week (all hosts' last 10,000; none of "
-            "batches that ended longer than `storage.keep_ended_s` ago), the most first; those that have not called "
-            "for `silent_s`, the newest first: a page may be empty and have a `next_cursor`. None: all, by id."
+            description="`slow`: the slowest tenth of each app and processor in the last full ranking, once per app "
+            "version, slowest first. `failing`: hosts with failures in the last week, most first; only the last 10,000 "
+            "failures of all hosts count, and none in batches that ended more than `storage.keep_ended_s` ago. "
+            "`silent`: no call for `silent_s`, newest first; a page may be empty and have a `next_cursor`. "
+            "Default: all hosts, by id."
         ),
     ] = None
     silent_s: Annotated[
         Annotated[float, msgspec.Meta(ge=0.0, le=MOST_SILENT_S)] | None,
-        msgspec.Meta(description="For how long silent hosts have not called; a week unless told."),
+        msgspec.Meta(description="Time without a call, for `show=silent`; default: one week."),
     ] = None
 
 
@@ -62,11 +63,11 @@ class HostsApi:
         self._store = store
         self._clock = clock
 
-    @operation("GET", "/hosts", "Hosts by id, or those that are slow, fail or are silent.")
+    @operation("GET", "/hosts", "Hosts by id, or only slow, failing or silent hosts.")
     async def list_hosts(self, ask: Ask[ListParams, None]) -> shapes.HostPage:
         params = ask.params
         if params.silent_s is not None and params.show != "silent":
-            raise InvalidInputError("silent_s", "nothing: it is asked of silent hosts", params.silent_s)
+            raise InvalidInputError("silent_s", "no value unless show is silent", params.silent_s)
         if params.show is not None:
             return await self._looked_for(HostKind(params.show), params)
         after = key_of(params.cursor, "hosts", int)
@@ -86,13 +87,13 @@ class HostsApi:
         since = counted_since(found, choice)
         return {"hosts": [listed_as_json(one, since) for one in found.hosts], "next_cursor": more}
 
-    @operation("GET", "/hosts/{host_id}", "A host and what is known of it with each app version.", errors=(404,))
+    @operation("GET", "/hosts/{host_id}", "A host with its statistics for each app version.", errors=(404,))
     async def host(self, ask: Ask[HostParams, None]) -> shapes.HostDetail:
         host, havs = await self._store.views.host(HostId(ask.params.host_id))
         now = self._clock.now()
         return shown(shapes.HostDetail, host, app_versions=[hav_as_json(one, now) for one in havs])
 
-    @operation("GET", "/hosts/{host_id}/instances", "What a host has in progress, by id.", errors=(404,))
+    @operation("GET", "/hosts/{host_id}/instances", "The instances in progress on a host, by id.", errors=(404,))
     async def host_instances(self, ask: Ask[HeldParams, None]) -> shapes.HeldPage:
         host_id = HostId(ask.params.host_id)
         await self._store.views.host(host_id)
@@ -101,7 +102,7 @@ class HostsApi:
             shapes.HeldPage, rows, ask.params, lambda one: one.instance_id, partial(shown, shapes.HeldShown)
         )
 
-    @operation("GET", "/ranking", "What the last ranking of hosts found; `run` is null before the first.")
+    @operation("GET", "/ranking", "The last host ranking; `run` is null before the first one.")
     async def ranking(self, ask: Ask[NoParams, None]) -> shapes.RankingShown:
         last = next(iter(await self._store.generations.runs(1)), None)
         return {"run": None if last is None else run_as_json(last)}
@@ -109,7 +110,7 @@ class HostsApi:
     @operation(
         "GET",
         "/hosts/{host_id}/percentiles",
-        "Where a host stands with each app version; nothing of a newcomer.",
+        "A host's percentiles for each app version; empty for hosts that are not ranked.",
         errors=(404,),
     )
     async def host_percentiles(self, ask: Ask[HostParams, None]) -> shapes.PercentilesShown:

@@ -1,4 +1,4 @@
-"""The order of batches, shares, permissions, grants and limits over the API."""
+"""Batch ordering, shares, permissions, grants and limits over the API."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from priority.emulate import emulate
 
 
 class PlacesParams(msgspec.Struct, forbid_unknown_fields=True):
-    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000, description="The first so many.")] = 100
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000, description="The first N batches.")] = 100
 
 
 class PreviewBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -43,7 +43,7 @@ class AccountParams(msgspec.Struct, forbid_unknown_fields=True):
 class LimitParams(msgspec.Struct, forbid_unknown_fields=True):
     scope: str
     quantity: str
-    name: Annotated[str | None, msgspec.Meta(description="Whose; none: everybody's.")] = None
+    name: Annotated[str | None, msgspec.Meta(description="Omit it for the default limit.")] = None
 
 
 class SharesBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,27 +87,27 @@ class OrderingApi:
         self._sharing = Sharing(store, clock)
         self._rules = Rules(store, clock)
 
-    @operation("GET", "/priority", "Batches in their order with the reasons of the last ordering.")
+    @operation("GET", "/priority", "Batches in the order of the last ordering pass, with reasons.")
     async def priorities(self, ask: Ask[PlacesParams, None]) -> shapes.PrioritiesShown:
         found = await self._priorities.show(limit=ask.params.limit)
         return {"batches": list(found.records), "unordered": list(found.unordered)}
 
-    @operation("GET", "/batches/{batch_id}/priority", "Why one batch stands where it stands.", errors=(404,))
+    @operation("GET", "/batches/{batch_id}/priority", "A batch's place in the order, with reasons.", errors=(404,))
     async def priority(self, ask: Ask[BatchParams, None]) -> shapes.PriorityShown:
         [record] = (await self._priorities.show(BatchId(ask.params.batch_id))).records
         return record
 
-    @operation("GET", "/priority/weights", "The terms of the chosen policy with their weights.")
+    @operation("GET", "/priority/weights", "The terms of the active policy with their weights.")
     async def weights(self, ask: Ask[NoParams, None]) -> shapes.WeightsShown:
         settings = await self._priorities.settings()
         return {"policy": settings.ordering.policy, "terms": weights_in_force(settings)}
 
-    @operation("POST", "/priority/preview", "Where batches would stand with these settings; nothing is changed.")
+    @operation("POST", "/priority/preview", "Preview the batch order with these settings; nothing is changed.")
     async def preview_ordering(self, ask: Ask[NoParams, PreviewBody]) -> shapes.OrderPreviewed:
         changes = ordering_changes(ask.body.values.items())
         return (await self._priorities.preview(changes, limit=ask.body.limit)).shown
 
-    @operation("PUT", "/priority", "Choose and weigh the policy.", right=Right.OPERATE)
+    @operation("PUT", "/priority", "Set the ordering policy and its weights.", right=Right.OPERATE)
     async def set_ordering(self, ask: Ask[NoParams, ValuesBody]) -> shapes.Changed:
         body = ask.body
         changes = ordering_changes(body.values.items())
@@ -117,7 +117,7 @@ class OrderingApi:
     async def fairshare(self, ask: Ask[NoParams, None]) -> shapes.SharesShown:
         return {"tree": await self._sharing.show()}
 
-    @operation("PUT", "/fairshare", "The shares of an account or a submitter.", right=Right.OPERATE, errors=(404,))
+    @operation("PUT", "/fairshare", "Set the shares of an account or a submitter.", right=Right.OPERATE, errors=(404,))
     async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> shapes.SharesSet:
         body = ask.body
         if body.kind == "account":
@@ -126,13 +126,13 @@ class OrderingApi:
         await self._sharing.set_submitter(body.name, shares=body.shares, account=body.account)
         return {"submitter": body.name, "account": body.account, "shares": body.shares}
 
-    @operation("POST", "/fairshare/emulate", "What another system's fair-share says of a tree.")
+    @operation("POST", "/fairshare/emulate", "Compute another system's fair-share for a given tree.")
     async def emulate_fairshare(self, ask: Ask[NoParams, EmulateBody]) -> shapes.TableShown:
         table = emulate(ask.body.system, ask.body.document)
         return {"columns": list(table.columns), "rows": [list(row) for row in table.rows]}
 
     @operation(
-        "PUT", "/permissions", "What all in an account, or a submitter, may do.", right=Right.OPERATE, errors=(404,)
+        "PUT", "/permissions", "Set the permissions of an account or a submitter.", right=Right.OPERATE, errors=(404,)
     )
     async def permit(self, ask: Ask[NoParams, PermissionsBody]) -> shapes.Permitted:
         body = ask.body
@@ -143,7 +143,7 @@ class OrderingApi:
         await self._sharing.set_submitter(body.name, permissions=permissions)
         return {"submitter": body.name, "permissions": permissions}
 
-    @operation("GET", "/grants", "Service units of accounts.")
+    @operation("GET", "/grants", "Accounts' grants of service units.")
     async def grants(self, ask: Ask[Page, None]) -> shapes.GrantPage:
         now = self._clock.now()
         found = sorted((await self._rules.grants()).items())
@@ -160,7 +160,7 @@ class OrderingApi:
     @operation(
         "DELETE",
         "/grants/{account}",
-        "An account without a grant is not limited by one.",
+        "Remove an account's grant. An account without a grant is not limited by one.",
         right=Right.OPERATE,
         errors=(404,),
     )
@@ -168,7 +168,7 @@ class OrderingApi:
         await self._rules.take_grant(ask.params.account)
         return {"account": ask.params.account, "granted_su": None}
 
-    @operation("GET", "/limits", "How much one may have.")
+    @operation("GET", "/limits", "Limits of submitters, accounts, apps and queues.")
     async def limits(self, ask: Ask[Page, None]) -> shapes.LimitPage:
         found = await self._rules.limits()
         return page_of_all(
@@ -182,7 +182,7 @@ class OrderingApi:
     @operation(
         "PUT",
         "/limits",
-        "Limit one by name, or everybody who has no limit of its own.",
+        "Set a limit for one name, or the default for all that have no limit of their own.",
         right=Right.OPERATE,
         errors=(404,),
     )

@@ -1,4 +1,4 @@
-"""Lists, page by page. A cursor says where the last page ended; nobody but this module knows how."""
+"""Paginates lists. A cursor encodes the last entry's key; its format is private to this module."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ MOST_KEY = 2**62
 
 
 class Page(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST, description="Most entries of a page.")] = 100
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST, description="Maximum number of entries per page.")] = 100
     cursor: Annotated[
         Annotated[str, msgspec.Meta(max_length=1000)] | None,
-        msgspec.Meta(description="The `next_cursor` of the page before; none: the first page."),
+        msgspec.Meta(description="The `next_cursor` of the previous page; omit it for the first page."),
     ] = None
 
 
 def cursor_of(kind: str, key: Key) -> str:
-    """Where the entry with that key was the last one.
+    """Return the cursor of a page whose last entry has `key`.
 
     >>> key_of(cursor_of("batches", 7), "batches", int)
     7
@@ -37,7 +37,7 @@ def cursor_of(kind: str, key: Key) -> str:
 
 
 def key_of(cursor: str | None, kind: str, key_type: type[Any]) -> Any:
-    """The key of the last entry of the page before; None for the first page. Raises InvalidInputError."""
+    """Return the key of the previous page's last entry; None for the first page. Raises InvalidInputError."""
     if cursor is None:
         return None
     wrong = InvalidInputError("cursor", f"a next_cursor of {kind}", cursor)
@@ -60,7 +60,7 @@ def page_of(
     key: Callable[[Row], Key],
     show: Callable[[Row], Any] = lambda row: row,
 ) -> Shape:
-    """A page of rows that were asked for with a limit of one more: a list and `next_cursor`, None on the last.
+    """Return a page: a list and `next_cursor`, None on the last page. `rows` are read with a limit of one more.
 
     >>> from muster_client import shapes
     >>> page_of(shapes.BatchPage, [7, 6], Page(limit=2), int)
@@ -79,7 +79,7 @@ def page_of_all(
     key: Callable[[Row], Key],
     show: Callable[[Row], Any] = lambda row: row,
 ) -> Shape:
-    """A page of a list that is short enough to be read whole each time; by key."""
+    """Return a page, sorted by key, of a list that is short enough to be read in full each time."""
     [kind] = {*shape.__annotations__} - {"next_cursor"}
     ordered = sorted(rows, key=key)
     last = key_of(page.cursor, kind, type(key(ordered[0])) if ordered else str)

@@ -1,6 +1,6 @@
-"""Reads a request's address and body into values; what does not fit is refused with its field. Idempotency keys.
+"""Parses a request's path, query and body. Errors name the field. Also reads idempotency keys.
 
-A submission that is sent again because the answer was lost is known by its Idempotency-Key.
+A client that lost the reply to a submission repeats it with the same Idempotency-Key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from api.table import File, Route
 from domain.errors import InvalidInputError
 from domain.submission import SubmissionKey
 
-MAX_BODY_BYTES = 256 * 1024 * 1024  # a batch of a million unlike jobs
+MAX_BODY_BYTES = 256 * 1024 * 1024  # a batch of a million jobs, all different
 
 T = TypeVar("T")
 _NAMED = re.compile(r"Object (?P<kind>missing required|contains unknown) field `(?P<field>.*)`", re.DOTALL)
@@ -37,14 +37,14 @@ _WANTED = re.compile(r"Expected (?P<expected>.*?)(?:, got (?P<got>.*))?", re.DOT
 
 
 def read_params(request: web.Request, route: Route[Any, Any]) -> Any:
-    """What path and query say, as the route's params. Raises InvalidInputError naming the field."""
+    """Parse path and query into the route's params. Raises InvalidInputError naming the field."""
     found: dict[str, str] = dict(request.query)
     for name in found:
         if len(values := request.query.getall(name)) > 1:
             raise InvalidInputError(name, "one value", ", ".join(values))
     for name in route.in_path:
         if name in found:
-            raise InvalidInputError(name, "that in the path alone", found[name])
+            raise InvalidInputError(name, "a value only in the path", found[name])
     given = {**found, **request.match_info}
     for name, text in given.items():
         check_text(text, name)
@@ -57,7 +57,7 @@ def read_params(request: web.Request, route: Route[Any, Any]) -> Any:
 
 
 def _in_words(error: InvalidInputError, params: Any) -> InvalidInputError:
-    """The same, told as people say it where it is a number or a flag."""
+    """Return the error with a plain description of the expected number or flag."""
     kind = _kinds_of(params).get(error.field)
     match kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind:
         case msgspec.inspect.IntType(ge=int(low), le=int(high)):
@@ -76,14 +76,14 @@ def _kinds_of(params: Any) -> Mapping[str, msgspec.inspect.Type]:
 
 
 async def read_body(request: web.Request, route: Route[Any, Any]) -> Any:
-    """The JSON body as the route's type; None where it takes none. Raises InvalidInputError naming the field."""
+    """Parse the JSON body; None if the route takes none. Raises InvalidInputError naming the field."""
     if route.body is None or isinstance(route.body, File):
         return None
     return decoded(await _whole(request, route.most_bytes), route.body)
 
 
 async def _whole(request: web.Request, most: int) -> bytes:
-    """The body, no larger than `most`; what is announced larger is not read at all."""
+    """Return the body. Raises HTTPRequestEntityTooLarge above `most` bytes, at once if Content-Length is larger."""
     nbytes, body = request.content_length or 0, bytearray()
     if nbytes <= most:
         async for piece in request.content.iter_any():
@@ -96,7 +96,7 @@ async def _whole(request: web.Request, most: int) -> bytes:
 
 
 def decoded(raw: bytes, kind: type[T]) -> T:
-    """JSON as `kind`. Raises InvalidInputError naming the field."""
+    """Decode JSON as `kind`. Raises InvalidInputError naming the field."""
     try:
         if b"\\u0000" in raw and (found := _nul_in(msgspec.json.decode(raw), "")) is not None:
             check_text(found[1], found[0] or "body")
@@ -104,24 +104,24 @@ def decoded(raw: bytes, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise invalid_field(str(error)) from None
     except RecursionError:
-        raise InvalidInputError("body", "values inside values a few hundred deep at most", "more") from None
+        raise InvalidInputError("body", "JSON nested a few hundred levels deep at most", "more") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError("body", "JSON", str(error)) from None
 
 
 def check_text(text: str, field: str) -> None:
-    """Text a database can keep. Raises InvalidInputError.
+    """Raise InvalidInputError for text that PostgreSQL cannot store.
 
     >>> check_text("a\\x00", "name")
     Traceback (most recent call last):
-    domain.errors.InvalidInputError: name: expected text without the character U+0000 and halves of others, got 'a\\x00'
+    domain.errors.InvalidInputError: name: expected text without U+0000 and without unpaired surrogates, got 'a\\x00'
     """
     if "\x00" in text or any("\ud800" <= one <= "\udfff" for one in text):
-        raise InvalidInputError(field, "text without the character U+0000 and halves of others", text)
+        raise InvalidInputError(field, "text without U+0000 and without unpaired surrogates", text)
 
 
 def invalid_field(text: str, given: Mapping[str, object] | None = None) -> InvalidInputError:
-    """What msgspec says of a document, in the project's words; `given` is what came, where that is at hand.
+    """Translate a msgspec error; `given` are the values received, if at hand.
 
     >>> str(invalid_field("Expected `float`, got `str` - at `$.shares`"))
     "shares: expected a number, got 'str'"
@@ -136,7 +136,7 @@ def invalid_field(text: str, given: Mapping[str, object] | None = None) -> Inval
         field = f"{where}.{named['field']}".lstrip(".")
         if named["kind"] == "missing required":
             return InvalidInputError(field, "a value", "nothing")
-        return InvalidInputError(field, "no field of that name", named["field"])
+        return InvalidInputError(field, "a known field", named["field"])
     came = None if given is None else given.get(where)
     if wanted := _WANTED.fullmatch(what.replace("`", "")):
         expected = _KIND.sub(lambda kind: _WORDS[kind[0]], wanted["expected"].replace(" | null", ""))
@@ -145,7 +145,7 @@ def invalid_field(text: str, given: Mapping[str, object] | None = None) -> Inval
 
 
 def _nul_in(value: object, where: str) -> tuple[str, str] | None:
-    """A field whose text has a U+0000 in it, and the text.
+    """Return the first field whose text contains U+0000, and the text.
 
     >>> _nul_in({"jobs": [{"name": "a\\x00"}]}, "")
     ('jobs[0].name', 'a\\x00')
@@ -169,9 +169,9 @@ MOST_CHARS = 200
 
 
 def submission_key(request: web.Request, person: Person, values: Mapping[str, object]) -> SubmissionKey | None:
-    """The key of a submission, None without one. Raises InvalidInputError.
+    """Return the request's submission key, or None. Raises InvalidInputError.
 
-    Keys of different people are different. Bodies are the same when they say the same, however they are written.
+    Keys are per person. Bodies with equal values are equal, regardless of formatting and key order.
     """
     key = request.headers.get("Idempotency-Key")
     if key is None:

@@ -1,4 +1,4 @@
-"""The JSON API: what the command line does, over HTTP. One table says what there is; it is served from it."""
+"""The JSON API: the commands over HTTP, served from one table of routes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import web
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.accounts import AccountKeys
 from administration.batches import Batches
 from administration.explain.service import Explain
@@ -38,11 +38,11 @@ from domain.settings import Settings
 from feeder.array import JobArray
 from store.postgres import PostgresStore
 
-OPEN = frozenset({"/", "/openapi.json", "/try.js", "/try.css"})  # whoever looks at how to use the API needs no token
+OPEN = frozenset({"/", "/openapi.json", "/try.js", "/try.css"})  # the API's documentation needs no token
 
 
 class Api:
-    """The sub-application at /api/v1. `array` is the job array of the worker that answers."""
+    """The sub-application at /api/v1. `array` is the job array of the worker that serves the request."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Api:
         results: Results,
         runs: SimulationRuns,
         keys: AccountKeys,
-        door: AccessDoor,
+        door: Authenticator,
         clock: Clock,
         *,
         settings: Callable[[], Settings],
@@ -84,14 +84,14 @@ class Api:
 
     @cached_property
     def document(self) -> bytes:
-        """The OpenAPI document."""
+        """The OpenAPI document as JSON."""
         project = self._settings().project
         url = f"{urlsplit(project.url).path.rstrip('/')}/api/v1"
         made = openapi(self.table.routes, title=f"{project.name}: Muster's API", version=version("muster"), url=url)
         return msgspec.json.encode(made)
 
     def application(self) -> web.Application:
-        """The sub-application to mount at /api/v1."""
+        """Return the sub-application to mount at /api/v1."""
         app = web.Application(
             middlewares=[problems, self._door.middleware, Strangers(OPEN).middleware], client_max_size=MAX_BODY_BYTES
         )

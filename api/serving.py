@@ -1,6 +1,6 @@
-"""Serves the routes of the table: who asks, what was asked, the answer, and a line in the audit trail.
+"""Serves the table's routes: authorises, parses the request, calls the handler, and records the act in the audit trail.
 
-What is wrong is told as application/problem+json, never as a traceback.
+Errors are reported as application/problem+json, never as a traceback.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.access.sign_in import address_of
 from administration.access.who import NotAllowedError, PasswordToChangeError, Person, present
 from api.reading import read_body, read_params
@@ -30,9 +30,9 @@ log = structlog.get_logger()
 
 
 class Table:
-    """The routes, and how they are served."""
+    """The routes and their request handlers."""
 
-    def __init__(self, routes: Iterable[Route[Any, Any]], door: AccessDoor, clock: Clock) -> None:
+    def __init__(self, routes: Iterable[Route[Any, Any]], door: Authenticator, clock: Clock) -> None:
         self.routes = tuple(routes)
         self._door = door
         self._clock = clock
@@ -57,23 +57,23 @@ class Table:
         return handle
 
     def _address(self, request: web.Request, name: str, answer: Mapping[str, object]) -> str:
-        """Where the route of that name shows what was made; the names in its path are keys of the answer."""
+        """Return the address of a created object: the path of route `name`, filled from the reply's keys."""
         [route] = [one for one in self.routes if one.name == name]
         path = request.app.router[name].url_for(**{key: str(answer[key]) for key in route.in_path})
         return str(path)
 
     async def _note(self, route: Route[Any, Any], ask: Ask[Any, Any], answer: object) -> None:
-        """What was done is done: a database that went away meanwhile does not make it undone."""
+        """Record the act. The change is committed already, so a lost database connection is only logged."""
         target = ", ".join(f"{name} {ask.request.match_info[name]}" for name in route.in_path) or _made(answer)
         act = Act(self._clock.now(), ask.person.name, route.name, target, _detail(ask.body), address_of(ask.request))
         try:
             await self._door.store.note_act(act)
         except UnavailableError as error:
-            log.warning("not in the audit trail", who=act.who, what=act.what, target=target, why=str(error))
+            log.warning("audit trail entry lost", who=act.who, what=act.what, target=target, why=str(error))
 
 
 def _made(answer: object) -> str:
-    """What was made, by the first key of the answer that is a number's.
+    """Return the first `*_id` of the reply, as the audit entry's target.
 
     >>> _made({"batch_id": 7, "forecast": None}), _made({"grants": []})
     ('batch_id 7', '')
@@ -86,18 +86,18 @@ def _made(answer: object) -> str:
 
 
 def allowed(request: web.Request, right: Right) -> Person:
-    """Who asks, and may. Raises NotSignedInError, NotAllowedError, PasswordToChangeError."""
+    """Return the caller if it has `right`. Raises NotSignedInError, NotAllowedError, PasswordToChangeError."""
     person = present(request)
     if person.must_change_password:
         raise PasswordToChangeError
     if right not in person.rights:
         have = ", ".join(sorted(person.rights))
-        raise NotAllowedError(f"that needs the scope {right.value}, and {person.name} has here: {have}")
+        raise NotAllowedError(f"this operation needs the scope {right.value}; {person.name} has: {have}")
     return person
 
 
 def _detail(body: object) -> dict[str, object]:
-    """A body without its secrets, where it is short enough to keep."""
+    """Return the body's values without secrets, or a note if they are too long to store."""
     if not isinstance(body, msgspec.Struct):
         return {}
     shown = {
@@ -107,7 +107,7 @@ def _detail(body: object) -> dict[str, object]:
 
 
 class Strangers:
-    """Lets nobody but people in, except to the `open_paths` of the sub-application."""
+    """Requires sign-in for all paths except the sub-application's `open_paths`."""
 
     def __init__(self, open_paths: Collection[str]) -> None:
         self._open = frozenset(open_paths)
@@ -126,14 +126,14 @@ class Strangers:
 
 
 def problem(status: int, title: str, detail: str, **more: object) -> web.Response:
-    """One problem document."""
+    """Return a problem document."""
     body = {**msgspec.to_builtins(told.problem(status, title, detail)), **more}
     return _answer(status, msgspec.json.encode(body))
 
 
 @web.middleware
 async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn the project's errors into problem documents; anything else is logged and told as a 500."""
+    """Turn the project's errors into problem documents. Other exceptions are logged and reported as status 500."""
     try:
         return await handler(request)
     except web.HTTPException as error:
@@ -147,11 +147,11 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         return problem_of(error)
     except Exception:
         log.exception("request failed", method=request.method, path=request.path)
-        return problem(500, "internal error", "something went wrong on the server; it has been logged")
+        return problem(500, "internal error", "internal server error; see the server's log")
 
 
 def problem_of(error: MusterError) -> web.Response:
-    """The problem document of an error of the project."""
+    """Return the problem document for one of the project's errors."""
     found = told.problem_of(error)
     answer = _answer(found.status, msgspec.json.encode(found))
     if found.status == web.HTTPUnauthorized.status_code:

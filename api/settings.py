@@ -1,4 +1,4 @@
-"""Settings and thresholds over the API, with who changed what and why."""
+"""Settings and thresholds over the API, with their change log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ResetParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SettingBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`by` is for the holder of the project's own token; a person is named anyhow."""
+    """`by` names the author if the request uses the project's own token; otherwise it is ignored."""
 
     value: Any
     why: str = ""
@@ -41,7 +41,7 @@ class SettingBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ValuesBody(msgspec.Struct, forbid_unknown_fields=True):
-    """New values by key, and why. `by` is for the holder of the project's own token; a person is named anyhow."""
+    """New values by key, and the reason. `by` names the author if the request uses the project's own token."""
 
     values: dict[str, Any]
     why: str
@@ -54,7 +54,7 @@ ForeseenParams = msgspec.defstruct(
 
 
 def who_of(person: Person, by: str = "api") -> str:
-    """Whose name a change bears."""
+    """Return the author to record for a change."""
     return by if person.person_id is None else person.name
 
 
@@ -72,7 +72,7 @@ class SettingsApi:
         values = Settings.from_stored(changed)[0].as_mapping()
         return {"settings": values, "details": [setting_as_json(key, value) for key, value in values.items()]}
 
-    @operation("GET", "/settings/changes", "Who changed what, when and why; newest first.")
+    @operation("GET", "/settings/changes", "Changes of settings with author, time and reason, newest first.")
     async def setting_changes(self, ask: Ask[Page, None]) -> shapes.SettingChangePage:
         before = key_of(ask.params.cursor, "changes", int)
         rows = await self._store.settings.setting_changes(ask.params.limit + 1, before=before)
@@ -85,7 +85,7 @@ class SettingsApi:
         return setting_as_json(key, settings.as_mapping()[key])
 
     @operation(
-        "PUT", "/settings/{key}", "Change a setting; running services follow within seconds.", right=Right.OPERATE
+        "PUT", "/settings/{key}", "Change a setting. Running services apply it within seconds.", right=Right.OPERATE
     )
     async def set_setting(self, ask: Ask[SettingParams, SettingBody]) -> shapes.SettingSet:
         key, why = ask.params.key, checked_text(ask.body.why, "why")
@@ -96,7 +96,7 @@ class SettingsApi:
         await self._store.settings.set_setting(key, value, now=self._clock.now(), who=who, why=why)
         return {"key": key, "value": value}
 
-    @operation("DELETE", "/settings/{key}", "Take a setting's default back.", right=Right.OPERATE)
+    @operation("DELETE", "/settings/{key}", "Reset a setting to its default.", right=Right.OPERATE)
     async def reset_setting(self, ask: Ask[ResetParams, None]) -> shapes.SettingSet:
         key, why = ask.params.key, checked_text(ask.params.why, "why")
         if key not in await self._store.settings.settings():
@@ -105,14 +105,14 @@ class SettingsApi:
         await self._store.settings.set_setting(key, None, now=self._clock.now(), who=who, why=why)
         return {"key": key, "value": Settings().as_mapping().get(key)}
 
-    @operation("GET", "/thresholds", "Every threshold with its effect, and who changed it last and why.")
+    @operation("GET", "/thresholds", "Every threshold with its effect and last change.")
     async def thresholds(self, ask: Ask[NoParams, None]) -> shapes.ThresholdsShown:
         return {"thresholds": await self._thresholds.show()}
 
     @operation(
         "GET",
         "/thresholds/preview",
-        "What these values would do, by hosts as of `hosts_read_at` and what waits now; nothing is changed.",
+        "Preview the effect of these values on hosts as of `hosts_read_at` and on waiting jobs; nothing is changed.",
         params=ForeseenParams,
         open_params=True,
     )
@@ -135,7 +135,7 @@ def _known(key: str) -> str:
 
 
 def _number(text: str) -> object:
-    """A number where the text reads as one; what is no number is refused with the threshold's name.
+    """Parse a number; other text is returned unchanged and rejected later with the threshold's name.
 
     >>> _number("0.85"), _number("high")
     (0.85, 'high')

@@ -1,4 +1,4 @@
-"""Thresholds tried on the project itself, in the background: asked for, followed, stopped."""
+"""Starts, shows and cancels background simulations of changed thresholds over the API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from domain.clock import Clock
 from domain.views import Simulation, SimulationState
 from muster_client import shapes
 
-LOST = "lost"  # the process that ran it is gone
+LOST = "lost"  # the process that ran it has ended
 
 if TYPE_CHECKING:
     from administration.thresholds.recent import RecentStore
@@ -40,7 +40,7 @@ class SimulationParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TriedBody(msgspec.Struct, forbid_unknown_fields=True):
-    """New values by key, each side simulated with so many seeds, of at most so many hosts, for so many days."""
+    """New values by key; the number of seeds, the maximum number of hosts, and the simulated days."""
 
     values: dict[str, Any]
     seeds: Annotated[int, msgspec.Meta(ge=1, le=MOST_SEEDS)] = SOME_SEEDS
@@ -59,15 +59,15 @@ class SimulationsApi:
     @operation(
         "POST",
         "/thresholds/simulations",
-        "Simulate the project as it is and with these thresholds, in the background, one at a time; `Location` says "
-        "where to ask how far it is.",
+        "Simulate the project with its present thresholds and with these, in the background, one simulation at a time. "
+        "`Location` is the address of its progress.",
         right=Right.SUBMIT,
         status=202,
         errors=(409,),
         leads_to="simulation",
     )
     async def simulate_thresholds(self, ask: Ask[NoParams, TriedBody]) -> shapes.SimulationShown:
-        """Whoever submits may: it takes a CPU, not the project's data."""
+        """Start a simulation. Submitters may: it uses a CPU but changes no data of the project."""
         from administration.thresholds.replay import replay  # noqa: PLC0415  the simulator, with it
 
         body = ask.body
@@ -78,14 +78,14 @@ class SimulationsApi:
         simulation_id = await self._runs.start(work, who=ask.person.name)
         return self._shown(await self._store.simulations.simulation(simulation_id))
 
-    @operation("GET", "/simulations/{simulation_id}", "How far a simulation is, and what it came to.", errors=(404,))
+    @operation("GET", "/simulations/{simulation_id}", "The progress and result of a simulation.", errors=(404,))
     async def simulation(self, ask: Ask[SimulationParams, None]) -> shapes.SimulationShown:
         return self._shown(await self._store.simulations.simulation(ask.params.simulation_id))
 
     @operation(
         "POST",
         "/simulations/{simulation_id}/cancel",
-        "Stop a simulation; one that is over stays as it is.",
+        "Cancel a simulation. A finished simulation is unchanged.",
         right=Right.SUBMIT,
         errors=(404,),
     )
@@ -107,7 +107,7 @@ class SimulationsApi:
 
 
 def _told(result: Mapping[str, object]) -> dict[str, Any]:
-    """Of thresholds that were tried, what they came to; of rules that were compared at the console, everything.
+    """Return the replay's results for simulations of thresholds, and the whole result for comparisons of rules.
 
     >>> _told({"rows": [], "replayed": {"seeds": 3}}), _told({"rows": []})
     ({'seeds': 3}, {'rows': []})

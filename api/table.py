@@ -1,12 +1,12 @@
-"""The operations of the API: each is declared once, at its handler.
+"""Declares the API's operations, each at its handler.
 
     class BatchesApi:
         TAG = "batches"
 
-        @operation("GET", "/batches/{batch_id}", "A batch with its counters.", errors=(404,))
+        @operation("GET", "/batches/{batch_id}", "A batch with its job counts.", errors=(404,))
         async def batch(self, ask: Ask[BatchParams, None]) -> shapes.BatchShown: ...
 
-Requests are read as the declaration and the handler's types say, and the OpenAPI document is made from them.
+The declaration and the handler's types determine how requests are parsed, and the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from domain.access import Right
 
 Params = TypeVar("Params")
 Body = TypeVar("Body")
-Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])  # Any: the reply, as its type says
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])  # Any: the reply, described by its type
 
 
 class NoParams(msgspec.Struct, forbid_unknown_fields=True):
-    """A route that takes nothing in its address."""
+    """A route without path or query parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask(Generic[Params, Body]):
-    """One request, read: `params` are from its path and query, `body` from its JSON."""
+    """A parsed request: `params` from path and query, `body` from JSON."""
 
     request: web.Request
     person: Person
@@ -44,7 +44,7 @@ class Ask(Generic[Params, Body]):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A body that is a file, read or written by the handler piece by piece."""
+    """A file as request or response body, streamed by the handler."""
 
     meaning: str
     kind: str = "application/octet-stream"
@@ -54,32 +54,32 @@ class File:
 class Route(Generic[Params, Body]):
     """One method of one path.
 
-    `name` is the operation's, its handler's and its client method's. `params` are read from path and query, `body` from
-    JSON. `reply` is a type the answer fits, a File, or None for a stream of events. `right` is what a token or a role
-    needs; what needs more than `read` is put in the audit trail. `errors`: statuses besides 401, 403, 422, 429, 500 and
-    503.
+    `name` is also the name of the handler and of the client's method. `params` come from path and query, `body` from
+    JSON. `reply` is the reply's type, a File, or None for a stream of events. `right` is the scope or role needed;
+    operations that need more than `read` are recorded in the audit trail. `errors`: statuses besides 401, 403, 422,
+    429, 500 and 503.
     """
 
     method: str
     path: str
     name: str
     summary: str
-    handler: Callable[[Ask[Params, Body]], Awaitable[Any]]  # Any: the reply, as its type says
+    handler: Callable[[Ask[Params, Body]], Awaitable[Any]]  # Any: the reply, described by its type
     tag: str
-    reply: Any  # a type, for msgspec, or a File
+    reply: Any  # a type for msgspec, or a File
     params: type[Params]
     body: Any = None  # a type, or a File
     right: Right = Right.READ
     status: int = 200
     errors: tuple[int, ...] = ()
-    open_params: bool = False  # the handler reads the query itself, too
-    headers: tuple[tuple[str, str], ...] = ()  # of the request: name and meaning
-    leads_to: str = ""  # the name of the route that shows what was made
-    most_bytes: int = 4 * 1024 * 1024  # of a JSON body
+    open_params: bool = False  # the handler also reads the query itself
+    headers: tuple[tuple[str, str], ...] = ()  # request headers: name and meaning
+    leads_to: str = ""  # the name of the route that shows the created object
+    most_bytes: int = 4 * 1024 * 1024  # limit of a JSON body
 
     @property
     def in_path(self) -> tuple[str, ...]:
-        """The names of what is read from the path.
+        """The names of the path parameters.
 
         >>> Route("GET", "/jobs/{job_id}", "job", "", print, "", None, NoParams).in_path
         ('job_id',)
@@ -88,9 +88,9 @@ class Route(Generic[Params, Body]):
 
 
 def operation(method: str, path: str, summary: str, **more: Any) -> Callable[[Handler], Handler]:
-    """Declares a handler's operation; `more` are fields of `Route` that its name and its types do not tell.
+    """Declare a handler's operation. `more`: fields of `Route` that do not follow from the handler's name and types.
 
-    `body` and `reply` are among them where they are files, or a stream of events.
+    These include `body` and `reply` for files and event streams.
     """
 
     def declared(handler: Handler) -> Handler:
@@ -104,13 +104,13 @@ _DECLARED: dict[Callable[..., Any], tuple[str, str, str, dict[str, Any]]] = {}
 
 
 class Operations(Protocol):
-    """Operations on one subject: handlers marked with `operation`."""
+    """A group of handlers marked with `operation`."""
 
     TAG: str
 
 
 def operations_of(*groups: Operations) -> list[Route[Any, Any]]:
-    """The operations of the groups in the order in which they are declared."""
+    """Return the operations of all groups, in order of declaration."""
     return [
         _route(getattr(group, name), group.TAG, *_DECLARED[function])
         for group in groups
@@ -130,5 +130,5 @@ def _route(
 
 
 def reply(value: object, *, status: int = 200) -> web.Response:
-    """`value` as JSON."""
+    """Return a response with `value` as JSON."""
     return web.Response(status=status, body=msgspec.json.encode(value), content_type="application/json")

@@ -1,1 +1,1 @@
-"""When will a batch be complete, how sure is that, and what holds it?"""
+"""Forecasts when a batch completes, with the uncertainty and the reasons for delay."""

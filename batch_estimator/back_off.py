@@ -1,4 +1,4 @@
-"""The back-off from batches that failed, which tells a batch that fails from a database that fails."""
+"""The back-off from batches that failed. Distinguishes a failing batch from a failing database."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ TRY_AGAIN_S = Seconds(900.0)
 
 
 class BackOff:
-    """A batch that fails is not met again for 15 minutes: it comes first in every round, and would hold up the rest."""
+    """Skips a failed batch for 15 minutes: otherwise it would come first in every pass and delay the rest."""
 
     def __init__(self, forecasts: Forecasts, clock: Clock) -> None:
         self._forecasts = forecasts
         self._clock = clock
-        self._until: dict[BatchId, float] = {}  # by the monotonic clock
-        self._refused: BatchId | None = None  # whose time the database did not serve; None: it has served since
+        self._until: dict[BatchId, float] = {}  # monotonic clock
+        self._refused: BatchId | None = None  # the last batch the database failed for, if it has not served one since
 
     def __len__(self) -> int:
         return len(self._until)
@@ -28,15 +28,14 @@ class BackOff:
         return self._until.get(batch_id, -math.inf) > self._clock.monotonic()
 
     def passed(self, batch_id: BatchId) -> None:
-        """The batch was served."""
+        """Record that the batch was forecast."""
         self._until.pop(batch_id, None)
         self._refused = None
 
     async def failed(self, batch_id: BatchId, error: Exception) -> None:
         """Back off from the batch.
 
-        Raises `error` where it is the database's: it does not serve another batch either, right after this one, or
-        does not even answer what costs nothing.
+        Raises `error` if the database fails for another batch right after this one, or does not answer a trivial query.
         """
         self._until[batch_id] = self._clock.monotonic() + TRY_AGAIN_S
         if not isinstance(error, UnavailableError):
@@ -48,5 +47,5 @@ class BackOff:
         await self.answers()
 
     async def answers(self) -> None:
-        """Return if the database does. Raises UnavailableError: all would fail."""
+        """Check that the database answers. Raises UnavailableError: every batch would fail."""
         await self._forecasts.accuracies()

@@ -1,6 +1,6 @@
 """The retry chain: the time until a fresh instance, its replacement or a tail copy succeeds. Pure. docs/formulas.md.
 
-docs/decisions/0061 says when tail copies of a batch's last jobs are expected, and what they bring.
+docs/decisions/0061 gives the expected time and effect of tail copies.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from batch_estimator.snapshot import Floats, Tail
 from batch_estimator.survival import replied
 
-MOST_ROUNDS = 40  # retries of one job
+MOST_ROUNDS = 40  # most retries of one job
 CLOSE_ENOUGH = 1e-7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshLaw:
-    """Where fresh instances go: location classes with their share of sendings, loss share included."""
+    """Where fresh instances go: classes of hosts by ln T with their share of sendings, loss share included."""
 
     mu: Floats
     sd: Floats
@@ -38,7 +38,8 @@ class FreshLaw:
         return done
 
     def lasts_s(self, bound_s: float) -> float:
-        """How long an instance is in progress on average: its turnaround, at most the bound, or the bound if lost.
+        """Return how long an instance is in progress on average: its turnaround, at most the bound, or the bound if
+        lost.
 
         >>> law = FreshLaw(np.array([np.log(100.0)]), np.array([1.0]), np.array([0.1]), np.array([1.0]))
         >>> round(law.lasts_s(1000.0), 1)
@@ -50,7 +51,7 @@ class FreshLaw:
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """When a retry is made and sent: at the time-out, or after an error; each waits for a host."""
+    """When a retry is created and sent: at the time-out, or after an error; each waits for a host."""
 
     bound_s: float  # from sending to time-out
     wait_s: float  # from a retry's creation to its sending
@@ -60,29 +61,29 @@ class RetryRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """G(t): probability that a job is served `t` seconds after an instance of it is sent, retries included."""
+    """G(t): the probability that a job is served `t` seconds after an instance of it is sent, retries included."""
 
     t: Floats
     served: Floats
 
     def by(self, after_s: Floats) -> Floats:
-        """G at any times; 0 before the sending."""
+        """Return G at any times; 0 before the sending."""
         share: Floats = np.interp(after_s, self.t, self.served, left=0.0)
         return share
 
 
 def chain_grid(bound_s: float) -> Floats:
-    """Seconds after sending at which a chain is worked out: fine at first, 1/32 of the bound up to 6 bounds."""
+    """Return the seconds after sending at which to compute a chain: fine at first, 1/32 of the bound up to 6 bounds."""
     early = np.geomspace(0.002, 0.5, 24)
     return bound_s * np.concatenate([[0.0], early, np.arange(17, 6 * 32 + 1) / 32.0, np.arange(25, 65) / 4.0])
 
 
 def retry_chain(law: FreshLaw, rules: RetryRules) -> Chain:
-    """The renewal equation of a job's successive instances, solved by counting retries.
+    """Solve the renewal equation of a job's successive instances by iterating over the number of retries.
 
-    G(t) = A(min(t, D)) + p_e G(t - t_e - r) + [t > D] rest (1 - (1 - L(t)) (1 - G(t - D - r))) with
-    rest = 1 - A(D) - p_e and L(t) = (A(t) - A(D)) / rest, the late reply. Each round admits one more
-    retry; G is settled when a round changes nothing.
+    G(t) = A(min(t, D)) + p_e G(t - t_e - r) + [t > D] rest (1 - (1 - L(t)) (1 - G(t - D - r))) with rest = 1 - A(D) -
+    p_e and L(t) = (A(t) - A(D)) / rest, the late reply. Each iteration admits one more retry; G has converged when an
+    iteration changes nothing.
 
     Every host answers after about an hour, 10 % never do; the bound is a day: 90 % are served within the
     first day, 99 % within the second.
@@ -111,24 +112,24 @@ def retry_chain(law: FreshLaw, rules: RetryRules) -> Chain:
     return Chain(t, served)
 
 
-LEAST_BOUND_S = 600.0  # between a copy and the next one of its job
+LEAST_BOUND_S = 600.0  # between two copies of a job
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies from `starts_s` seconds from now on, of jobs whose instances are out for `late_factor` times `usual_s`."""
+    """Copies from `starts_s` seconds from now, of jobs with all instances out for `late_factor` times `usual_s`."""
 
     starts_s: float
     late_factor: float
     usual_s: float
 
     def chain(self, law: FreshLaw, rules: RetryRules) -> Chain:
-        """The retry chain of copies: the next one is made `late_factor` usual turnarounds after the last."""
+        """Return the retry chain of copies: the next copy is made `late_factor` usual turnarounds after the last."""
         bound_s = max(LEAST_BOUND_S, min(self.late_factor * self.usual_s, rules.bound_s))
         return retry_chain(law, RetryRules(bound_s, rules.wait_s, rules.error_fraction, rules.error_s))
 
     def after_s(self, age_s: Floats, mu: Floats) -> Floats:
-        """Seconds from now until an instance's job is copied: max(start, factor e^mu - age).
+        """Return the seconds from now until an instance's job is copied: max(start, factor e^mu - age).
 
         >>> copies = Copies(100.0, late_factor=2.0, usual_s=300.0)
         >>> copies.after_s(np.array([0.0, 590.0]), np.log([300.0, 300.0])).round().tolist()
@@ -149,9 +150,10 @@ def helped_by(served: Floats, copied_s: Floats, chain: Chain, *, wait_s: float, 
 
 
 def tail_begins_s(tail: Tail, open_jobs: Floats, x: Floats, *, unsent_by_s: float) -> float:
-    """Seconds until the tail begins: when `tail.open_jobs` are expected to be open, or at `unsent_by_s`.
+    """Return the seconds until the tail begins: when `tail.open_jobs` jobs are expected to be open, or at
+    `unsent_by_s`.
 
-    `open_jobs` is how many jobs are expected to be open at each of the times x.
+    `open_jobs` is the expected number of open jobs at each of the times x.
 
     >>> tail = Tail(open_jobs=5, unsent=None, late_factor=0.7)
     >>> tail_begins_s(tail, np.array([100.0, 20.0, 4.0, 1.0]), np.array([0.0, 60.0, 120.0, 180.0]), unsent_by_s=np.inf)

@@ -17,21 +17,21 @@ NODE_WEIGHTS = (1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0)  # and their probabilities
 SEND_POSITIONS = 24
 LEAST_SHARE = 1e-300
 LEAST_WEIGHT = 1e-9
-SENDING_FRACTION = 0.05  # of the delay bound: sending for longer than this gets points of its own
+SENDING_FRACTION = 0.05  # times the delay bound: a longer sending gets grid points of its own
 COPIES_LN_MEAN, COPIES_LN_SD = -0.1, 0.45  # mean and sd of ln(remaining time with copies / the model's)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WaitingSlots:
-    """All that is open: classes of slots with an instance out, alone or helped, and what is to be sent.
+    """All open slots: classes of slots with an instance in progress, alone or helped, and unsent instances.
 
-    `ended` matrices are of hosts heard of by the times of the grid. `helped` slots are served by `main`
-    or by `helper`; a helped retry is one still to be sent.
+    `ended` matrices give the share of hosts in contact again by the times of the grid. `helped` slots are served by
+    `main` or by `helper`; a helped retry is still unsent.
     """
 
     alone: Outstanding
     alone_weight: Floats
-    alone_count: Floats  # slots, where the weight counts those that share a fate as fewer
+    alone_count: Floats  # slots, with correlated slots counting less
     alone_ended: Floats
     helped: Outstanding
     helper: Outstanding
@@ -41,13 +41,13 @@ class WaitingSlots:
     retry_helper: Outstanding
     retry_weight: Floats
     retry_ended: Floats
-    retries: float  # retries to be sent that nobody helps
+    retries: float  # unsent retries without a helper
     first_unsent: float
 
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """Standard deviations of what all slots share: the batch's shift, log-odds of loss and error."""
+    """Standard deviations of quantities that all slots share: the batch's shift, log-odds of loss and error."""
 
     shift: float
     lost: float
@@ -56,18 +56,18 @@ class Unsure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogServed:
-    """ln of the probability that each part is all served, by time: rows of classes, and the unsent parts."""
+    """ln of the probability that all slots of each part are served, by time: rows of classes, and the unsent parts."""
 
     alone: Floats
     helped: Floats
     retries: Floats
     first: Floats  # one row per sending rate
-    first_open: Floats  # first instances expected to be unserved, at the middle sending rate
+    first_open: Floats  # expected unserved first instances, at the middle sending rate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """The laws of one forecast, on the grid x of seconds from now; `usual_s` is the usual turnaround."""
+    """The distributions of one forecast, on the grid x of seconds from now; `usual_s` is the usual turnaround."""
 
     fresh: FreshLaw
     rules: RetryRules
@@ -79,10 +79,10 @@ class Model:
 
 
 def completion(waiting: WaitingSlots, model: Model) -> tuple[Floats, list[LogServed]]:
-    """P(x) on the grid, and its parts at each node of the shared uncertainty.
+    """Return P(x) on the grid, and its parts at each node of the shared uncertainty.
 
-    P(x) = mean over nodes of exp(sum over classes weight ln H(x)). The nodes move the shift, the log-odds of loss and
-    of error together, and with them the beginning of the tail; independently the sending rate.
+    P(x) = mean over nodes of exp(sum over classes weight ln H(x)). The nodes move the shift and the log-odds of loss
+    and error together, and with them the start of the tail; the sending rate moves independently.
     """
     total = np.zeros(len(model.x))
     parts = []
@@ -100,11 +100,11 @@ def completion(waiting: WaitingSlots, model: Model) -> tuple[Floats, list[LogSer
 
 
 def loosened(share: Floats, x: Floats) -> Floats:
-    """P'(x) = mean over nodes u of P(x exp(-COPIES_LN_MEAN - u COPIES_LN_SD)): what the model does not know of copies.
+    """P'(x) = mean over nodes u of P(x exp(-COPIES_LN_MEAN - u COPIES_LN_SD)): the uncertainty of copies.
 
-    Which hosts ask while the gates allow them a copy, weekends, and other batches that use up the copies there may be.
-    Calibrated on the tuning half of the drawn populations (docs/decisions/0061, 0063). A batch that the model completes
-    after 100 s for certain is complete by then with a probability of five sixths:
+    The model ignores which hosts request work while the gates allow them a copy, weekends, and other batches that use
+    up the permitted copies. Calibrated on the tuning half of the drawn populations (docs/decisions/0061, 0063). A batch
+    that the model completes at 100 s with certainty is complete by then with probability 5/6:
 
     >>> x = np.array([0.0, 99.0, 100.0, 1000.0])
     >>> loosened(np.array([0.0, 0.0, 1.0, 1.0]), x).round(3).tolist()
@@ -119,7 +119,7 @@ def loosened(share: Floats, x: Floats) -> Floats:
 
 
 def open_jobs(waiting: WaitingSlots, part: LogServed) -> Floats:
-    """How many slots are expected to be open at each time, at the middle sending rate."""
+    """Return the expected number of open slots at each time, at the middle sending rate."""
     found = np.zeros(len(part.retries))
     helped_count = np.ones(len(waiting.helped_weight))
     for weight, count, logs in (
@@ -133,7 +133,7 @@ def open_jobs(waiting: WaitingSlots, part: LogServed) -> Floats:
 
 
 def expected_copies(waiting: WaitingSlots, model: Model, tail: Tail, still_open: Floats) -> Copies:
-    """When the tail begins if no copy is made before."""
+    """Return when the tail is expected to begin if no copy is made before."""
     unsent_by_s = np.inf
     if tail.unsent is not None:
         unsent_by_s = float(model.sending.after_s(np.array([max(0.0, waiting.first_unsent - tail.unsent)]))[0])
@@ -142,7 +142,7 @@ def expected_copies(waiting: WaitingSlots, model: Model, tail: Tail, still_open:
 
 
 def at_node(waiting: WaitingSlots, model: Model, node: float, copies: Copies | None) -> LogServed:
-    """The parts of ln P(x) with the shared quantities `node` standard deviations above their means."""
+    """Return the parts of ln P(x) with the shared quantities `node` standard deviations above their means."""
     rules, fresh, unsure, x = model.rules, model.fresh, model.unsure, model.x
     moved_rules = RetryRules(
         rules.bound_s,
@@ -188,9 +188,9 @@ def at_node(waiting: WaitingSlots, model: Model, node: float, copies: Copies | N
 def _first_sendings(
     unsent: float, model: Model, chain: Chain, *, copies: Copies | None, copy_chain: Chain | None
 ) -> tuple[Floats, Floats]:
-    """sum over 24 positions n of U/24 ln G(x - sent(n)), one row per rate: slow and late is a high node.
+    """Return the sum over 24 positions n of U/24 ln G(x - sent(n)), one row per rate: slow and late is a high node.
 
-    And sum of U/24 (1 - G), the number expected to be open, at the middle rate.
+    Also return the sum of U/24 (1 - G), the expected number of open slots, at the middle rate.
     """
     x, sending = model.x, model.sending
     if unsent <= 0:
@@ -216,9 +216,9 @@ def _ln(share: Floats) -> Floats:
 
 
 def time_grid(bound_s: float, sending_s: float) -> Floats:
-    """Seconds from now at which P is worked out: log-spaced to D/2, even to 4.2 D, log-spaced to 16 D + 3 s.
+    """Return the grid in seconds from now: log-spaced to D/2, even to 4.2 D, log-spaced to 16 D + 3 s.
 
-    Where sending takes s > D/20 seconds, 48 more points from s/4 to 2.2 s: most of the batch is served then.
+    If sending takes s > D/20 seconds, add 48 points from s/4 to 2.2 s: most of the batch is served then.
 
     >>> grid = time_grid(1000.0, 0.0)
     >>> len(grid), float(grid[0]), round(float(grid[-1]))

@@ -1,4 +1,4 @@
-"""How do stored tables become a snapshot? The batch's own work is taken out of its hosts' sums on the way."""
+"""Builds a snapshot from stored tables, subtracting the batch's own work from its hosts' sums."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from domain.units import BatchId, Instant, Seconds
 from lifecycle.turnaround import grace_s
 
 STORED_AS = {"n_success": "log_n", "sum_ln": "log_sum", "sum_ln_sq": "log_sum_sq"}  # columns of HavRows
-WIDEST = {"i": np.int64}  # by kind of number; others stay as they are stored
+WIDEST = {"i": np.int64}  # by dtype kind; other columns stay as stored
 
 
 class TableSnapshots:
-    """Satisfies Snapshots, from tables."""
+    """Satisfies Snapshots from tables."""
 
     def __init__(self, tables: ForecastTables, settings: Callable[[], Settings] = Settings) -> None:
         self._tables = tables
@@ -46,9 +46,9 @@ class TableSnapshots:
 
 
 def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) -> BatchSnapshot:
-    """The columns of a batch at `now`. Pure. Instances of jobs that are not among its jobs are left out.
+    """Return the snapshot of a batch at `now`. Pure. Instances of unknown jobs are left out.
 
-    An instance to come is given D and the grace that goes with it, as the lifecycle has it.
+    An unsent instance gets D and its grace period, as the lifecycle would give it.
     """
     terms, sent, bound_s = tables.terms, tables.sent, tables.terms.delay_bound_s
     jobs = tables.jobs[np.argsort(tables.jobs["job_id"])]
@@ -72,14 +72,14 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
 
 
 def _tail(tables: BatchTables[Table], settings: Settings) -> Tail | None:
-    """None under a deadline rule that makes no copies of late jobs."""
+    """Return the tail settings; None if the deadline rule copies no late jobs."""
     if not traits_of(settings.deadline).copies_tails:
         return None
     return tail_of(tables.terms.qos, tables.jobs.size, feeder=settings.feeder, lifecycle=settings.lifecycle)
 
 
 def _positions(ordered: Ints, wanted: Ints) -> tuple[Ints, Bools]:
-    """Where each of `wanted` is among the ordered numbers, and whether it is there.
+    """Return where each of `wanted` is among the ordered numbers, and whether it is present.
 
     >>> at, known = _positions(np.array([3, 5, 9]), np.array([9, 4, 3]))
     >>> at[known].tolist(), known.tolist()
@@ -93,9 +93,9 @@ def _positions(ordered: Ints, wanted: Ints) -> tuple[Ints, Bools]:
 
 
 def own_work(havs: Table, instances: Table, now: Instant) -> HavRows:
-    """The rows of `havs` less what the instances added to them, none below zero; each stands for itself.
+    """Return the rows of `havs` minus the instances' contributions, none below zero; each has weight 1.
 
-    ln T of a valid instance is ln max(1 s, reported - sent), as its host's row was given it.
+    ln T of a valid instance is ln max(1 s, reported - sent), as in its host's row.
     """
     keys = _keys(havs)
     order = np.argsort(keys)
@@ -124,10 +124,10 @@ def own_work(havs: Table, instances: Table, now: Instant) -> HavRows:
 
 
 def _hav_rows(tables: BatchTables[Table], now: Instant) -> HavRows:
-    """Each (host, app version) once: those of the batch for themselves, the sampled for their like.
+    """Return each (host, app version) once: rows of the batch with weight 1, sampled rows with their sampling weight.
 
-    The row of one that is only in `sent` says how its host is, and stands for none: who sends much is in `sent` more
-    often than among the hosts at large.
+    A row found only through `sent` describes its host and has weight 0: hosts with many instances are over-represented
+    in `sent`.
     """
     of_batch = _keys(tables.instances[tables.instances["host_id"] >= 0])
     known = own_work(tables.havs, tables.instances, now)
@@ -147,14 +147,14 @@ def _hav_rows(tables: BatchTables[Table], now: Instant) -> HavRows:
 
 
 def _columns(rows: type[SentRows | InstanceRows | HavRows], table: Table) -> dict[str, Any]:
-    """Copies of the columns that a table and the rows both have, whole numbers as Ints; Any: by the rows' field."""
+    """Copy the columns that a table and the rows share, whole numbers as Ints. Any: types follow the rows' fields."""
     stored = {STORED_AS.get(column.name, column.name): column.name for column in fields(rows)}
     shared = [name for name in table.dtype.names or () if name in stored]
     return {stored[name]: np.array(table[name], WIDEST.get(table[name].dtype.kind)) for name in shared}
 
 
 def _keys(rows: Table) -> Ints:
-    """One number per (host, app version)."""
+    """Return one number per (host, app version)."""
     keys: Ints = rows["host_id"].astype(np.int64) << 32 | rows["app_version_id"].astype(np.int64)
     return keys
 

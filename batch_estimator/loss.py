@@ -1,6 +1,6 @@
 """Estimates losses, errors, how long silent hosts stay silent, and time-outs. Pure. docs/formulas.md.
 
-Losses are a mixture-cure rate from censored data: the share of instances that never come back.
+Losses are a mixture-cure rate from censored data: the share of instances that never return.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from batch_estimator.snapshot import BatchSnapshot, Floats, InstanceStanding
 from batch_estimator.survival import silent_share
 
 USUAL_LOSS = 0.03
-LOSS_WEIGHT = 120.0  # instances of one host are not independent: a third of them counts
+LOSS_WEIGHT = 120.0  # instances of one host are correlated: each counts a third
 ROUNDS = 30
-HOST_WEIGHT = 12.0  # instances past their time-out that a host's own record must outweigh
-COMMON_PART = 0.4  # of the rate that no record of a host changes
-SILENT_FOR_EVER = 0.75  # of the instances past their time-out and silent; the others come late
+HOST_WEIGHT = 12.0  # weight of the app's rate, in instances past their time-out, against a host's record
+COMMON_PART = 0.4  # part of the app's rate that no host's record changes
+SILENT_FOR_EVER = 0.75  # of the instances past their time-out and silent; the others reply late
 LEAST_FRACTION, MOST_FRACTION = 0.002, 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Share of instances that never come back, and how many such the data hold."""
+    """The share of instances that never return, and how many of them the data contain."""
 
     fraction: float
     n_lost: float
 
     @property
     def logit_sd(self) -> float:
-        """How unsure the log-odds of the share are: sqrt(0.35^2 + 1 / (n_lost + 1.5))."""
+        """Return the standard deviation of the share's log-odds: sqrt(0.35^2 + 1 / (n_lost + 1.5))."""
         return float(np.sqrt(0.35**2 + 1.0 / (self.n_lost + 1.5)))
 
 
 def loss_fraction(z_silent: Floats, rows: int) -> Loss:
-    """The share q, from the standardised ln age of the silent among `rows` instances.
+    """Return the share q, from the standardised ln age of the silent instances among `rows`.
 
-    q <- (sum over the silent of q / (q + (1-q)(1 - F0(z))) + 120 * 0.03) / (rows + 120), thirty times. The
-    exposure is every instance sent: an app younger than its time-outs is not taken for a lossless one.
+    q <- (sum over the silent of q / (q + (1-q)(1 - F0(z))) + 120 * 0.03) / (rows + 120), thirty times. Every instance
+    sent counts, so that an app younger than its time-outs does not appear lossless.
 
-    Ten of 100 are silent at an age that nearly all have come back by:
+    Ten of 100 are silent at an age by which nearly all replies arrive:
 
     >>> loss = loss_fraction(np.full(10, 4.0), 100)
     >>> round(loss.fraction, 3), round(loss.n_lost, 1)
@@ -56,7 +56,7 @@ def loss_fraction(z_silent: Floats, rows: int) -> Loss:
 
 
 def host_loss(q: float, n_lost: Floats, n_due: Floats) -> Floats:
-    """The share q_h on a (host, app version) with n_lost silent among n_due past their due date.
+    """Return the share q_h on a (host, app version) with n_lost silent among n_due past their due date.
 
     q_h = 0.4 q + 0.6 (0.75 n_lost + 12 q) / (n_due + 12), kept within [0.002, 0.9].
 
@@ -74,7 +74,7 @@ LEAST_ERRORS = 5
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Share of replies that are errors, their mean turnaround, and how many were seen."""
+    """The share of replies that are errors, their mean turnaround, and their number."""
 
     fraction: float
     turnaround_s: float
@@ -82,14 +82,14 @@ class Failures:
 
     @property
     def logit_sd(self) -> float:
-        """How unsure the log-odds of the share are: sqrt(0.2^2 + 1 / (n + 1.5))."""
+        """Return the standard deviation of the share's log-odds: sqrt(0.2^2 + 1 / (n + 1.5))."""
         return float(np.sqrt(0.04 + 1.0 / (self.n + 1.5)))
 
 
 def error_fraction(n_error: float, n_success: float) -> float:
-    """Errors among replies, drawn to 3 % by 20 replies: (errors + 0.6) / (errors + successes + 20).
+    """Return errors among replies, with a prior of 3 % worth 20 replies: (errors + 0.6) / (errors + successes + 20).
 
-    Silence is left out: an instance that never replies is the loss law's business.
+    Silent instances are left out: the loss model covers them.
 
     >>> error_fraction(0, 0), error_fraction(9.4, 70.6)
     (0.03, 0.1)
@@ -98,7 +98,7 @@ def error_fraction(n_error: float, n_success: float) -> float:
 
 
 def failures_of(snapshot: BatchSnapshot) -> Failures:
-    """Over the batch and the app's other work."""
+    """Return failures over the batch and the app's other work."""
     rows, havs = snapshot.instances, snapshot.havs
     failed = (rows.standing == InstanceStanding.ERROR) | (rows.standing == InstanceStanding.INVALID)
     n_error = float(failed.sum()) + float(np.sum(havs.weight * havs.n_error))
@@ -136,7 +136,7 @@ class Silence:
     scale_s: float
 
     def ended(self, silent_s: Floats, after_s: Floats) -> Floats:
-        """Probability that a host silent for `silent_s` is heard of within `after_s` more; broadcasts.
+        """Return the probability that a host silent for `silent_s` makes contact within `after_s` more; broadcasts.
 
         1 - u(s + x) / u(s) = 1 - ((s + c) / (s + x + c))^(k + 1).
 
@@ -150,9 +150,9 @@ class Silence:
 
 
 def silence_law(silences_s: Floats, weights: Floats) -> Silence:
-    """The greatest likelihood over a row of scales c; for each, k = W / sum w ln(1 + s / c).
+    """Return the maximum-likelihood fit over a row of scales c; for each, k = W / sum w ln(1 + s / c).
 
-    Silences over 40 days are of hosts that nobody counts on, and left out.
+    Silences over 40 days belong to hosts considered gone, and are left out.
 
     >>> law = silence_law(np.array([0.0, 3600.0, 7200.0, 86400.0, 864000.0]), np.ones(5))
     >>> round(law.shape, 2), round(law.scale_s)
@@ -171,18 +171,18 @@ def silence_law(silences_s: Floats, weights: Floats) -> Silence:
 
 
 # ---- time-outs of instances not sent yet
-# Taken from what this batch's instances were given lately, which shows the deadline rule at work; the delay bound is
-# only the most it gives. Never from C(B): a forecast made of deadlines made of the forecast runs away
+# Taken from this batch's latest instances, which reflect the deadline rule; the delay bound is only its maximum.
+# Never from C(B): deadlines that follow the forecast would feed back into it
 # (docs/decisions/0034).
 
 LEAST_GIVEN = 5
-LATELY = 50  # instances that were sent last
+LATELY = 50  # number of latest instances
 
 
 def bound_of(snapshot: BatchSnapshot) -> float:
-    """Seconds from a sending to the time-out: the median of the batch's retries, else of its instances sent last.
+    """Return the seconds from sending to time-out: the median of the batch's retries, else of its latest instances.
 
-    Below 5 of either it is what an instance is given at most, D and its grace.
+    With fewer than 5 of both, return the maximum an instance can get: D and its grace period.
     """
     rows = snapshot.instances
     given = rows.timeout_at - rows.sent_at
@@ -198,7 +198,7 @@ def bound_of(snapshot: BatchSnapshot) -> float:
 
 
 def sent_last(given_s: Floats, sent_at: Floats) -> Floats:
-    """The bounds of the 50 that were sent last, and of all that were sent in the same moment as the first of them.
+    """Return the bounds of the 50 instances sent last, and of all sent at the same moment as the earliest of them.
 
     >>> float(sent_last(np.arange(60.0), np.arange(60.0)).min())
     10.0

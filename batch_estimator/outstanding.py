@@ -1,8 +1,8 @@
-"""Follows what is under way: which successes the batch lacks, and what is expected to bring each. Pure.
+"""Matches the successes a batch still needs with the instances expected to deliver them. Pure.
 
-An open job lacks the successes it needs minus those it has; each lack is a slot. A slot is served by an instance in
-progress, waits for an unsent one, or for one that has yet to be created. Instances beyond that, and timed-out ones that
-may still reply, help. Instances that are alike share one calculation.
+An open job needs its quorum minus its successes; each missing success is a slot. A slot is served by an instance in
+progress, by an unsent one, or by one still to be created. Further instances, and timed-out ones that may still reply,
+help. Similar instances share one calculation.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from batch_estimator.survival import silent_share
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Open:
-    """What is open. Positions are rows of the instance columns.
+    """The open slots. Positions are rows of the instance columns.
 
-    `agreeing`, per position of `in_progress`: its job has a success already, and lacks another. `helper` is, per
+    `agreeing`, per position of `in_progress`: its job has a success already and needs another. `helper` is, per
     position of `in_progress`, the position of another outstanding instance of the same job that is not needed but would
-    do, or -1; `retry_helper` likewise per retry to be sent.
+    do, or -1; `retry_helper` likewise per unsent retry.
     """
 
     in_progress: Ints
@@ -37,7 +37,7 @@ class Open:
 
 
 def open_slots(snapshot: BatchSnapshot) -> Open:
-    """Count what is lacking and match it with what is out."""
+    """Count the missing successes and match them with outstanding instances."""
     rows, jobs = snapshot.instances, snapshot.jobs
     n_jobs = len(jobs.is_open)
     of_open = jobs.is_open[rows.job] if n_jobs else np.zeros(0, dtype=bool)
@@ -85,7 +85,7 @@ def _mask(positions: Ints, length: int) -> Bools:
 
 
 def _rank_in_group(group: Ints) -> Ints:
-    """0, 1, 2, ... within each run of equal values.
+    """Return 0, 1, 2, ... within each run of equal values.
 
     >>> _rank_in_group(np.array([4, 4, 7, 9, 9, 9])).tolist()
     [0, 1, 0, 0, 1, 2]
@@ -97,39 +97,39 @@ def _rank_in_group(group: Ints) -> Ints:
 
 
 def _helpers(rows: InstanceRows, spare: Ints, n_jobs: int) -> Ints:
-    """Per job its spare instance that was sent last, of those sent at once the greatest host's; -1 if there is none."""
+    """Return per job its latest spare instance, with ties broken by the highest host; -1 if there is none."""
     helper = np.full(n_jobs, -1, dtype=np.int64)
     by_sending = spare[np.lexsort((rows.host_id[spare], rows.sent_at[spare]))]
     helper[rows.job[by_sending]] = by_sending
     return helper
 
 
-LEAST_LEFT_S = 60.0  # a time-out that is due is noticed within the minute
-ERROR_SOON = 0.3  # an error that is still to come does so within this part of its mean turnaround
+LEAST_LEFT_S = 60.0  # a time-out is noticed within a minute
+ERROR_SOON = 0.3  # a future error occurs within this part of its mean turnaround
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outstanding:
-    """Instances that were sent and have not been answered, one element each (or one class of them)."""
+    """Instances that were sent and have not been answered, one element each (or one per class)."""
 
     age_s: Floats
-    left_s: Floats  # to the time-out; at most 0 when it is past
-    mu: Floats  # of ln T on its (host, app version), the batch's shift included
+    left_s: Floats  # to the time-out; at most 0 when past
+    mu: Floats  # of ln T on its (host, app version), with the batch's shift
     sd: Floats
-    lost: Floats  # q_h, before its age is looked at
-    silent_s: Floats  # since its host was last heard of, at most since its sending
+    lost: Floats  # q_h, before the age is considered
+    silent_s: Floats  # since the host's last contact, at most since sending
 
     def take(self, positions: Ints) -> Outstanding:
         return Outstanding(*(getattr(self, column.name)[positions] for column in fields(self)))
 
     def moved(self, shift: float, lost: Floats) -> Outstanding:
-        """The same under other uncertain quantities."""
+        """Return the instances with the uncertain quantities moved."""
         return replace(self, mu=self.mu + shift, lost=lost)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prospects:
-    """Shares of what can still become of instances, from now on; success, error and never sum to 1."""
+    """Probabilities of what can still happen to instances from now on; success, error and never sum to 1."""
 
     success: Floats
     error: Floats
@@ -137,13 +137,13 @@ class Prospects:
 
 
 def prospects(out: Outstanding, rules: RetryRules) -> Prospects:
-    """Bayes' rule over success, error and loss, given that nothing has come by age a.
+    """Apply Bayes' rule to success, error and loss, given no reply by age a.
 
     success ~ (1 - p_e)(1 - q)(1 - F0(z)), error ~ p_e exp(-a / t_e), never ~ q, with z the standardised
     ln of the age.
 
-    An instance out for as long as its host takes on average, loss share 5 %: it is lost with
-    probability 9.5 %, or 62 % once two standard deviations have passed:
+    An instance as old as its host's mean turnaround, loss share 5 %: it is lost with probability 9.5 %, or 62 % at two
+    standard deviations beyond:
 
     >>> mean, one = np.full(2, 8.0), np.ones(2)
     >>> out = Outstanding(np.exp(mean + [0.0, 2.0]), one, mean, one, 0.05 * one, 0.0 * one)
@@ -158,10 +158,10 @@ def prospects(out: Outstanding, rules: RetryRules) -> Prospects:
 
 
 def answered_by(out: Outstanding, x: Floats, ended: Floats) -> Floats:
-    """Share of the successes to come that are in after x seconds: a matrix, instances by times.
+    """Return the share of future successes that have arrived after x seconds: a matrix, instances by times.
 
-    C(x) = 1 - (1 - F0(z(a + x))) / (1 - F0(z(a))), and never more than the share `ended` of hosts as silent as
-    this one that are heard of by then.
+    C(x) = 1 - (1 - F0(z(a + x))) / (1 - F0(z(a))), at most the share `ended` of similarly silent hosts that make
+    contact by then.
 
     >>> one = np.array([1.0])
     >>> out = Outstanding(100 * one, 900 * one, np.log(100 * one), one, 0 * one, 0 * one)
@@ -176,7 +176,7 @@ def answered_by(out: Outstanding, x: Floats, ended: Floats) -> Floats:
 
 
 def served_by(out: Outstanding, x: Floats, ended: Floats, chain: Chain, rules: RetryRules) -> Floats:
-    """H(x): probability that the slot is served within x seconds, by this instance or its retries.
+    """H(x): the probability that the slot is served within x seconds, by this instance or its retries.
 
     H(x) = s C(min(x, d)) + e(min(x, d)) G(x - min(0.3 t_e, d) - r)
            + [x > d] rest (1 - (1 - late(x)) (1 - G(x - d - r)))
@@ -199,12 +199,12 @@ def served_by(out: Outstanding, x: Floats, ended: Floats, chain: Chain, rules: R
 
 
 def late_by(out: Outstanding, x: Floats, ended: Floats, rules: RetryRules) -> Floats:
-    """Probability that an instance not counted on answers with a success within x seconds."""
+    """Return the probability that a surplus instance succeeds within x seconds."""
     return prospects(out, rules).success[:, None] * answered_by(out, x, ended)
 
 
 def _columns_at(values: Floats, x: Floats, at: Floats) -> Floats:
-    """Each row of `values`, given at x, read at that row's own `at` (a column vector)."""
+    """Interpolate each row of `values`, given at x, at that row's own `at` (a column vector)."""
     right = np.clip(np.searchsorted(x, at[:, 0]), 1, len(x) - 1)
     rows = np.arange(len(values))
     share = np.clip((at[:, 0] - x[right - 1]) / (x[right] - x[right - 1]), 0.0, 1.0)
@@ -226,7 +226,7 @@ class InstanceClasses:
 
 
 def merged(out: Outstanding, weight: Floats, bound_s: float) -> InstanceClasses:
-    """InstanceClasses of like ln age, level, spread, loss share, time left and silence; wider ones until few enough."""
+    """Merge instances of similar ln age, level, spread, loss share, time left and silence into few enough classes."""
     n = len(weight)
     if n <= MOST_CLASSES // 2:
         return InstanceClasses(out, weight, np.arange(n))
@@ -244,7 +244,7 @@ def merged(out: Outstanding, weight: Floats, bound_s: float) -> InstanceClasses:
 
 
 def _scaled(out: Outstanding, bound_s: float) -> Floats:
-    """Coordinates in which instances that differ by less than 1 are alike."""
+    """Return coordinates in which instances that differ by less than 1 are similar."""
     return np.stack(
         [
             np.log(np.maximum(out.age_s, 60.0)) / 0.2,
@@ -258,7 +258,7 @@ def _scaled(out: Outstanding, bound_s: float) -> Floats:
 
 
 def _codes(scaled: Floats, width: float) -> Ints:
-    """One number per combination of cells."""
+    """Return one number per combination of cells."""
     cells = np.floor(scaled / width).astype(np.int64)
     cells -= cells.min(axis=1, keepdims=True)
     codes = np.zeros(cells.shape[1], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What the estimator needs of the others, as protocols."""
+"""Defines what the estimator needs from other packages, as protocols."""
 
 from __future__ import annotations
 
@@ -24,85 +24,89 @@ from domain.forecasts import (
 from domain.settings import EstimatorSettings
 from domain.units import AppId, BatchId, Instant
 
-Table = NDArray[np.void]  # records of domain.forecasting: JOB_FIELDS and so on
+Table = NDArray[np.void]  # records of domain.forecasting: JOB_FIELDS etc.
 
 
 Fill = Callable[[], BatchSnapshot]
 
 
 class ForecastTables(Protocol):
-    """What is stored of a batch, its hosts and its app."""
+    """Reads the stored rows of a batch, its hosts and its app."""
 
     async def of_batch(self, batch_id: BatchId, *, now: Instant) -> BatchTables[Table] | None:
-        """None unless such a batch is active. A bounded number of queries, however large it is."""
+        """Return the batch's rows; None unless it is active. The number of queries is bounded for any batch size."""
         ...
 
     async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
-        """What a new batch of the app would meet; None unless there is such an app."""
+        """Return the rows a new batch of the app would have; None for an unknown app."""
         ...
 
 
 class Snapshots(Protocol):
-    """Where a batch stands."""
+    """Reads snapshots."""
 
     async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Fill | None:
-        """What makes the snapshot of what was read, which takes long for a large batch; None unless it is active."""
+        """Return a function that builds the snapshot from the rows read, slow for a large batch; None unless it is
+        active.
+        """
         ...
 
 
 class Forecasts(Protocol):
-    """Forecasts that were made, what was published of them, and how good they were."""
+    """Stores forecasts, what was published of them, and their scores."""
 
     async def ages(self, *, now: Instant, settings: EstimatorSettings) -> Sequence[ForecastAge]:
-        """The active batches that would be due at `now` if jobs of them were over since; the longest ago first."""
+        """Return the active batches that are due at `now` if jobs ended since their last forecast; oldest forecast
+        first.
+        """
         ...
 
     def claim(self, batch_id: BatchId) -> AbstractAsyncContextManager[bool]:
-        """Inside, nobody else has claimed the batch, if True; if False somebody has. Gone with the process."""
+        """Claim the batch: yields True, or False if another process holds the claim. A claim ends with its process."""
         ...
 
     async def standing(self, batch_id: BatchId) -> ForecastStanding | None:
-        """None unless such a batch is active."""
+        """Return the batch's standing; None unless it is active."""
         ...
 
     async def publish(self, record: ForecastRecord, *, told: bool = True, since: ForecastAge | None = None) -> bool:
-        """Keep the forecast and publish its C(B), q50 and q90 with the batch, in one transaction.
+        """Store the forecast and publish its C(B), q50 and q90 with the batch, in one transaction.
 
-        Unless `told` no q50 and q90 are published, and older ones are withdrawn. Older forecasts are thinned out
-        (domain/forecasts.py). False, and nothing is written, unless the batch is active and, where `since` is told,
-        was not forecast since: a claim may be lost while its holder works.
+        If `told` is False, q50 and q90 are not published and older ones are withdrawn. Older forecasts are thinned out
+        (domain/forecasts.py). Returns False without writing unless the batch is active and, if `since` is given, has
+        not been forecast since: a claim may be lost while its holder works.
         """
         ...
 
     async def ended(self, limit: int) -> Sequence[EndedBatch]:
-        """Batches that were forecast and have ended since, which are not scored yet, by id."""
+        """Return ended batches with forecasts that are not scored yet, by id."""
         ...
 
     async def scores(self, app_id: AppId, limit: int) -> Sequence[Score]:
-        """The scores of an app, of the batch that ended last first."""
+        """Return the scores of an app, latest ended batch first."""
         ...
 
     async def finish(self, ended: EndedBatch, scores: Sequence[Score], accuracy: AppAccuracy | None) -> bool:
-        """Keep an ended batch's scores, thin its forecasts out, and note its app's accuracy, in one transaction.
+        """Store an ended batch's scores, thin out its forecasts, and update its app's accuracy, in one transaction.
 
-        False, and nothing is written, when it was finished before.
+        Returns False without writing if it was finished before.
         """
         ...
 
     async def accuracies(self) -> Mapping[AppId, AppAccuracy]:
-        """How good the forecasts of each app are, of those of which a batch was scored."""
+        """Return the accuracy of each app with a scored batch."""
         ...
 
     async def health(self) -> Sequence[ForecastHealth]:
-        """How forecasting goes, app by app, in one query."""
+        """Return the state of forecasting per app, in one query."""
         ...
 
     async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
-        """The last forecast of each of these batches that has any."""
+        """Return the last forecast of each of these batches that has one."""
         ...
 
     async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
-        """The last `limit` forecasts of a batch, in order of time."""
+        """Return the last `limit` forecasts of a batch, in order of time."""
         ...
 
 
@@ -116,6 +120,6 @@ Result = TypeVar("Result")
 
 
 class RunFit(Protocol):
-    """Where the arithmetic is done."""
+    """Runs the computation, in this thread or another."""
 
     def __call__(self, fit: Callable[[], Result], /) -> Awaitable[Result]: ...

@@ -1,4 +1,4 @@
-"""When would a batch be complete that nobody has submitted yet? The model on a batch of which nothing was sent."""
+"""Forecasts a batch before its submission, with the model on a batch without sent instances."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from domain.forecasts import ForecastState, forecast_state
 from domain.settings import Settings
 from domain.units import BatchId, Instant
 
-PLANNED = BatchId(0)  # no batch's id
+PLANNED = BatchId(0)  # not the id of any batch
 
 log = structlog.get_logger("batch_estimator")
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPreview:
-    """What would be published of a batch that was submitted now: C(B), and why its deadline would be at risk."""
+    """What would be published for a batch submitted now: C(B), and why its deadline would be at risk."""
 
     forecast: Forecast
     completion_at: Instant
@@ -38,7 +38,7 @@ class BatchPreview:
 
 
 class Previewer:
-    """Reads what the app's hosts did, and writes nothing."""
+    """Reads the record of the app's hosts and writes nothing."""
 
     def __init__(
         self, tables: ForecastTables, forecasts: Forecasts, settings: Settings, clock: Clock, run_fit: RunFit
@@ -50,7 +50,7 @@ class Previewer:
         self._run_fit = run_fit
 
     async def preview(self, planned: PlannedBatch) -> BatchPreview:
-        """The first forecast of the batch if it was submitted now. Raises NotFoundError for an unknown app."""
+        """Return the first forecast of the batch if it was submitted now. Raises NotFoundError for an unknown app."""
         now = self._clock.now()
         tables = await self._tables.of_app(planned.app_id, now=now)
         if tables is None:
@@ -75,7 +75,7 @@ def _fit(
 
 
 def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
-    """What becomes of a first forecast. Pure.
+    """Return what would be published of a first forecast. Pure.
 
     >>> from domain.forecasts import Method
     >>> from domain.units import AppId, Seconds
@@ -98,7 +98,7 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
 
 
 def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, settings: Settings) -> BatchSnapshot:
-    """The batch as it would stand right after its submission: every job open, nothing sent. Pure."""
+    """Return the batch as it would be right after submission: every job open, nothing sent. Pure."""
     sizes = np.repeat(list(planned.jobs_of_flop.keys()), list(planned.jobs_of_flop.values()))
     jobs = np.zeros(len(sizes), [(name, kind) for name, kind in JOB_FIELDS])
     jobs["job_id"] = np.arange(1, len(sizes) + 1)

@@ -1,7 +1,8 @@
-"""Makes the published forecast: completion time, confidence, why it changed, what is recorded. Pure. docs/formulas.md.
+"""Decides what to publish: completion time, confidence, reason for a change, and the stored record. Pure.
+docs/formulas.md.
 
-People see q50 ("about") and q90 ("at latest") of the latest forecast. Scheduling uses C(B): q90 with a floor, kept
-until it is wrong by enough.
+Submitters see q50 ("about") and q90 ("at latest") of the latest forecast. Scheduling uses C(B): q90 with a floor, kept
+until the error is large enough.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from domain.units import DAY_S, Instant, Seconds
 class Forecast:
     """P(complete by q10_at) = 10 %, and so on; ascending, never before the snapshot's `now`.
 
-    `copied`: the tail of the batch has begun, its last jobs are copied.
+    `copied`: the tail of the batch has begun and its last jobs are copied.
     """
 
     now: Instant
@@ -44,7 +45,7 @@ class CompletionLaw:
     share: Floats
 
     def within_s(self, share: float) -> float:
-        """Seconds until P reaches `share`, linear between grid points; the last of them if it never does.
+        """Return the seconds until P reaches `share`, linear between grid points; the last point if it never does.
 
         >>> CompletionLaw(np.array([0.0, 10.0, 20.0]), np.array([0.0, 0.4, 0.8])).within_s(0.5)
         12.5
@@ -60,7 +61,8 @@ class CompletionLaw:
 
 
 def stretched_s(remaining_s: float, median_s: float, spread: float, *, most_s: float = math.inf) -> float:
-    """A quantile of the remaining time with its ln stretched about the median's: m (r / m)^spread, `most_s` at most.
+    """Return a quantile of the remaining time with its ln stretched around the median's: m (r / m)^spread, at most
+    `most_s`.
 
     >>> stretched_s(400.0, 100.0, 1.5), stretched_s(25.0, 100.0, 0.5)
     (800.0, 50.0)
@@ -73,7 +75,7 @@ def stretched_s(remaining_s: float, median_s: float, spread: float, *, most_s: f
 
 
 def fallback(*, now: Instant, delay_bound_s: Seconds, previous_at: Instant | None, because: str) -> Forecast:
-    """What stands in when the model gives no answer: max(previous q90, now + D) for every quantile.
+    """Return the substitute for a model failure: max(previous q90, now + D) for every quantile.
 
     >>> fallback(now=Instant(100.0), delay_bound_s=Seconds(50.0), previous_at=Instant(170.0), because="no fit").q90_at
     170.0
@@ -82,14 +84,14 @@ def fallback(*, now: Instant, delay_bound_s: Seconds, previous_at: Instant | Non
     return Forecast(now, at, at, at, Method.FALLBACK, because)
 
 
-HELD_REMAINING_FRACTION = 0.15  # of the time that was left
+HELD_REMAINING_FRACTION = 0.15  # of the time left
 HELD_BOUND_FRACTION = 0.05  # of the delay bound
 FLAG_SPENT_FRACTION = 0.5  # of the instances a job may have beyond its quorum
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """C(B) from now on, what became of the old one, and why."""
+    """The new C(B), what happened to the old one, and why."""
 
     completion_at: Instant
     change: Change
@@ -99,9 +101,9 @@ class Publication:
 def floor_of(
     *, long_deadline: bool, delay_bound_s: Seconds, last_first_dispatch_at: Instant | None, copied: bool = False
 ) -> Instant:
-    """For a long-deadline batch D + the greatest dispatch time of a first instance; C(B) is never before it.
+    """Return the floor of C(B): for a long-deadline batch, D + the latest dispatch time of a first instance.
 
-    Once last jobs are copied (`copied`) the batch no longer waits for them: there is no floor.
+    Once last jobs are copied (`copied`) the batch no longer waits for their instances, and there is no floor.
 
     >>> floor_of(long_deadline=True, delay_bound_s=Seconds(400.0), last_first_dispatch_at=Instant(200.0))
     600.0
@@ -122,20 +124,20 @@ def publication(
     delay_bound_s: Seconds,
     last_first_dispatch_at: Instant | None,
 ) -> Publication:
-    """The new C(B), or the old one while it is near enough.
+    """Return the new C(B), or the old one if it is close enough.
 
-    The old value is kept unless |new - old| > max(15 % of the time it leaves, 5 % of D), it lies before the floor, or
-    it has passed. Only new sendings use a changed C(B); due dates already given stay. A q90 more than 10 D ahead is no
-    number to go by: the old value is kept then, or 10 D ahead stands in.
+    The old value is kept unless |new - old| > max(15 % of the time left until it, 5 % of D), it is below the floor, or
+    it has passed. Only new instances use a changed C(B); due dates already given stay. A q90 more than 10 D ahead is
+    not usable: the old value is kept, or replaced by 10 D ahead.
 
-    Ten days were left, D is a week: less than 1.5 days of change is no news.
+    Ten days left, D a week: a change of less than 1.5 days is not published.
 
     >>> from domain.forecasts import Method
     >>> nine = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(9 * 86400.0), Method.WARM, "")
     >>> kept = publication(nine, previous_at=Instant(10 * 86400.0), long_deadline=False,
     ...                    delay_bound_s=Seconds(7 * 86400.0), last_first_dispatch_at=None)
     >>> kept.completion_at, kept.change.value, kept.because
-    (864000.0, 'held', '1.00 days earlier is within the 1.50 days that are held')
+    (864000.0, 'held', '1.00 days earlier is within the tolerance of 1.50 days')
     """
     floor_at = floor_of(
         long_deadline=long_deadline,
@@ -156,28 +158,28 @@ def publication(
     moved_s = abs(new_at - previous_at)
     way = f"{moved_s / DAY_S:.2f} days {'later' if new_at > previous_at else 'earlier'}"
     if moved_s <= held_s and previous_at >= floor_at:
-        return Publication(previous_at, Change.HELD, f"{way} is within the {held_s / DAY_S:.2f} days that are held")
+        return Publication(previous_at, Change.HELD, f"{way} is within the tolerance of {held_s / DAY_S:.2f} days")
     if moved_s <= held_s:
-        return Publication(new_at, Change.MOVED, f"{way}, since the floor has risen: {basis}")
-    return Publication(new_at, Change.MOVED, f"{way}, more than the {held_s / DAY_S:.2f} days that are held: {basis}")
+        return Publication(new_at, Change.MOVED, f"{way}, because the floor has risen: {basis}")
+    return Publication(new_at, Change.MOVED, f"{way}, more than the tolerance of {held_s / DAY_S:.2f} days: {basis}")
 
 
 def _far(far_at: Instant, floor_at: Instant, previous_at: Instant | None, now: Instant) -> Publication:
-    """C(B) while the model sees the end nowhere near: the old one, not before the floor."""
+    """Return C(B) while the model's q90 is too far ahead: the old value, not below the floor."""
     seen = f"q90 is more than {FAR_BOUNDS:.0f} delay bounds ahead"
     if previous_at is None or previous_at <= now:
         change = Change.FIRST if previous_at is None else Change.PASSED
-        return Publication(Instant(max(far_at, floor_at)), change, f"{seen}: these stand in")
+        return Publication(Instant(max(far_at, floor_at)), change, f"{seen}: these are used instead")
     if previous_at < floor_at:
         return Publication(floor_at, Change.MOVED, f"{seen}: D after the last first dispatch")
-    return Publication(previous_at, Change.HELD, f"{seen}: what was published is held")
+    return Publication(previous_at, Change.HELD, f"{seen}: the published value is kept")
 
 
 def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_fraction: float) -> str | None:
-    """Why an operator should look at the batch instead of trusting a number; None if all is well.
+    """Return why an operator should inspect the batch instead of relying on its forecast; None if all is well.
 
-    `most_spent_fraction` is, of the open job with the most instances, how many of those it may have beyond its quorum
-    it has had. With a quorum of 2 of at most 4 instances both of the first two are none of them.
+    `most_spent_fraction`: of the spare instances (those allowed beyond the quorum) of the open job with the most
+    instances, the fraction used. With a quorum of 2 and at most 4 instances, the first two are not spare.
 
     >>> from domain.forecasts import Method
     >>> far = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(1200.0), Method.WARM, "")
@@ -193,7 +195,7 @@ def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_frac
 
 
 def at_risk(forecast: Forecast, deadline_at: Instant) -> str | None:
-    """Why a short deadline is at risk; None if it is not.
+    """Return why a short deadline is at risk; None if it is not.
 
     >>> from domain.forecasts import Method
     >>> late = Forecast(Instant(0.0), Instant(0.0), Instant(86400.0), Instant(259200.0), Method.WARM, "")
@@ -210,10 +212,10 @@ WITHOUT_EVIDENCE = (Method.FALLBACK, Method.APRIORI)
 
 
 def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *, most_spent: int) -> ForecastRecord:
-    """The forecast with what becomes of the published C(B), its warnings, and whether it will be scored.
+    """Return the forecast with the published C(B), its warnings, and whether it will be scored.
 
-    `most_spent` is of the open job that has had the most instances beyond what it needs. The floor is for long
-    deadlines, risk for short ones.
+    `most_spent` is for the open job with the most instances beyond its need. The floor applies to long deadlines, risk
+    to short ones.
     """
     batch, counts = standing.batch, standing.batch.counts
     published = publication(
@@ -248,9 +250,9 @@ def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *
 
 
 def most_spent_of(snapshot: BatchSnapshot) -> int:
-    """Instances beyond the successes it needs of the open job that has the most; 0 when none is open.
+    """Return the instances beyond the successes it needs of the open job with the most; 0 if none is open.
 
-    Cancelled ones do not count: they are not in the snapshot.
+    Cancelled instances do not count: the snapshot omits them.
     """
     jobs = snapshot.jobs
     spent = np.bincount(snapshot.instances.job, minlength=len(jobs.is_open)) - jobs.needed
@@ -258,7 +260,7 @@ def most_spent_of(snapshot: BatchSnapshot) -> int:
 
 
 def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
-    """What stands in for a forecast is not scored: the checkpoint is left for the model's next one."""
+    """Return the checkpoint passed. A fallback is not scored: its checkpoint is left to the model's next forecast."""
     if forecast.method is Method.FALLBACK:
         return None
     jobs_total = standing.batch.counts.jobs_total
@@ -266,7 +268,7 @@ def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
 
 
 def _risk(forecast: Forecast, deadline_at: Instant | None) -> str | None:
-    """Without evidence nothing is said of a deadline."""
+    """Return the deadline's risk; None without evidence."""
     return None if deadline_at is None or forecast.method in WITHOUT_EVIDENCE else at_risk(forecast, deadline_at)
 
 

@@ -1,7 +1,6 @@
-"""Scores forecasts when their batch ends, and widens or narrows the app's next ones. docs/formulas.md.
+"""Scores forecasts when their batch ends, and widens or narrows later ones of the app. docs/formulas.md.
 
-A batch's forecasts are kept as they were when 10, 50 and 90 % of its jobs were done; an app's scores say whether
-`spread` must change.
+A batch's forecasts at 10, 50 and 90 % of its jobs are kept; an app's scores decide whether `spread` must change.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from domain.units import Instant, Seconds
 
 CHECKPOINTS = (0.1, 0.5, 0.9)
 LEAST_BATCHES = 30
-MOST_BATCHES = 100  # older ones say little of today's hosts
+MOST_BATCHES = 100  # older ones describe hosts of the past
 LEAST_COVERAGE, MOST_COVERAGE = 0.75, 0.98
 WANTED_COVERAGE = 0.9
 LEAST_SPREAD, MOST_SPREAD = 0.5, 4.0
@@ -31,7 +30,7 @@ ROUNDING = 1e-9  # 0.1 * 30 is a little more than 3
 
 
 def checkpoint_passed(before: float | None, over: int, *, jobs_total: int) -> float | None:
-    """The last checkpoint that is reached, by the share of jobs that are over; None if none is beyond the one `before`.
+    """Return the last checkpoint reached, by the share of ended jobs; None if it is not beyond `before`.
 
     >>> checkpoint_passed(0.1, 5, jobs_total=10), checkpoint_passed(0.5, 6, jobs_total=10)
     (0.5, None)
@@ -41,7 +40,7 @@ def checkpoint_passed(before: float | None, over: int, *, jobs_total: int) -> fl
 
 
 def scores_of(ended: EndedBatch) -> list[Score]:
-    """The scores of a batch's forecasts; none of a batch that was aborted, or of forecasts made when it was over."""
+    """Return the scores of a batch's forecasts, without aborted batches and forecasts made after the end."""
     batch = ended.batch
     if batch.state is not BatchState.COMPLETE or batch.ended_at is None:
         return []
@@ -53,7 +52,7 @@ def scores_of(ended: EndedBatch) -> list[Score]:
 
 
 def score(kept: KeptForecast, *, submitted_at: Instant, ended_at: Instant, delay_bound_s: Seconds) -> Score:
-    """A kept forecast against the fact. Raises ValueError if the batch ended before it was made.
+    """Score a kept forecast against the actual end. Raises ValueError if the batch ended before it was made.
 
     pinball(q, a) = a (T - q) if T >= q else (1 - a) (q - T).
 
@@ -84,7 +83,7 @@ def score(kept: KeptForecast, *, submitted_at: Instant, ended_at: Instant, delay
 
 
 def accuracy(scores: Sequence[Score]) -> Accuracy | None:
-    """Over the scores of an app's last 100 batches; None while there is none."""
+    """Return the accuracy over the scores of an app's last 100 batches; None if there are none."""
     scores = _recent(scores)
     if not scores:
         return None
@@ -103,20 +102,20 @@ def accuracy(scores: Sequence[Score]) -> Accuracy | None:
 
 
 def adapted_spread(spread: float, scores: Sequence[Score]) -> tuple[float, str]:
-    """The spread from now on, and why: changed only when coverage has drifted.
+    """Return the new spread, and why: changed only when coverage has drifted.
 
-    Over the last 30 to 100 batches: if less than 75 % or more than 98 % of the ends lay below q90, the
-    spread at which 90 % would have, within [0.5, 4].
+    Over the last 30 to 100 batches: if less than 75 % or more than 98 % of the ends were before q90, the spread that
+    would have covered 90 %, within [0.5, 4].
 
     >>> adapted_spread(1.0, [])
-    (1.0, '0 batches scored: 30 are needed')
+    (1.0, '0 batches scored, at least 30 are needed')
     """
     recent = _recent(scores)
     batches = len({each.batch_id for each in recent})
     if batches < LEAST_BATCHES:
-        return spread, f"{batches} {'batch' if batches == 1 else 'batches'} scored: {LEAST_BATCHES} are needed"
+        return spread, f"{batches} {'batch' if batches == 1 else 'batches'} scored, at least {LEAST_BATCHES} are needed"
     coverage = float(np.mean([each.below_q90 for each in recent]))
-    seen = f"{coverage:.0%} of {batches} batches' forecasts lay below q90"
+    seen = f"{coverage:.0%} of {batches} batches ended by q90"
     if LEAST_COVERAGE <= coverage <= MOST_COVERAGE:
         return spread, f"{seen}: kept"
     needed = float(np.quantile([each.needed_spread for each in recent], WANTED_COVERAGE))
@@ -127,7 +126,7 @@ def adapted_spread(spread: float, scores: Sequence[Score]) -> tuple[float, str]:
 
 
 def _needed_spread(kept: KeptForecast, ended_at: Instant) -> float:
-    """s with (q50 - made) ((q90 - made) / (q50 - made))^s = end - made, from the ratio at spread 1."""
+    """Solve (q50 - made) ((q90 - made) / (q50 - made))^s = end - made for s, from the ratio at spread 1."""
     median_s = max(kept.q50_at - kept.made_at, 1.0)
     high_s = max(kept.q90_at - kept.made_at, median_s * (1.0 + LEAST_STEP))
     at_one = np.log(high_s / median_s) / kept.spread
@@ -135,19 +134,19 @@ def _needed_spread(kept: KeptForecast, ended_at: Instant) -> float:
 
 
 def _recent(scores: Sequence[Score]) -> list[Score]:
-    """The scores of the batches that ended last."""
+    """Return the scores of the batches that ended last."""
     ends = {each.batch_id: each.ended_at for each in scores}
     last = set(sorted(ends, key=lambda batch_id: (-ends[batch_id], batch_id))[:MOST_BATCHES])
     return [each for each in scores if each.batch_id in last]
 
 
-LIMIT = 100  # batches in one step
+LIMIT = 100  # batches per step
 
 log = structlog.get_logger("batch_estimator")
 
 
 class SelfCheck:
-    """Scores what ended since it was forecast; which it finds again when it is broken off."""
+    """Scores batches that ended since their forecast; repeats the work after an interruption."""
 
     def __init__(self, forecasts: Forecasts, clock: Clock) -> None:
         self._forecasts = forecasts
@@ -155,7 +154,7 @@ class SelfCheck:
         self._back_off = BackOff(forecasts, clock)
 
     async def run_once(self) -> int:
-        """Score up to 100 batches; returns how many ended."""
+        """Score up to 100 batches; return how many ended."""
         found = await self._forecasts.ended(LIMIT + len(self._back_off))
         ended = [one for one in found if not self._back_off.has(one.batch.batch_id)][:LIMIT]
         for one in ended:
@@ -163,13 +162,13 @@ class SelfCheck:
                 await self._finished(one)
             except Exception as error:
                 await self._back_off.failed(one.batch.batch_id, error)
-                log.exception("batch not let go of", batch_id=one.batch.batch_id, try_again_in_s=TRY_AGAIN_S)
+                log.exception("batch not released", batch_id=one.batch.batch_id, try_again_in_s=TRY_AGAIN_S)
             else:
                 self._back_off.passed(one.batch.batch_id)
         return len(ended)
 
     async def _finished(self, one: EndedBatch) -> None:
-        """Scored, or at least not met again."""
+        """Score the batch, or at least back off from it."""
         try:
             await self._finish(one)
         except UnavailableError:
@@ -193,7 +192,7 @@ class SelfCheck:
             )
 
     async def _noted(self, ended: EndedBatch, scores: list[Score]) -> AppAccuracy | None:
-        """The app's accuracy with these scores, and the spread that follows from them."""
+        """Return the app's accuracy with these scores, and the resulting spread."""
         app_id = ended.batch.app_id
         before = await self._forecasts.scores(app_id, MOST_BATCHES * len(CHECKPOINTS))
         known = (await self._forecasts.accuracies()).get(app_id)

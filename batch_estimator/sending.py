@@ -1,8 +1,8 @@
-"""Estimates how fast the batch's unsent instances are sent, and when its turn in the queue comes. Pure.
+"""Estimates how fast the batch's unsent instances are sent, and when sending starts. Pure.
 
-The rate looks back as far as the forecast looks ahead. A batch of which nothing was sent has no rate of its own; its
-app's record has: the most instances in progress at once, over the turnaround of one, is the rate at which a full queue
-is worked off (Little's law; docs/decisions/0061).
+The rate looks back as far as the forecast looks ahead. A batch without sent instances has no rate of its own, so its
+app's record is used: the peak of instances in progress over the turnaround of one is the rate at which a full queue is
+served (Little's law; docs/decisions/0061).
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import numpy as np
 
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, Floats, InstanceStanding
 
-RECENT_S = 14 * 86400.0  # the most in progress at once is looked for within this
-POINTS = 57  # at each of so many instants, every 6 h
-USUAL_BUSY = 0.5  # of the available processors work for the project
+RECENT_S = 14 * 86400.0  # window of the peak of instances in progress
+POINTS = 57  # sampled at this many instants, every 6 h
+USUAL_BUSY = 0.5  # of the available processors works for the project
 LEAST_SENT = 10.0
-FILL_S = 6 * 3600.0  # within this most hosts call: free capacity is filled
-USUAL_BOUNDS = 4.0  # delay bounds in which the work of an unknown app is sent
-UNKNOWN_LOG_SD = 1.0  # of a rate that only follows from the number of processors
+FILL_S = 6 * 3600.0  # most hosts call within this and fill free capacity
+USUAL_BOUNDS = 4.0  # delay bounds in which the work of an unknown app is assumed to be sent
+UNKNOWN_LOG_SD = 1.0  # of a rate known only from the number of processors
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """`rate_per_s` is that of a full queue, known to `log_sd`; `room` more instances are sent within FILL_S."""
+    """`rate_per_s` is for a full queue, known to `log_sd`; `room` more instances are sent within FILL_S."""
 
     rate_per_s: float
     room: float
@@ -32,12 +32,12 @@ class Capacity:
 
 
 def is_waiting(snapshot: BatchSnapshot) -> bool:
-    """Nothing of the batch was ever sent, or nothing is while a limit holds it."""
+    """Return whether the batch has no sent instance, or a limit blocks it."""
     return snapshot.queue.held or not bool(np.any(snapshot.instances.standing != InstanceStanding.UNSENT))
 
 
 def usual_rate_per_s(snapshot: BatchSnapshot, turnaround_s: float) -> float:
-    """Half of the available processors, each over a job's computing time; over `turnaround_s` where that is unknown."""
+    """Return half of the available processors, each over a job's computing time, or over `turnaround_s` if unknown."""
     processors, flop_per_s = snapshot.active_processors, snapshot.median_flop_per_s
     if not np.isfinite(processors):
         processors = float(snapshot.active_hosts)
@@ -48,9 +48,10 @@ def usual_rate_per_s(snapshot: BatchSnapshot, turnaround_s: float) -> float:
 
 
 def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *, queued: float = 0.0) -> Capacity:
-    """Of the batch's app; `lasts_s` is how long an instance is in progress on average, lost ones included.
+    """Return the capacity for the batch's app; `lasts_s` is the mean time an instance is in progress, lost ones
+    included.
 
-    Fewer than ten known instances: the usual rate, or what sends the `queued` instances within 4 delay bounds.
+    With fewer than ten known instances: the usual rate, or the rate that sends `queued` instances in 4 delay bounds.
     """
     sent, own = snapshot.sent, snapshot.instances
     was_sent = own.standing != InstanceStanding.UNSENT
@@ -68,7 +69,7 @@ def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *,
 
 
 def in_progress(sent_at: Floats, ended_at: Floats, weight: Floats, *, now: float) -> Floats:
-    """How many instances were in progress at 57 instants of the last 14 days, `now` last; NaN: not ended.
+    """Return how many instances were in progress at 57 instants of the last 14 days, `now` last; NaN: not ended.
 
     >>> found = in_progress(np.array([-7200.0, -100.0]), np.array([-60.0, np.nan]), np.array([3.0, 1.0]), now=0.0)
     >>> float(found.max()), float(found[-1])
@@ -81,7 +82,7 @@ def in_progress(sent_at: Floats, ended_at: Floats, weight: Floats, *, now: float
 
 
 def _weight_by(instants: Floats, weight: Floats, at: Floats) -> Floats:
-    """The weight of the instants at or before each of `at`."""
+    """Return the weight of the instants at or before each of `at`."""
     order = np.argsort(instants, kind="stable")
     total = np.concatenate([[0.0], np.cumsum(weight[order])])
     found: Floats = total[np.searchsorted(instants[order], at, side="right")]
@@ -89,7 +90,7 @@ def _weight_by(instants: Floats, weight: Floats, at: Floats) -> Floats:
 
 
 def turn_s(queue: AppQueue, *, app: Capacity, usual_per_s: float) -> float:
-    """Seconds until a waiting batch is sent: (ahead - room) / app's rate + ahead of other apps / usual rate.
+    """Return the seconds until a waiting batch is sent: (ahead - room) / app's rate + ahead of other apps / usual rate.
 
     >>> turn_s(AppQueue(ahead=80, ahead_of_others=50), app=Capacity(0.02, 20.0, 0.3), usual_per_s=0.01)
     8000.0
@@ -98,15 +99,15 @@ def turn_s(queue: AppQueue, *, app: Capacity, usual_per_s: float) -> float:
 
 
 LEAST_WINDOW_S = 6 * 3600.0
-WARM_UP_FRACTION, WARM_UP_S = 0.25, 6 * 3600.0  # the first hours fill the hosts' buffers: no steady rate
-BURST_S = 600.0  # what is sent sooner after submission counts as sent within this
+WARM_UP_FRACTION, WARM_UP_S = 0.25, 6 * 3600.0  # the first hours fill the hosts' buffers and are not a steady rate
+BURST_S = 600.0  # earlier sending after submission counts as sent within this
 SUB_WINDOWS = 8
-MOST_BOUNDS = 40.0  # delay bounds: sending for longer than this is no forecast
+MOST_BOUNDS = 40.0  # delay bounds: a longer sending gives no forecast
 ROUNDS = 4
-USUAL_WEIGHT = 3.0  # sendings that the usual rate counts as
+USUAL_WEIGHT = 3.0  # sendings that the usual rate counts for
 LEAST_RETRIES = 3
 USUAL_RETRY_WAIT_S = 1800.0
-URGENT_AFTER_S = 60.0  # an instance created this much after the batch is a retry or a tail copy
+URGENT_AFTER_S = 60.0  # an instance created this long after the batch is a retry or a tail copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class SendingRate:
     room: float = 0.0
 
     def after_s(self, position: Floats) -> Floats:
-        """Seconds until the unsent instance at each position is sent; position 0 is already sent.
+        """Return the seconds until the unsent instance at each position is sent; position 0 is already sent.
 
         >>> SendingRate(0.5, 0.3, 600.0, starts_s=100.0, room=10.0).after_s(np.array([0.0, 5.0, 20.0])).tolist()
         [0.0, 110.0, 120.0]
@@ -136,10 +137,10 @@ class SendingRate:
 
 
 def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, lasts_s: float) -> SendingRate:
-    """With `to_send` first instances still unsent, of jobs that take `turnaround_s`.
+    """Return the sending rate with `to_send` first instances unsent, of jobs that take `turnaround_s`.
 
-    While nothing was sent the app's capacity says when. Then the batch's own sendings do; with few of these the
-    capacity counts as three.
+    Before the first sending, the app's capacity determines the rate; later, the batch's own sendings do, with the
+    capacity counting as three sendings.
     """
     rows = snapshot.instances
     urgent = rows.created_at > snapshot.submitted_at + URGENT_AFTER_S
@@ -161,21 +162,21 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
 
 
 def _began_at(snapshot: BatchSnapshot, ages_s: Floats) -> float:
-    """When sending began: at the submission, unless the batch had to wait for its turn.
+    """Return when sending began: at submission, unless the batch had to wait for its turn.
 
-    A first sending within `LEAST_WINDOW_S` of the submission is no turn that was waited for.
+    A first sending within `LEAST_WINDOW_S` of submission does not count as a wait.
     """
     waited_s = snapshot.now - float(ages_s.max(initial=0.0)) - snapshot.submitted_at
     return snapshot.submitted_at + (waited_s if len(ages_s) and waited_s > LEAST_WINDOW_S else 0.0)
 
 
 def rate_of(ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float) -> tuple[float, float]:
-    """Sendings per second, and the standard deviation of its logarithm.
+    """Return sendings per second, and the standard deviation of its logarithm.
 
-    The window w is as long as the sending that remains, to_send / rate: at least 6 h, at most the time
-    since submission less a warm-up of min(25 %, 6 h). With k sendings in it rate = (k + usual v) / (w + v),
-    where v, the time the usual rate counts as, is that of 3 sendings, at most max(w / 4, 90 min); and
-    sd^2 = 0.3^2 + 1/(k + 1) + min(1, overdispersion) / 4, the latter over 8 parts of the window.
+    The window w is as long as the remaining sending, to_send / rate: at least 6 h, at most the time since submission
+    less a warm-up of min(25 %, 6 h). With k sendings in it rate = (k + usual v) / (w + v), where v is the time for 3
+    sendings at the usual rate, at most max(w / 4, 90 min); and sd^2 = 0.3^2 + 1/(k + 1) + min(1, overdispersion) / 4,
+    the latter over 8 parts of the window.
 
     An instance an hour for two days, 24 to go: the last day counts.
 

@@ -1,8 +1,8 @@
-"""Forecasts the batches that are due, one at a time, and publishes what changed.
+"""Forecasts batches that are due, one at a time, and publishes what changed.
 
-For each batch: 1 claim it, so that no other process forecasts it at once; 2 read its state; 3 fill its snapshot;
-4 fit, or fall back and say why; 5 store the forecast and publish C(B). All state is in the database, except the
-back-off from batches that failed.
+For each batch: 1 claim it, so that no other process forecasts it; 2 read its state; 3 build its snapshot; 4 fit, or
+fall back with a reason; 5 store the forecast and publish C(B). All state is in the database, except the back-off from
+failed batches.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from domain.units import BatchId, Instant, later
 
 
 def refit_at(age: ForecastAge, *, now: Instant, settings: EstimatorSettings) -> Instant:
-    """The instant from which a batch is due: at once if never forecast, then by validations or the timer.
+    """Return when a batch is due: at once if never forecast, then after validations or by the timer.
 
-    Nothing waits longer than `timer_s`, 15 minutes.
+    No batch waits longer than `timer_s`, 15 minutes.
 
     >>> after_20_000_s = ForecastAge(1, Instant(1000.0), Instant(21000.0), jobs_over_then=4, jobs_over=5)
     >>> refit_at(after_20_000_s, now=Instant(1100.0), settings=EstimatorSettings())
@@ -56,41 +56,41 @@ def refit_at(age: ForecastAge, *, now: Instant, settings: EstimatorSettings) -> 
 
 
 def trigger_of(age: ForecastAge) -> Trigger:
-    """What a batch that is due was made due by."""
+    """Return what made a batch due."""
     if age.made_at is None:
         return Trigger.SUBMISSION
     return Trigger.VALIDATION if age.dirty else Trigger.TIMER
 
 
-MOST_AT_ONCE = 100  # batches in one step; then the duty looks whether it is still this process's
+MOST_AT_ONCE = 100  # batches per step; then the periodic task checks that it still holds its lock
 ANY_TIME = Instant(math.inf)
 
 log = structlog.get_logger("batch_estimator")
 
 
 async def in_line(fit: Callable[[], Result]) -> Result:
-    """Where nobody else waits: tests, the simulator's virtual time."""
+    """Run at once, where nothing else waits: tests, and the simulator's virtual time."""
     return fit()
 
 
 async def in_a_thread(fit: Callable[[], Result]) -> Result:
-    """Where other duties share the event loop."""
+    """Run in a thread, where other tasks share the event loop."""
     return await asyncio.to_thread(fit)
 
 
 class RefitOutcome(StrEnum):
-    """What became of a batch that was to be forecast."""
+    """The result of forecasting a batch."""
 
     CHANGED = "changed"  # C(B) is new
     HELD = "held"
-    ELSEWHERE = "elsewhere"  # another process does it, or has just done it
+    ELSEWHERE = "elsewhere"  # another process does it, or has just done so
     OVER = "over"
-    FAILED = "failed"  # nothing could be kept
+    FAILED = "failed"  # nothing could be stored
 
 
 @dataclass(frozen=True, slots=True)
 class RefitReport:
-    """One batch that was to be forecast; `record` when something was kept."""
+    """The result for one batch; `record` is set if a forecast was stored."""
 
     batch_id: BatchId
     outcome: RefitOutcome
@@ -99,10 +99,10 @@ class RefitReport:
 
 @dataclass(frozen=True, slots=True)
 class RefitPass:
-    """What a step did; `more`: others are due already."""
+    """The result of a step; `more`: other batches are due already."""
 
     done: tuple[RefitReport, ...] = ()
-    ended: int = 0  # batches that ended, and were scored if they were complete
+    ended: int = 0  # ended batches, scored if they completed
     more: bool = False
 
     def count(self, outcome: RefitOutcome) -> int:
@@ -113,15 +113,15 @@ class RefitPass:
         return sum(one.record is not None and one.record.method is Method.FALLBACK for one in self.done)
 
 
-Progress = Callable[[RefitReport, int, int], None]  # the batch just done, how many are, of how many
+Progress = Callable[[RefitReport, int, int], None]  # the finished batch, how many are done, of how many
 
 
 def in_silence(done: RefitReport, so_far: int, of: int) -> None:
-    """Progress to nobody."""
+    """Ignore progress."""
 
 
 class Estimator:
-    """Any process may run it at any time: batches are claimed one by one."""
+    """Forecasts batches. Safe to run in several processes: batches are claimed one by one."""
 
     def __init__(
         self, ports: EstimatorPorts, settings: Callable[[], EstimatorSettings], clock: Clock, run_fit: RunFit
@@ -135,7 +135,7 @@ class Estimator:
         self._back_off = BackOff(ports.forecasts, clock)
 
     async def run_once(self) -> RefitPass:
-        """Forecast what is due, longest ago first; score what ended."""
+        """Forecast due batches, oldest forecast first; score ended ones."""
         settings, now = self._settings(), self._clock.now()
         ages = await self._forecasts.ages(now=now, settings=settings)
         due = [
@@ -147,7 +147,7 @@ class Estimator:
         return RefitPass(tuple(done), await self._self_check.run_once(), more=len(due) > MOST_AT_ONCE)
 
     async def run_all(self, report: Progress = in_silence) -> RefitPass:
-        """Forecast every active batch now, due or not; score what ended."""
+        """Forecast every active batch now, due or not; score ended ones."""
         ages = await self._forecasts.ages(now=ANY_TIME, settings=self._settings())
         done = await self._each([age.batch_id for age in ages], report)
         return RefitPass(tuple(done), await self._self_check.run_once())
@@ -166,7 +166,7 @@ class Estimator:
         return done
 
     async def _forecast(self, batch_id: BatchId, trigger: Trigger) -> RefitReport:
-        """Whatever one batch runs into, the others go on; only a database that is away ends the pass."""
+        """Forecast one batch. A failure does not stop the other batches, unless the database is unavailable."""
         try:
             async with self._forecasts.claim(batch_id) as mine:
                 done = await self._claimed(batch_id, trigger) if mine else RefitReport(batch_id, RefitOutcome.ELSEWHERE)
@@ -199,7 +199,7 @@ class Estimator:
         return await self._forecasts.publish(record, told=shown, since=standing.age)
 
     async def _made(self, standing: ForecastStanding, trigger: Trigger, now: Instant) -> ForecastRecord | None:
-        """The forecast, or what stands in for it; None when the batch has just ended."""
+        """Return the forecast, or its substitute; None if the batch has just ended."""
         batch = standing.batch
         try:
             fill = await self._snapshots.snapshot(batch.batch_id, now=now)
@@ -223,13 +223,13 @@ class Estimator:
 
 
 def _fitted(fill: Fill, spread: float) -> tuple[Forecast, int]:
-    """The forecast, and how many instances beyond what it needs a job has had at most."""
+    """Return the forecast, and the most instances any job has beyond its need."""
     snapshot = fill()
     return estimate(snapshot, spread=spread), most_spent_of(snapshot)
 
 
 def _tell(record: ForecastRecord) -> None:
-    """A line for every C(B) that changed, and one for a reader of details for each that was held."""
+    """Log each changed C(B) at info level, and each kept one at debug level."""
     tell = log.debug if record.change is Change.HELD else log.info
     tell(
         "completion " + ("held" if record.change is Change.HELD else "published"),
@@ -251,7 +251,7 @@ def _tell(record: ForecastRecord) -> None:
 def build(
     ports: EstimatorPorts, settings: Callable[[], EstimatorSettings], clock: Clock, *, run_fit: RunFit = in_a_thread
 ) -> Estimator:
-    """The estimator. `settings()` gives those of the moment; `run_fit` says where the arithmetic is done."""
+    """Build the estimator. `settings()` returns the current ones; `run_fit` runs the computation."""
     return Estimator(ports, settings, clock, run_fit)
 
 
@@ -263,5 +263,5 @@ def build_previewer(
     *,
     run_fit: RunFit = in_a_thread,
 ) -> Previewer:
-    """What forecasts batches before they are submitted."""
+    """Build the service that forecasts batches before submission."""
     return Previewer(tables, forecasts, settings, clock, run_fit)

@@ -1,7 +1,7 @@
-"""The estimator's input: a batch, its hosts, its app and the settings of tail copies at one instant. Pure.
+"""Defines the estimator's input: a batch, its hosts, its app and the tail settings at one instant. Pure.
 
-Columns are numpy arrays, one element per row; the order of rows means nothing. Instants are seconds on
-one clock, NaN where something has not happened.
+Columns are numpy arrays, one element per row; row order has no meaning. Instants are seconds on one clock, NaN for
+events that have not happened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 
 
 class InstanceStanding(IntEnum):
-    """How an instance stands, as far as the forecast cares."""
+    """The state of an instance as the forecast needs it."""
 
     UNSENT = 0  # created, waiting to be sent
     IN_PROGRESS = 1  # sent, no reply, not timed out
@@ -32,7 +32,7 @@ class InstanceStanding(IntEnum):
     ERROR = 3  # the host reported a failure
     TIMED_OUT = 4  # no reply by its time-out; a late one would still count
     INVALID = 5  # reported success, found wrong
-    ABORTED = 6  # ended without a reply, by the server or the owner: silent until then
+    ABORTED = 6  # ended without a reply, by the server or the owner
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ class JobRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstanceRows:
-    """The batch's instances, all ever created and not cancelled."""
+    """The batch's instances ever created, without cancelled ones."""
 
     job: Ints  # position in the job columns
     host_id: Ints  # -1 while unsent
@@ -54,16 +54,16 @@ class InstanceRows:
     standing: Ints  # InstanceStanding
     created_at: Floats
     sent_at: Floats
-    timeout_at: Floats  # when silence becomes a time-out: due date and grace
+    timeout_at: Floats  # when silence becomes a time-out: due date plus grace period
     reported_at: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HavRows:
-    """(host, app version) sums over the app's other work: this batch's own rows are taken out.
+    """(host, app version) sums over the app's other work, without this batch's own.
 
-    Every (host, app version) that has an instance of the batch is there, with zeros if it has done no
-    other work, and a sample of the others. `weight` is the number of rows a sampled one stands for.
+    Contains every (host, app version) with an instance of the batch, with zeros if it has done no other work, and a
+    sample of the others. `weight` is the number of rows a sampled one represents.
     """
 
     host_id: Ints
@@ -72,15 +72,15 @@ class HavRows:
     sum_ln: Floats  # of ln(turnaround in seconds) over successes
     sum_ln_sq: Floats
     n_error: Ints
-    n_timeout: Ints  # timed out, still without a reply
+    n_timeout: Ints  # timed out, no reply so far
     n_due: Ints  # instances, finished or not, whose time-out lies in the past
-    last_rpc_at: Floats  # the host's last contact of any kind
+    last_rpc_at: Floats  # the host's last contact
     weight: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentRows:
-    """A sample of the app's other instances, drawn among those sent in the last 30 days."""
+    """A sample of the app's other instances sent in the last 30 days."""
 
     host_id: Ints
     app_version_id: Ints
@@ -91,7 +91,7 @@ class SentRows:
 
 @dataclass(frozen=True, slots=True)
 class AppQueue:
-    """Where the batch's unsent instances stand: behind how many others, and whether a limit holds them."""
+    """The queue before the batch's unsent instances, and whether a limit blocks them."""
 
     ahead: int = 0  # of the same app
     ahead_of_others: int = 0  # of other apps
@@ -100,10 +100,10 @@ class AppQueue:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """When copies of a batch's last jobs are made (lifecycle/tail.py).
+    """When a batch's last jobs are copied (lifecycle/tail.py).
 
     The tail begins once `open_jobs` jobs are open, or once `unsent` first instances are unsent (None: only the former).
-    Then a job is copied when all its instances are out for `late_factor` times the usual turnaround.
+    Then a job is copied when all its instances are in progress for `late_factor` times the usual turnaround.
     """
 
     open_jobs: int
@@ -113,12 +113,11 @@ class Tail:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchSnapshot:
-    """A batch at `now`. Raises InvalidInputError for columns that do not fit together.
+    """A batch at `now`. Raises InvalidInputError for inconsistent columns.
 
-    `delay_bound_s` is what a new instance would be given from sending to time-out. `mean_ln_fpops` is of
-    the jobs behind `havs`, NaN if there are none. `median_flop_per_s` is of an active host's processor;
-    `active_processors` counts each of these by the share of time it is available. Each row of `sent` stands for
-    `sent_weight`, NaN if that is not known. `tail` is None where no copies are made.
+    `delay_bound_s` is a new instance's time from sending to time-out. `mean_ln_fpops` is over the jobs behind `havs`,
+    NaN if there are none. `median_flop_per_s` is per processor of an active host; `active_processors` weights each by
+    its on fraction. Each row of `sent` represents `sent_weight`, NaN if unknown. `tail` is None if no copies are made.
     """
 
     now: Instant
@@ -152,11 +151,11 @@ class BatchSnapshot:
 def _same_lengths(name: str, rows: JobRows | InstanceRows | HavRows | SentRows) -> None:
     lengths = {column.name: len(getattr(rows, column.name)) for column in fields(rows)}
     if len(set(lengths.values())) > 1:
-        raise InvalidInputError(name, "columns of one length", lengths)
+        raise InvalidInputError(name, "columns of equal length", lengths)
 
 
 def tail_of(qos: QoS, jobs: int, *, feeder: FeederSettings, lifecycle: LifecycleSettings) -> Tail | None:
-    """The tail of a batch of so many jobs; None where copies are off.
+    """Return the tail settings for a batch of this many jobs; None if copies are off.
 
     >>> tail_of(QoS.THROUGHPUT, 1000, feeder=FeederSettings(), lifecycle=LifecycleSettings(tail_fraction=0.1))
     Tail(open_jobs=100, unsent=None, late_factor=1.0)

@@ -1,7 +1,7 @@
-"""Survival data of sent instances, and the law of replies on the scale of standard deviations of ln T. Pure.
+"""Survival data of sent instances, and the distribution of replies in standard deviations of ln T. Pure.
 
-F0 is the logistic law with the normal law's centre: Phi(z) ~ 1 / (1 + exp(-1.702 z)) within 0.01. Its upper tail is
-longer: a reply two standard deviations late is likelier than under the normal law (docs/decisions/0020).
+F0 is the logistic distribution with the normal's centre: Phi(z) ~ 1 / (1 + exp(-1.702 z)) within 0.01. Its upper tail
+is longer: a reply two standard deviations late is likelier than under the normal (docs/decisions/0020).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, InstanceStanding, Ints
 
 SLOPE = 1.702
-LEAST_SHARE = 1e-13  # of what can still happen: keeps a ratio of two tails finite
+LEAST_SHARE = 1e-13  # lower bound of a tail, keeps the ratio of two tails finite
 
 
 def replied(z: Floats) -> Floats:
@@ -38,7 +38,7 @@ def silent_share(z: Floats) -> Floats:
 
 
 def logit_moved(share: Floats, by: float) -> Floats:
-    """The share whose log-odds are `by` more.
+    """Return the share with its log-odds increased by `by`.
 
     >>> logit_moved(np.array([0.5]), 1.0).round(4).tolist()
     [0.7311]
@@ -49,7 +49,7 @@ def logit_moved(share: Floats, by: float) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurvivalData:
-    """ln of each instance's turnaround, or of its age while it is silent; and the roster's entry it belongs to."""
+    """ln of each instance's turnaround, or of its age while it is silent; and its entry in the roster."""
 
     ln_s: Floats
     silent: Bools
@@ -58,22 +58,22 @@ class SurvivalData:
 
 
 def watched_of(snapshot: BatchSnapshot, of_instance: Ints) -> SurvivalData:
-    """The batch's instances that succeeded, are silent, or were silent until they were aborted; errors are left out.
+    """Return the batch's instances that succeeded, are silent, or were silent until their abort; without errors.
 
-    An instance is aborted when another one has finished its job: its turnaround is right-censored at the abort.
+    An instance is aborted when another has completed its job: its turnaround is right-censored at the abort.
     """
     rows = snapshot.instances
     return _watched(snapshot.now, rows.standing, rows.sent_at, rows.reported_at, of_instance)
 
 
 def sampled_of(snapshot: BatchSnapshot, of_sent: Ints) -> SurvivalData:
-    """The same of the app's other work."""
+    """Return the same data for the app's other work."""
     rows = snapshot.sent
     return _watched(snapshot.now, rows.standing, rows.sent_at, rows.reported_at, of_sent)
 
 
 def thinned(watched: SurvivalData, most: int) -> SurvivalData:
-    """`most` of the instances at most, the same ones in whatever order they come and whenever one looks."""
+    """Return at most `most` of the instances, the same ones in any input order and at any time."""
     if len(watched.ln_s) <= most:
         return watched
     kept = np.sort(np.argpartition(_scrambled(watched), most)[:most])
@@ -90,7 +90,7 @@ def _watched(now: float, standing: Ints, sent_at: Floats, reported_at: Floats, e
 
 
 def _scrambled(watched: SurvivalData) -> Ints:
-    """A number per instance that depends on its sending alone, in no order anyone would come in."""
+    """Return a pseudo-random number per instance that depends only on its sending."""
     bits = watched.sent_at.view(np.uint64) ^ (watched.entry.astype(np.uint64) << np.uint64(40))
     bits = (bits ^ (bits >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
     number: Ints = (bits >> np.uint64(2)).astype(np.int64)

@@ -1,8 +1,8 @@
-"""Estimates the turnaround of each (host, app version) as a lognormal law. Pure. docs/formulas.md.
+"""Estimates the turnaround of each (host, app version) as a lognormal distribution. Pure. docs/formulas.md.
 
-ln T of one (host, app version) is normal about its own level; levels are normal about the app's mean. Few results
-shrink a level towards that mean. Three steps: the app's law from host sums, a level for each (host, app version) of
-the roster, and how much longer this batch's jobs take than the app's earlier ones.
+ln T of one (host, app version) is normal around its own level; levels are normal around the app's mean. A level with
+few results shrinks towards that mean. Three steps: the app's distribution from host sums, a level for each (host, app
+version) of the roster, and this batch's shift relative to the app's earlier jobs.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import numpy as np
 from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, HavRows, InstanceStanding, Ints
 from batch_estimator.survival import SurvivalData, silent_share, thinned
 
-LEAST_SUCCESSES = 30  # for a law from host sums,
-LEAST_HAVS = 10  # on this many (host, app version) at least
+LEAST_SUCCESSES = 30  # results needed for a distribution from host sums,
+LEAST_HAVS = 10  # on at least this many (host, app version)
 LEAST_VARIANCE = 0.05
-MOST_WEIGHT = 5.0  # of one (host, app version) in the app's mean
+MOST_WEIGHT = 5.0  # maximum weight of one (host, app version) in the app's mean
 APRIORI_VARIANCE = 1.44
 APRIORI_EXTRA_S = 4 * 3600.0
 APRIORI_OBSERVATIONS = 3.0
 LEAST_COLD_SUCCESSES = 3
 ROUNDS = 25
 LEAST_TAIL = 1e-13
-LOST_FLOOR = 0.03  # share of instances that never come back, before anything is known
+LOST_FLOOR = 0.03  # prior share of instances that never return
 
 
 @dataclass(frozen=True, slots=True)
 class TurnaroundLaw:
-    """Mean of the levels, variance about a level, variance of the levels; ln seconds. `n` results made it."""
+    """Mean of the levels, variance around a level, variance of the levels; ln seconds. `n` results were used."""
 
     mean_ln: float
     within_var: float
@@ -38,7 +38,7 @@ class TurnaroundLaw:
     warm: bool
 
     def level(self, n: Floats, sum_ln: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of ln T on a (host, app version) with n results, sum_ln their sum.
+        """Return mean and standard deviation of ln T on a (host, app version) with n results, sum_ln their sum.
 
         mu = (S/v_w + m/v_b) / (n/v_w + 1/v_b); sd^2 = v_w + 1/(n/v_w + 1/v_b).
 
@@ -53,7 +53,7 @@ class TurnaroundLaw:
 
 
 def turnaround_law(snapshot: BatchSnapshot) -> TurnaroundLaw:
-    """From the app's host sums, else from this batch alone, else from what a job asks for."""
+    """Return the distribution from the app's host sums, else from this batch, else from the job's requirements."""
     havs = snapshot.havs
     with_results = havs.n_success > 0
     if havs.n_success.sum() >= LEAST_SUCCESSES and with_results.sum() >= LEAST_HAVS:
@@ -62,7 +62,7 @@ def turnaround_law(snapshot: BatchSnapshot) -> TurnaroundLaw:
 
 
 def apriori_ln(snapshot: BatchSnapshot) -> float:
-    """ln of the turnaround expected of a job nobody has done: min(D / 2, 2 flop / speed + 4 h)."""
+    """Return ln of the expected turnaround without any results: min(D / 2, 2 flop / speed + 4 h)."""
     fpops = float(np.mean(snapshot.jobs.fpops_flop)) if len(snapshot.jobs.fpops_flop) else np.nan
     speed = snapshot.median_flop_per_s
     most_s = 0.5 * snapshot.delay_bound_s
@@ -99,11 +99,11 @@ def _cold(snapshot: BatchSnapshot) -> TurnaroundLaw:
 
 
 def censored_normal(done: Floats, at_least: Floats, expected: float) -> tuple[float, float]:
-    """Mean and variance of a normal law seen whole in `done` and from below in `at_least`.
+    """Return mean and variance of a normal, observed in `done` and censored from below in `at_least`.
 
-    Expectation maximisation, 25 rounds: a censored value counts with the moments of what lies above it,
-    and with the probability that it comes at all (3 % never do). Three observations at `expected` with
-    variance 1 keep the first results in hand.
+    Expectation maximisation, 25 rounds: a censored value counts with the moments of the tail above it, and with the
+    probability that it returns at all (3 % never do). Three prior observations at `expected` with variance 1 limit the
+    effect of the first results.
 
     >>> mean, variance = censored_normal(np.full(97, 10.0), np.array([]), 11.0)
     >>> round(mean, 3), round(variance, 3)
@@ -130,11 +130,11 @@ def censored_normal(done: Floats, at_least: Floats, expected: float) -> tuple[fl
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Roster:
-    """One entry per (host, app version), and which entry each instance belongs to.
+    """One entry per (host, app version), and the entry of each instance.
 
-    Sums are those of the app's other work, zero where there is none. `n_lost` counts time-outs and what was aborted
-    after its due date: where copies finish the jobs of lost instances, these do not time out. `last_contact_at` is the
-    latest contact known: the host's last request, or a sending or reply of this batch.
+    Sums are those of the app's other work, zero if there is none. `n_lost` counts time-outs and instances aborted after
+    their due date: where copies complete the jobs of lost instances, these do not time out. `last_contact_at` is the
+    latest known contact: the host's last request, or a sending or reply of this batch.
     """
 
     host_id: Ints
@@ -178,19 +178,19 @@ def roster_of(snapshot: BatchSnapshot) -> Roster:
 
 
 # ---- levels from unfinished work
-# Sums hold what came back; work still out is slower. While much of an app's work is out (a young app, long buffers, a
-# week-end) levels from sums are too low, and the loss rate would have to explain the rest.
+# Sums contain returned results only; work in progress is slower. While much of it is in progress (young app, buffers,
+# weekend) levels from sums are too low, and the loss rate would have to explain the rest.
 LEVEL_ROWS = 800
 LEAST_REPLIES = 5
 
 
 def whole_levels(mu: Floats, sd: Floats, sampled: SurvivalData) -> tuple[Floats, Floats]:
-    """Levels of ln T that hold for all that was sent, from those of what came back.
+    """Return levels of ln T for all sent instances, from the levels of returned ones.
 
-    With z = (ln T - mu) / sd of a sample drawn by sending time, the silent ones censored at their age:
-    mu' = mu + mean(z) sd, sd' = sd(z) sd, by `censored_normal`.
+    With z = (ln T - mu) / sd of a sample drawn by sending time, the silent ones censored at their age: mu' = mu +
+    mean(z) sd, sd' = sd(z) sd, by `censored_normal`.
 
-    Three of four came back as the level has it, the fourth is silent for a standard deviation longer:
+    Three of four returned at the level, the fourth is silent for one standard deviation longer:
 
     >>> z = np.tile([-1.0, 0.0, 1.0, 1.0], 100)
     >>> sampled = SurvivalData(8.0 + z, np.tile([False, False, False, True], 100), np.zeros(400, dtype=np.int64), z)
@@ -207,27 +207,27 @@ def whole_levels(mu: Floats, sd: Floats, sampled: SurvivalData) -> tuple[Floats,
 
 
 # ---- the batch's own shift
-SIZE_EXPONENT = 0.6  # of a job's size in its turnaround: waiting does not grow with size
+SIZE_EXPONENT = 0.6  # exponent of the job size in its turnaround: waiting does not grow with size
 PRIOR_SD = 0.5
 LEAST_SD = 0.10
-DEPENDENCE = 1.0 / 3.0  # instances of one host are not independent: a third of the log-likelihood
+DEPENDENCE = 1.0 / 3.0  # instances of one host are correlated: a third of the log-likelihood
 POINTS = 37
 SHIFT_ROWS = 700
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """What is added to ln T for this batch: mean and standard deviation."""
+    """The shift of ln T for this batch: mean and standard deviation."""
 
     mean: float
     sd: float
 
 
 def batch_shift(snapshot: BatchSnapshot, law: TurnaroundLaw, mu: Floats, sd: Floats, watched: SurvivalData) -> Shift:
-    """The posterior of the shift, from the jobs' size and the batch's instances so far.
+    """Return the posterior of the shift, from the jobs' size and the batch's instances so far.
 
-    The prior is normal(0.6 ln(size / earlier size), 0.5^2). A cold law was fitted to this batch itself:
-    its shift is 0 with sd max(0.1, 1.2 / sqrt(n / 3 + 2)).
+    The prior is normal(0.6 ln(size / earlier size), 0.5^2). A cold distribution was fitted to this batch itself: its
+    shift is 0 with sd max(0.1, 1.2 / sqrt(n / 3 + 2)).
     """
     if not law.warm:
         return Shift(0.0, max(LEAST_SD, 1.2 / (law.n / 3.0 + 2.0) ** 0.5))
@@ -238,7 +238,7 @@ def batch_shift(snapshot: BatchSnapshot, law: TurnaroundLaw, mu: Floats, sd: Flo
 
 
 def posterior(prior_mean: float, z: Floats, sd: Floats, silent: Bools) -> Shift:
-    """Mean and sd of the shift b on a grid, given standardised values z of ln T (or ln age, if silent).
+    """Return mean and sd of the shift b on a grid, given standardised values z of ln T (or ln age, if silent).
 
     ln L(b) = 1/3 * sum( -(z - b/sd)^2 / 2 if it came back, else ln(0.03 + 0.97 (1 - F0(z - b/sd))) ).
 

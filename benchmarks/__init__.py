@@ -1,1 +1,1 @@
-"""Measurements of the parts that must stay fast; each prints one JSON object with --json."""
+"""Benchmarks of the parts that must stay fast; each prints one JSON object with --json."""

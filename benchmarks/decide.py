@@ -1,9 +1,8 @@
-"""How much CPU do the decisions of one request cost, with 1,000 and with 10,000 slots? No database, no HTTP.
+"""Measures the CPU time of the decisions of one request with 1,000 and 10,000 slots, without database or HTTP.
 
-`python -m benchmarks.decide [--json]`. 50 batches of which every fourth is as fast as possible without an
-estimate, as the job array holds them; a request that finds a job at once, one that every class refuses,
-and one that takes several. `reference_ratio` is the first over a fixed pure-Python operation timed in the
-same run.
+`python -m benchmarks.decide [--json]`. 50 batches in the job array, every fourth an AFAP batch without an estimate; a
+request that finds a job at once, one that every class refuses, and one that takes several jobs. `reference_ratio` is
+the first over a fixed pure-Python operation timed in the same run.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ WARM_UP = 20
 
 
 def filled_array(slots: int) -> JobArray:
-    """The feeder's array with `slots` slots in 50 batches, a fiftieth of them retries."""
+    """Return the feeder's array with `slots` slots in 50 batches, a fiftieth of them retries."""
     settings = FeederSettings(slots=slots)
     array = JobArray(SystemClock(), lambda: settings)
     for number in range(slots):
@@ -53,7 +52,7 @@ def filled_array(slots: int) -> JobArray:
 
 
 def requests() -> dict[str, SchedulingContext]:
-    """A host in the middle of the field, context in three ways."""
+    """Return a host of medium rank in three contexts."""
     samples = DecayedSums(10.0, 5.0, 3.0, NOW)
     hav = a_hav(consecutive_valid=12, relaxed=samples, speed=DecayedSums(10.0, 1e-8, 1e-17, NOW))
     catalogue = a_catalogue(cuts=[some_cuts()], scheduler__daily_quota_start=100_000)
@@ -66,10 +65,10 @@ def requests() -> dict[str, SchedulingContext]:
 
 
 def median_us(context: SchedulingContext, array: JobArray) -> float:
-    """Median CPU time of a request's decisions in microseconds.
+    """Return the median CPU time of a request's decisions in microseconds.
 
-    Every repetition is another host of another volunteer, and the array forgets who was given what: else its
-    memory of a job's hosts would grow with the repetitions. That is not timed.
+    Each repetition uses another host of another volunteer, and the array's memory of sent jobs is cleared: otherwise it
+    would grow with the repetitions. Clearing is not timed.
     """
     times = []
     for turn in range(WARM_UP + REPEATS):
@@ -88,7 +87,7 @@ def median_us(context: SchedulingContext, array: JobArray) -> float:
 
 
 def measure() -> dict[str, float]:
-    """Every request against every size of array, and their ratios."""
+    """Measure every request on every size of array, and the ratios."""
     answers: dict[str, float] = {"batches": float(BATCHES), "reference_us": reference_us()}
     for slots in SLOTS:
         array = filled_array(slots)

@@ -1,10 +1,10 @@
-"""How long reading a request and writing a reply take, against parsing the same requests with lxml.
+"""Measures decoding a request and encoding a reply, against parsing the same requests with lxml.
 
     python -m benchmarks.decode --json
 
-Both run in turn over the captured requests that are well-formed, so that a busy machine slows both alike.
-`ratio_to_lxml` compares our whole decoding with lxml's parsing alone, before anything is read from its tree.
-`decode_report_us` is the request that benchmarks.dispatch sends, `encode_reply_us` a reply with four jobs.
+Both run alternately over the well-formed captured requests, so that a busy machine slows both equally. `ratio_to_lxml`
+compares our complete decoding with lxml's parsing alone, before anything is read from its tree. `decode_report_us` is
+the request that benchmarks.dispatch sends, `encode_reply_us` a reply with four jobs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REQUEST_WITH_A_REPORT = "12-report-success.request.xml"
 
 
 def captured_requests() -> list[bytes]:
-    """The captured scheduler requests that an XML parser accepts."""
+    """Return the captured scheduler requests that an XML parser accepts."""
     bodies = [path.read_bytes() for path in sorted(CAPTURES.glob("*.request.xml"))]
     return [body for body in bodies if body.startswith(b"<scheduler_request>") and _well_formed(body)]
 
@@ -43,7 +43,7 @@ def _well_formed(body: bytes) -> bool:
 
 
 def microseconds_each(function: Callable[[Any], object], inputs: Sequence[object], loops: int) -> float:
-    """Mean time of one call, over `loops` passes through `inputs`."""
+    """Return the mean time of one call, over `loops` passes through `inputs`."""
     started = time.perf_counter_ns()
     for _ in range(loops):
         for value in inputs:
@@ -52,7 +52,7 @@ def microseconds_each(function: Callable[[Any], object], inputs: Sequence[object
 
 
 def measure(*, repeats: int, loops: int) -> dict[str, float]:
-    """Medians over `repeats` rounds; in each round every function has its turn."""
+    """Return medians over `repeats` rounds; each round runs every function."""
     requests = captured_requests()
     report = [(CAPTURES / REQUEST_WITH_A_REPORT).read_bytes()]
     replies = [decode_reply((CAPTURES / REPLY_WITH_FOUR_JOBS).read_bytes())]

@@ -1,11 +1,11 @@
-"""How well do simple laws describe a table of computers? Fits them and prints one JSON object.
+"""Fits simple distributions to a table of computers and prints one JSON object.
 
     python -m benchmarks.hosts TABLE.csv …
 
-Cores are a table of probabilities. The speed per core is fitted for each group of cores by maximum likelihood,
-weighted by computers, as log-normal, Weibull and gamma; `ks` are their Kolmogorov-Smirnov distances, weighted by
-computers over the groups. The parameters are the Weibull law's, which is the best or as good as the best for the three
-tables that `simulator/host_models.py` holds.
+Cores are a table of probabilities. The speed per core is fitted for each group of cores by maximum likelihood, weighted
+by computers, as log-normal, Weibull and gamma; `ks` are their Kolmogorov-Smirnov distances, weighted by computers over
+the groups. The parameters are those of the Weibull distribution, the best or tied for the best on the three tables in
+`simulator/host_models.py`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _fitted(law: str, table: HostTable, weight: Floats, mine: np.ndarray) -> tup
 
 
 def _of_fit(shares: list[float], found: list[tuple[float, float, float] | None]) -> dict[str, float]:
-    """The same figures of a million computers drawn from the fit."""
+    """Return the same figures for a million computers drawn from the fit."""
     rng = np.random.default_rng(1)
     known = [place for place, one in enumerate(found) if one is not None]
     p = np.array([shares[place] for place in known])

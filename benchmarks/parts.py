@@ -1,8 +1,8 @@
-"""Where does a request worker spend its time? Sums a profile up by parts of the way of a request.
+"""Sums a request worker's profile by stages of a request.
 
-`python -m benchmarks.parts worker.txt --us 320 [--json]` reads what `py-spy record --format raw` wrote: a line for each
-stack, its frames from the outermost on, divided by semicolons, and how often it was seen. `--us` is what the workers
-use per request (`python_cpu_us_per_request` less `background_cpu_us_per_request` of `benchmarks.dispatch`).
+`python -m benchmarks.parts worker.txt --us 320 [--json]` reads the output of `py-spy record --format raw`: a line for
+each stack, its frames from the outermost inwards, separated by semicolons, and its count. `--us` is the workers' CPU
+time per request (`python_cpu_us_per_request` less `background_cpu_us_per_request` of `benchmarks.dispatch`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 
 from domain.errors import InvalidInputError
 
-IDLE = "_worker (concurrent/"  # a thread that waits for something to do
+IDLE = "_worker (concurrent/"  # a thread that waits for work
 REST = "event loop and sockets"
-# The first part that one of a stack's frames belongs to has it; the inner ones come first.
+# A stack counts for the first part that matches one of its frames; inner parts come first.
 PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("decode", ("decode_request (",)),
     ("encode", ("encode_reply (",)),
@@ -34,7 +34,8 @@ PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def parts_of(lines: Iterable[str]) -> dict[str, float]:
-    """The share of each part, the largest first; idle threads and unread stacks do not count. Raises InvalidInputError.
+    """Return the share of each part, the largest first, without idle threads and unread stacks. Raises
+    InvalidInputError.
 
     >>> parts_of(["run (loop.py:1);handle (scheduler/handler.py:9);decode_request (wire/decode.py:3) 3",
     ...           "run (loop.py:1) 1", "_worker (concurrent/futures/thread.py:81) 9"])
@@ -44,8 +45,8 @@ def parts_of(lines: Iterable[str]) -> dict[str, float]:
     for number, line in enumerate(lines, start=1):
         stack, _, count = line.rstrip("\n").rpartition(" ")
         if not count.isdecimal():
-            raise InvalidInputError(f"line {number}", "a stack and how often it was seen", line)
-        if stack and IDLE not in stack:  # without frames: the process changed while it was looked at
+            raise InvalidInputError(f"line {number}", "a stack and its count", line)
+        if stack and IDLE not in stack:  # without frames: the process changed while it was sampled
             seen[_part(stack.split(";"))] += int(count)
     return {part: count / seen.total() for part, count in seen.most_common()}
 
@@ -58,7 +59,7 @@ def _part(frames: list[str]) -> str:
 
 
 def table(shares: Mapping[str, float], us_per_request: float) -> dict[str, float]:
-    """Microseconds per request of each part.
+    """Return microseconds per request of each part.
 
     >>> table({"decode": 0.75, "aiohttp": 0.25}, 320.0)
     {'decode': 240.0, 'aiohttp': 80.0}

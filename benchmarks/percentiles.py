@@ -1,14 +1,14 @@
-"""How long does a whole run of the host statistics take, in how much memory, and what do requests notice of it?
+"""Measures the time and memory of a whole run of the host statistics, and its effect on requests.
 
     python -m benchmarks.percentiles --rows 10000000 --json
 
 Two embedded databases are filled, one with --rows rows of host_app_version (benchmarks/populations.py), one with a
-tenth as many. A run is the whole one that the cron job makes (read, rank, write every percentile, switch), in a process
-of its own whose peak memory is what the system says. The two sizes are measured in turn, and medians are told.
+tenth as many. A run is the complete cron job (read, rank, write every percentile, switch), in a process of its own
+whose peak memory is measured by the system. The two sizes are measured alternately, and medians are reported.
 
-The larger database belongs to a node, `muster up` with the hosts, jobs and load generator of benchmarks.dispatch. All
-the while it answers --requests-per-s clients over HTTP, each of which reports a result and is given another job:
-`request_p99_ms` is of requests during the runs on that database, `request_p99_ms_before` of those before any run.
+The larger database belongs to a node, `muster up` with the hosts, jobs and load generator of benchmarks.dispatch. It
+serves --requests-per-s clients over HTTP throughout, each of which reports a result and receives another job:
+`request_p99_ms` is for requests during the runs on that database, `request_p99_ms_before` for those before any run.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ WAITING_JOBS = 60_000
 SLOTS = 1000
 CONNECTIONS = 16
 BEFORE_S = 20.0
-STRETCH_S = 2.0  # of load, one after the other while a run is under way
-RUNS_OFF = {"ranking.run_interval_s": 0.0, "ranking.refresh_interval_s": 0.0}  # nothing but what is measured ranks
+STRETCH_S = 2.0  # of load, one after the other during a run
+RUNS_OFF = {"ranking.run_interval_s": 0.0, "ranking.refresh_interval_s": 0.0}  # only the measured run ranks
 
 
 async def run_alone(dsn: str) -> dict[str, float]:
-    """One run, in this process."""
+    """Make one run in this process."""
     store = await open_store(dsn, min_size=1, max_size=2)
     service = HostStatistics(
         HostStatisticsPorts(store.applications, store.hav_tables, store.generations), SystemClock()
@@ -67,7 +67,7 @@ async def run_alone(dsn: str) -> dict[str, float]:
 
 
 async def run_in_child(dsn: str) -> dict[str, float]:
-    """One run in a process of its own, with what it cost the database: CPU of the connections it closed."""
+    """Make one run in a process of its own; return its figures with the database CPU of the connections it closed."""
     before_s = await ended_connections_cpu_s(dsn)
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.percentiles", "--dsn", dsn, stdout=asyncio.subprocess.PIPE
@@ -80,7 +80,7 @@ async def run_in_child(dsn: str) -> dict[str, float]:
 
 
 async def ended_connections_cpu_s(dsn: str) -> float:
-    """CPU of the server's processes that have ended; the node's connections stay open and are not in it."""
+    """Return the CPU of ended server processes, which excludes the node's open connections."""
     connection = await asyncpg.connect(dsn)
     data = Path(await connection.fetchval("SHOW data_directory"))
     await connection.close()
@@ -91,7 +91,7 @@ async def ended_connections_cpu_s(dsn: str) -> float:
 
 @dataclass(slots=True)
 class Requests:
-    """Clients that call at a steady rate, and how long they waited."""
+    """Clients that call at a constant rate, and how long they waited."""
 
     load: Generator
     port: int
@@ -116,7 +116,7 @@ class Requests:
         self.latencies_s.setdefault(name, []).extend(np.load(path).tolist())
 
     async def during(self, name: str, task: asyncio.Task[dict[str, float]]) -> dict[str, float]:
-        """Keep calling until the task is done; its answer."""
+        """Keep calling until the task is done; return its result."""
         while not task.done():
             await self.stretch(name, STRETCH_S)
         return await task
@@ -166,7 +166,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
 
 
 async def measured(options: argparse.Namespace, dsn: str, small_dsn: str, requests: Requests) -> dict[str, float]:
-    """Runs on both databases in turn, the node loaded all the while."""
+    """Make runs on both databases alternately, with the node under load throughout."""
     await requests.stretch("warm-up", BEFORE_S / 2)
     await requests.stretch("before", BEFORE_S)
     small, large = list[dict[str, float]](), list[dict[str, float]]()
@@ -203,7 +203,7 @@ async def measured(options: argparse.Namespace, dsn: str, small_dsn: str, reques
 
 
 def reference_s() -> float:
-    """A fixed operation of the same kind, timed in the same run: ten million numbers, sorted."""
+    """Time a fixed operation of the same kind in the same run: sorting ten million numbers."""
     numbers = np.random.default_rng(2).random(10_000_000)
     began = time.perf_counter()
     np.argsort(numbers)
@@ -213,14 +213,12 @@ def reference_s() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of host_app_version")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of either size")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each size")
     parser.add_argument("--requests-per-s", type=float, default=50.0)
     parser.add_argument("--workers", type=int, default=1, help="request workers of the node")
-    parser.add_argument(
-        "--folder", type=Path, default=None, help="where to make the databases; default: a temporary one"
-    )
+    parser.add_argument("--folder", type=Path, default=None, help="folder for the databases; default: a temporary one")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--dsn", default=None, help=argparse.SUPPRESS)  # the child's part
+    parser.add_argument("--dsn", default=None, help=argparse.SUPPRESS)  # of the child process
     options = parser.parse_args()
     if options.dsn is not None:
         print(json.dumps(asyncio.run(run_alone(options.dsn))))

@@ -1,4 +1,4 @@
-"""How benchmarks are run: in a folder that is gone afterwards; and what their figures are compared with."""
+"""Runs benchmarks in a temporary folder, and times a reference operation for comparison."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 def in_folder(
     measure: Callable[[Path], Coroutine[Any, Any, T]], folder: Path | None = None, *, within: Path | None = None
 ) -> T:
-    """What is measured in `folder`, which stays as it is left; without one in a new folder, which does not.
+    """Measure in `folder`, which is kept; without one, in a new folder that is removed.
 
-    `within` is where the new folder is made, the system's place for such when None.
+    `within` is the parent of the new folder; None: the system's default.
     """
     work = folder or Path(tempfile.mkdtemp(prefix="muster-bench-", dir=within))
     work.mkdir(parents=True, exist_ok=True)
@@ -41,9 +41,9 @@ def run_and_tell(
     measure: Callable[[argparse.Namespace, Path, Clock], Coroutine[Any, Any, dict[str, Any]]],
     table: Callable[[Mapping[str, Any]], str],
 ) -> None:
-    """Measure as the options say, in their `folder`, and print the figures with how long that took.
+    """Measure as the options say, in their `folder`, and print the figures with the elapsed time.
 
-    As one JSON object or as `table` has it.
+    Print one JSON object, or text made by `table`.
     """
     clock = SystemClock()
     began_s = clock.monotonic()
@@ -53,7 +53,7 @@ def run_and_tell(
 
 
 def say(text: str) -> None:
-    """Tell whoever waits how far it is."""
+    """Print progress to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -67,7 +67,7 @@ def tell(figures: Mapping[str, float], *, as_json: bool) -> None:
 
 
 def reference_us() -> float:
-    """A fixed operation in microseconds of CPU: 1,000 changes of a small dictionary."""
+    """Return the CPU microseconds of a fixed operation: 1,000 changes of a small dictionary."""
     times = []
     for _ in range(200):
         found: dict[int, int] = {}
@@ -79,17 +79,17 @@ def reference_us() -> float:
 
 
 class BenchmarkError(MusterError):
-    """Something that is measured did not start, or broke."""
+    """A measured process did not start, or failed."""
 
 
 async def asked(process: asyncio.subprocess.Process, command: dict[str, object]) -> dict[str, Any]:
-    """Have a load generator do something; its answer. Raises BenchmarkError."""
+    """Send a command to a load generator; return its answer. Raises BenchmarkError."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(command).encode() + b"\n")
     await process.stdin.drain()
     line = await process.stdout.readline()
     if not line:
-        raise BenchmarkError("the load generator broke; its error is above")
+        raise BenchmarkError("the load generator failed; its error is above")
     answer: dict[str, Any] = json.loads(line)
     return answer

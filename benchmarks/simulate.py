@@ -1,11 +1,11 @@
-"""How long does a simulation take, per instance?
+"""Measures the cost of a simulation per instance.
 
     python -m benchmarks.simulate --hosts 10000 --instances 1000000 [--rule muster] [--json]
 
-Runs the shipped scenario `large` once, its work cut into so many jobs: more of them are shorter, fewer hosts have less
-to do. Without --instances its jobs are as they are. Prints what an instance cost of CPU time, everything included,
-how many requests there were for each, the most memory the process had, and `reference_ratio`: an instance over a fixed
-pure-Python operation timed in the same run.
+Runs the shipped scenario `large` once, its work divided into this many jobs: more jobs are shorter, and the work per
+host stays the same. Without --instances its jobs are unchanged. Prints the CPU time per instance, everything included,
+the requests per instance, the process's peak memory, and `reference_ratio`: an instance over a fixed pure-Python
+operation timed in the same run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import time
 from dataclasses import replace
 
-from administration.simulations.process import duties
+from administration.simulations.process import simulated_tasks
 from domain.units import DAY_S
 from simulator.engine import Engine
 from simulator.run import RULE, checked_rule, deadline_rule, warnings_only, what_is_stays
@@ -29,7 +29,7 @@ SCENARIO = "large"
 
 
 def scaled(*, hosts: int, jobs: int | None = None) -> FileScenario:
-    """The same work for each of so many hosts, cut into so many jobs.
+    """Return the scenario with the same work for each of this many hosts, divided into this many jobs.
 
     >>> new = scaled(hosts=1000, jobs=43_600)
     >>> hosts_of(new), sum(batch.jobs for batch in new.batches), new.batches[0].fpops_est
@@ -46,12 +46,12 @@ def scaled(*, hosts: int, jobs: int | None = None) -> FileScenario:
 
 
 def hosts_of(scenario: FileScenario) -> int:
-    """All that ever take part."""
+    """Return all hosts that ever take part."""
     return sum(arrivals.hosts for arrivals in scenario.population.arrivals)
 
 
 def reference_us() -> float:
-    """A fixed pure-Python operation."""
+    """Time a fixed pure-Python operation."""
     begun = time.process_time()
     found: dict[int, float] = {}
     for number in range(200_000):
@@ -60,14 +60,14 @@ def reference_us() -> float:
 
 
 def measure(scenario: FileScenario, *, rule: str, seed: int) -> dict[str, object]:
-    """One run; its CPU time, from making the hosts to the last event, counts."""
+    """Make one run; its CPU time counts from creating the hosts to the last event."""
     begun = time.process_time()
     engine = Engine(
         scenario,
         seed,
         store=lambda _: MemoryStore(),
         settings={RULE: deadline_rule(rule)},
-        more_duties=duties,
+        more_tasks=simulated_tasks,
         watch=lambda _: None,
     )
     with warnings_only(), what_is_stays():
@@ -87,7 +87,7 @@ def measure(scenario: FileScenario, *, rule: str, seed: int) -> dict[str, object
         "cpu_s": round(cpu_s, 1),
         "us_per_instance": round(us, 1),
         "requests_per_instance": round(record.requests / instances, 3),
-        "in_vain_per_instance": round(record.in_vain / instances, 3),
+        "without_work_per_instance": round(record.without_work / instances, 3),
         "rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0, 1),
         "reference_ratio": round(us / reference_us(), 2),
     }
@@ -96,7 +96,7 @@ def measure(scenario: FileScenario, *, rule: str, seed: int) -> dict[str, object
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=10_000)
-    parser.add_argument("--instances", type=int, help="jobs; what is lost is sent again; as the scenario has them")
+    parser.add_argument("--instances", type=int, help="jobs, without resent ones; default: those of the scenario")
     parser.add_argument("--rule", type=checked_rule, default="muster")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print one JSON object")

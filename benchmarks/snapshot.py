@@ -1,10 +1,10 @@
-"""How long does it take to read where a large batch stands, and to forecast its completion?
+"""Measures reading the state of a large batch and forecasting its completion.
 
     python -m benchmarks.snapshot --json
 
 A fresh embedded PostgreSQL is filled with an app that has --rows rows of host_app_version, one per host, a history of
-other batches, and a batch of --jobs jobs half of which are back and a quarter of which are out, on as many hosts. The
-snapshot is filled and the model fitted as the daemon does, --repeats times; what is measured is time on the clock.
+other batches, and a batch of --jobs jobs, half of which have returned and a quarter of which are in progress, on as
+many hosts. The snapshot is filled and the model fitted as the daemon does, --repeats times; times are wall-clock.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ WHERE job.batch_id = $1 AND instance.job_id = job.job_id AND instance.state = 'v
 
 
 async def prepare(dsn: str, rows: int, jobs: int) -> BatchId:
-    """The app, its hosts, its history and the batch."""
+    """Create the app, its hosts, its history and the batch."""
     now = SystemClock().now()
     await migrate(dsn, now=now)
     store = await open_store(dsn)
@@ -128,7 +128,7 @@ async def prepare(dsn: str, rows: int, jobs: int) -> BatchId:
 
 
 async def timed(store: PostgresStore, batch_id: BatchId, repeats: int) -> dict[str, float]:
-    """Medians over the repeats, and the first time, when nothing was in memory."""
+    """Return medians over the repeats, and the first time, with cold caches."""
     snapshots = TableSnapshots(store.forecasting)
     fills, fits = list[float](), list[float]()
     rows = dict[str, float]()
@@ -159,7 +159,7 @@ async def timed(store: PostgresStore, batch_id: BatchId, repeats: int) -> dict[s
 
 
 def reference_ms() -> float:
-    """A fixed operation in the same run: sorting 100,000 numbers."""
+    """Time a fixed operation in the same run: sorting 100,000 numbers."""
     times = []
     for _ in range(30):
         numbers = [(7919 * number) % 100_003 for number in range(100_000)]
@@ -192,11 +192,9 @@ async def measure(rows: int, jobs: int, repeats: int, folder: Path) -> dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of host_app_version")
-    parser.add_argument("--jobs", type=int, default=10_000, help="of the batch")
+    parser.add_argument("--jobs", type=int, default=10_000, help="jobs of the batch")
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument(
-        "--folder", type=Path, default=None, help="where the database is made; default: a temporary one"
-    )
+    parser.add_argument("--folder", type=Path, default=None, help="folder for the database; default: a temporary one")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
     answers = in_folder(lambda folder: measure(asked.rows, asked.jobs, asked.repeats, folder), within=asked.folder)

@@ -1,4 +1,4 @@
-"""Loads a benchmark's SQL by name, from benchmarks/<benchmark>/statements.sql, which is written as store/sql is."""
+"""Loads a benchmark's SQL by name from benchmarks/<benchmark>/statements.sql, in the format of store/sql."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from store.queries import blocks
 
 
 def statements(benchmark: str) -> Mapping[str, str]:
-    """The text of every statement of the benchmark by name."""
+    """Return the text of every statement of the benchmark by name."""
     file = files("benchmarks").joinpath(benchmark, "statements.sql")
     return dict(blocks(file.read_text(encoding="utf-8"), file.name))

@@ -1,10 +1,10 @@
-"""How long does it take until a batch of a million jobs is committed, against a bare COPY of as many rows?
+"""Measures committing a batch of a million jobs, against a bare COPY of as many rows.
 
-`python -m benchmarks.submit --jobs 1000000 [--through store|api] [--json]`. An embedded database as `muster init` makes
-it, durable. "store" submits as `muster batch submit` does: one kind of job, a command line of its own for each. "api"
-posts every job singly, in one JSON document, to a running `muster up`. Each repeat first copies as many rows to tables
-without indexes; `ratio_to_copy` compares the two within the repeat. Where it, or its database, is stopped for more than
-a minute the connection is given up, as every submission's is (`store.pool.COMMAND_TIMEOUT_S`): measure again.
+`python -m benchmarks.submit --jobs 1000000 [--through store|api] [--json]`. An embedded, durable database as `muster
+init` creates it. "store" submits as `muster batch submit` does: one job class, a command line for each job. "api" posts
+every job singly, in one JSON document, to a running `muster up`. Each repeat first copies as many rows to tables
+without indexes; `ratio_to_copy` compares the two within the repeat. If the process or its database stops for more than
+a minute, the connection is closed, as for every submission (`store.pool.COMMAND_TIMEOUT_S`): measure again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Repeat:
 
 
 async def make_app(project: Project, clock: Clock) -> None:
-    """An app that batches can be made for."""
+    """Create an app for the batches."""
     program = project.data_dir / "program.sh"
     program.write_text("#!/bin/sh\n", encoding="utf-8")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -80,7 +80,7 @@ async def make_app(project: Project, clock: Clock) -> None:
 
 @asynccontextmanager
 async def through_store(project: Project, jobs: int, clock: Clock) -> AsyncIterator[tuple[Submit, psutil.Process]]:
-    """Submits as the command line does."""
+    """Submit as the command line does."""
     batch = {"app": APP, "qos": "throughput", "jobs": {**JOB, "count": jobs, "command_line": COMMAND_LINE}}
     async with open_database(project, clock) as store:
         folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
@@ -90,7 +90,7 @@ async def through_store(project: Project, jobs: int, clock: Clock) -> AsyncItera
 
 @asynccontextmanager
 async def through_api(project: Project, jobs: int, clock: Clock) -> AsyncIterator[tuple[Submit, psutil.Process]]:
-    """Submits as a script elsewhere does, each job for itself."""
+    """Submit as a remote script does, with each job listed."""
     lines = [{"command_line": COMMAND_LINE.replace("{i}", str(i))} for i in range(jobs)]
     batch = {"app": APP, "qos": "throughput", "jobs": JOB, "job": lines}
     port = free_port()
@@ -105,7 +105,7 @@ async def through_api(project: Project, jobs: int, clock: Clock) -> AsyncIterato
 
 
 async def bare_copy(connection: asyncpg.Connection, jobs: int, now: float) -> None:
-    """The same rows into tables without indexes, in the same columns."""
+    """Copy the same rows into tables with the same columns without indexes."""
     await connection.copy_records_to_table(
         "bare_job",
         columns=["job_id", "batch_id", "job_class_id", "command_line", "inputs"],
@@ -121,7 +121,7 @@ async def bare_copy(connection: asyncpg.Connection, jobs: int, now: float) -> No
 
 
 async def peak_rss(process: psutil.Process, stop: asyncio.Event, clock: Clock) -> float:
-    """The most resident memory seen until `stop`, in MiB."""
+    """Return the peak resident memory until `stop`, in MiB."""
     peak = 0.0
     while not stop.is_set():
         peak = max(peak, process.memory_info().rss / 2**20)
@@ -149,7 +149,7 @@ async def one_repeat(
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
-    """Medians over the repeats."""
+    """Return medians over the repeats."""
     settings: dict[str, object] = {"project.url": "http://127.0.0.1:8080/"}
     project = await install(folder / "project", None, settings, who="benchmark", clock=clock)
     await make_app(project, clock)

@@ -1,11 +1,11 @@
-"""How much CPU does it take to forecast every active batch of a large project once, from the database?
+"""Measures the CPU time of forecasting every active batch of a large project once, from the database.
 
     python -m benchmarks.sweep --json
 
 A fresh embedded PostgreSQL is filled with an app that has --rows rows of host_app_version, one per host, a history of
-other batches, and --batches active batches of --jobs jobs each, half of which are back and a quarter of which are out.
-The estimator of the background process then forecasts them all, as after a restart, and once more, --repeats times.
-Counted is the CPU time of this process and of all of PostgreSQL.
+other batches, and --batches active batches of --jobs jobs each, half of which have returned and a quarter of which are
+in progress. The background process's estimator then forecasts them all, as after a restart, and once more, --repeats
+times. The result is the CPU time of this process and of all of PostgreSQL.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ END_OTHERS = "UPDATE batch SET state = 'complete', ended_at = $2 WHERE batch_id 
 
 
 async def with_batches(dsn: str, rows: int, batches: int, jobs: int) -> None:
-    """The app, its hosts and its history as for benchmarks.snapshot, whose batches are ended; then the active ones."""
+    """Create the app, its hosts and its history as in benchmarks.snapshot, end those batches, and create the active
+    ones.
+    """
     others = await prepare(dsn, rows, 1)
     now = SystemClock().now()
     connection = await asyncpg.connect(dsn)
@@ -68,7 +70,7 @@ async def with_batches(dsn: str, rows: int, batches: int, jobs: int) -> None:
 
 
 class Meter:
-    """CPU seconds of this process and of a server, since the last look."""
+    """CPU seconds of this process and of a server since the last reading."""
 
     def __init__(self, postmaster_pid: int) -> None:
         self._postmaster = psutil.Process(postmaster_pid)
@@ -83,14 +85,14 @@ class Meter:
         return time.process_time(), server_s, time.perf_counter()
 
     def look(self) -> tuple[float, float, float]:
-        """Estimator, server, and seconds on the clock."""
+        """Return CPU seconds of estimator and server, and wall-clock seconds."""
         before, self._at = self._at, self._now()
         own, server, passed = (after - earlier for after, earlier in zip(self._at, before, strict=True))
         return own, server, passed
 
 
 async def restarted(estimator: Estimator) -> RefitPass:
-    """What is due after a restart: everything, in steps."""
+    """Forecast everything, as after a restart, in steps."""
     done = list[RefitPass]()
     while not done or done[-1].more:
         done.append(await estimator.run_once())
@@ -98,7 +100,7 @@ async def restarted(estimator: Estimator) -> RefitPass:
 
 
 async def swept(store: PostgresStore, meter: Meter, repeats: int, batches: int) -> dict[str, float]:
-    """The first sweep by itself, then medians of the others."""
+    """Return the first sweep by itself, and medians of the others."""
     ports = EstimatorPorts(TableSnapshots(store.forecasting), store.forecasts)
     estimator = build(ports, EstimatorSettings, SystemClock())
     figures = list[tuple[float, float, float]]()
@@ -146,11 +148,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200_000, help="rows of host_app_version")
     parser.add_argument("--batches", type=int, default=1000, help="active ones")
-    parser.add_argument("--jobs", type=int, default=500, help="of each batch")
+    parser.add_argument("--jobs", type=int, default=500, help="jobs of each batch")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--folder", type=Path, default=None, help="where the database is made; default: a temporary one"
-    )
+    parser.add_argument("--folder", type=Path, default=None, help="folder for the database; default: a temporary one")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
     configure_logs("warning")

@@ -1,4 +1,4 @@
-"""`muster account`, `submitter`, `grant` and `limit`: who submits, who shares what, and how much each may have."""
+"""`muster account`, `submitter`, `grant` and `limit`: submitters, their shares, and limits on what they use."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from domain.limits import Quantity, Scope
 from domain.ordered_work import Permission
 from domain.units import DAY_S
 
-SHARES = click.option("--shares", type=float, default=1.0, show_default=True, help="Share among siblings; 0 or more.")
-NEW_SHARES = click.option("--shares", type=float, default=None, help="Share among siblings; 0 or more.")
+SHARES = click.option("--shares", type=float, default=1.0, show_default=True, help="Share among siblings: 0 or more.")
+NEW_SHARES = click.option("--shares", type=float, default=None, help="Share among siblings: 0 or more.")
 PERMIT = click.option(
     "--permit",
     "permissions",
     multiple=True,
     type=click.Choice([one.value for one in Permission]),
-    help="expedite: the service level; raise: a user priority above 0. These alone, instead of what was permitted.",
+    help="expedite: the service level; raise: user priorities above 0. Replaces all present permissions.",
 )
-NO_PERMISSIONS = click.option("--no-permissions", is_flag=True, help="Permit nothing in particular.")
+NO_PERMISSIONS = click.option("--no-permissions", is_flag=True, help="Remove all permissions.")
 
 
 @click.group()
 def account() -> None:
-    """The tree of accounts that shares are divided in."""
+    """Manage the tree of accounts, which share the project's capacity."""
 
 
 @account.command("add")
 @click.argument("name")
-@click.option("--parent", default=None, help="The account above; none = the top.")
+@click.option("--parent", default=None, help="Parent account; default: the top level.")
 @SHARES
 @command
 async def add_account(run: Run, name: str, parent: str | None, shares: float) -> None:
@@ -58,7 +58,7 @@ async def list_accounts(run: Run) -> None:
 async def set_account(
     run: Run, name: str, shares: float | None, permissions: tuple[str, ...], no_permissions: bool
 ) -> None:
-    """Change an account's shares, or what all who submit in it or below it may do."""
+    """Change an account's shares, and the permissions of all submitters in it or below it."""
     asked = _something_of(shares, permissions, no_permissions)
     shown = await run.ask(
         lambda client: client.set_account(name, shares=shares, permissions=asked),
@@ -68,7 +68,7 @@ async def set_account(
 
 @click.group()
 def submitter() -> None:
-    """Submitters of batches."""
+    """Manage submitters of batches."""
 
 
 @submitter.command("add")
@@ -94,7 +94,7 @@ async def list_submitters(run: Run) -> None:
 @submitter.command("set")
 @click.argument("name")
 @NEW_SHARES
-@click.option("--account", "account_name", default=None, help="Its shares in this account, where it may submit too.")
+@click.option("--account", "account_name", default=None, help="Allow this account too; --shares apply in it.")
 @PERMIT
 @NO_PERMISSIONS
 @command
@@ -106,7 +106,7 @@ async def set_submitter(
     permissions: tuple[str, ...],
     no_permissions: bool,
 ) -> None:
-    """Change a submitter's shares, the accounts it may submit in, or what it may do."""
+    """Change a submitter's shares, accounts and permissions."""
     if account_name is not None and shares is None:
         shares = 1.0
     asked = _something_of(shares, permissions, no_permissions)
@@ -118,7 +118,7 @@ async def set_submitter(
 
 
 def _something_of(shares: float | None, permissions: Sequence[str], no_permissions: bool) -> list[str] | None:
-    """The permissions asked for; None leaves them as they are. Raises InvalidInputError when nothing is asked for."""
+    """Return the new permissions; None keeps the present ones. Raises InvalidInputError if nothing changes."""
     if permissions and no_permissions:
         raise InvalidInputError("--no-permissions", "not with --permit", "both")
     if shares is None and not permissions and not no_permissions:
@@ -133,7 +133,9 @@ def _in_words(shown: Mapping[str, Any], also: str = "") -> str:
 
 GRANT_COLUMNS = ["account", "granted_su", "used_su", "reserved_su", "left_su", "period_start_at", "period_s"]
 UNITS = click.option("--units", type=float, required=True, help="Service units per period: PE-hours times the rate.")
-PERIOD = click.option("--period-days", type=float, default=90.0, show_default=True, help="Nothing is carried over.")
+PERIOD = click.option(
+    "--period-days", type=float, default=90.0, show_default=True, help="Period length; unused units expire."
+)
 QUANTITIES = [one.name.lower() for one in Quantity if one is not Quantity.IDLE_JOBS]
 KIND = (
     click.argument("scope", type=click.Choice([one.value for one in Scope])),
@@ -144,7 +146,7 @@ KIND = (
 
 @click.group()
 def grant() -> None:
-    """Service units of accounts: who has spent them goes on in the last queue, which costs nothing."""
+    """Manage grants of service units; accounts that spent theirs continue in the last queue, free of charge."""
 
 
 @grant.command("add")
@@ -153,7 +155,7 @@ def grant() -> None:
 @PERIOD
 @command
 async def add_grant(run: Run, account: str, units: float, period_days: float) -> None:
-    """Grant an account service units per period, from now on."""
+    """Grant an account service units per period, starting now."""
     await _put(run, account, units, period_days, new=True)
 
 
@@ -163,7 +165,7 @@ async def add_grant(run: Run, account: str, units: float, period_days: float) ->
 @PERIOD
 @command
 async def set_grant(run: Run, account: str, units: float, period_days: float) -> None:
-    """Change an account's grant; what it has used in this period stays used."""
+    """Change an account's grant; units used in this period stay used."""
     await _put(run, account, units, period_days, new=False)
 
 
@@ -181,39 +183,39 @@ async def _put(run: Run, account: str, units: float, period_days: float, *, new:
 @grant.command("list")
 @command
 async def list_grants(run: Run) -> None:
-    """List grants with what is used, reserved for work under way, and left."""
+    """List grants with units used, reserved for jobs in progress, and left."""
     rows = await run.ask(lambda client: client.grants(limit=None))
-    run.show_table(rows, GRANT_COLUMNS, "No grants: every account may use what is free.")
+    run.show_table(rows, GRANT_COLUMNS, "No grants: no account is limited by one.")
 
 
 @grant.command("drop")
 @click.argument("account")
 @command
 async def drop_grant(run: Run, account: str) -> None:
-    """Take an account's grant away: its work costs nothing any more."""
+    """Remove an account's grant; its jobs are no longer charged."""
     await run.ask(lambda client: client.take_grant(account))
     run.show({"account": account, "granted_su": None}, f"account {account}: no grant")
 
 
 @click.group()
 def limit() -> None:
-    """How much a submitter, account, app or queue may have: over a soft limit last, over a hard one not at all."""
+    """Manage limits of submitters, accounts, apps and queues: soft limits put batches last, hard ones block them."""
 
 
 @limit.command("set")
 @KIND[0]
 @KIND[1]
 @KIND[2]
-@click.option("--soft", type=float, default=None, help="Over it a batch goes after all that are not.")
-@click.option("--hard", type=float, default=None, help="Over it a batch is held.")
+@click.option("--soft", type=float, default=None, help="Batches over this limit go after all others.")
+@click.option("--hard", type=float, default=None, help="Batches over this limit are blocked.")
 @command
 async def set_limit(
     run: Run, scope: str, quantity: str, name: str | None, soft: float | None, hard: float | None
 ) -> None:
-    """Limit one by NAME, or everybody who has no limit of its own."""
+    """Set the limit for NAME, or the default for all that have no limit of their own."""
     made = await run.ask(lambda client: client.set_limit(scope, quantity, name=name, soft=soft, hard=hard))
     bounds = f"soft {as_text(soft)}, hard {as_text(hard)}"
-    run.show(made, f"{scope} {name or '(everybody)'}: {made['counts']}: {bounds}")
+    run.show(made, f"{scope} {name or '(default)'}: {made['counts']}: {bounds}")
 
 
 @limit.command("list")
@@ -230,9 +232,9 @@ async def list_limits(run: Run) -> None:
 @KIND[2]
 @command
 async def drop_limit(run: Run, scope: str, quantity: str, name: str | None) -> None:
-    """Take a limit away."""
+    """Remove a limit."""
     await run.ask(
         lambda client: client.lift_limit(scope, quantity, name=name),
     )
     dropped = {"scope": scope, "quantity": quantity, "name": name, "dropped": True}
-    run.show(dropped, f"{scope} {name or '(everybody)'}: no limit of {quantity}")
+    run.show(dropped, f"{scope} {name or '(default)'}: no limit of {quantity}")

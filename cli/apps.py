@@ -23,31 +23,31 @@ READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 ONE_PER_HOST = click.option(
     "--one-per-host/--several-per-host",
     default=None,
-    help="Whether a host gets one instance of a job at most (the default), or a retry of its own job too.",
+    help="Send a host at most one instance of a job (default), or allow it a retry of its own job.",
 )
 ONE_PER_VOLUNTEER = click.option(
     "--one-per-volunteer",
     type=click.Choice([rule.value for rule in OnePerVolunteer]),
     default=None,
-    help="Whether a volunteer gets one instance of a job at most, over all hosts: where several results must agree "
-    "(quorum, the default), always, or never.",
+    help="Send a volunteer, over all hosts, at most one instance of a job: if the job needs a quorum (default), "
+    "always, or never.",
 )
 
 
 @click.group()
 def app() -> None:
-    """Applications."""
+    """Manage applications."""
 
 
 @app.command("add")
 @click.argument("name")
-@click.option("--friendly-name", "user_friendly_name", default="", help="As volunteers see it.")
-@click.option("--beta", is_flag=True, help="Only for volunteers who opted in.")
+@click.option("--friendly-name", "user_friendly_name", default="", help="Name shown to volunteers.")
+@click.option("--beta", is_flag=True, help="Send only to volunteers who opted in.")
 @click.option(
     "--adaptive-copies",
     type=click.IntRange(0, 10),
     default=0,
-    help="Copies of a job on a host without a record; 0 = off.",
+    help="Adaptive replication: copies of a job sent to a host without a record; 0 = off.",
 )
 @ONE_PER_HOST
 @ONE_PER_VOLUNTEER
@@ -68,40 +68,40 @@ async def list_apps(run: Run) -> None:
 
 @app.command("set")
 @click.argument("name")
-@click.option("--friendly-name", "user_friendly_name", default=None, help="As volunteers see it.")
-@click.option("--beta/--no-beta", default=None, help="Only for volunteers who opted in.")
-@click.option("--deprecated/--not-deprecated", default=None, help="No new batches, and what waits is sent to nobody.")
+@click.option("--friendly-name", "user_friendly_name", default=None, help="Name shown to volunteers.")
+@click.option("--beta/--no-beta", default=None, help="Send only to volunteers who opted in.")
+@click.option("--deprecated/--not-deprecated", default=None, help="Accept no new batches, and send no waiting jobs.")
 @click.option(
     "--adaptive-copies",
     type=click.IntRange(0, 10),
     default=None,
-    help="Copies of a job on a host without a record; 0 = off.",
+    help="Adaptive replication: copies of a job sent to a host without a record; 0 = off.",
 )
 @ONE_PER_HOST
 @ONE_PER_VOLUNTEER
 @command
 async def set_app(run: Run, name: str, **given: Any) -> None:
-    """Change an application; running services follow within seconds.
+    """Change an application; running services apply it within seconds.
 
-    Instances that were sent before count for new limits; none is taken back.
+    Instances sent earlier count towards new limits, but are not cancelled.
     """
     shown = await run.ask(lambda client: client.set_app(name, **_told(given)))
     run.show(shown, lines_of(shown))
 
 
 def _told(given: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given a value."""
+    """Return the options that were given."""
     return {key: value for key, value in given.items() if value is not None}
 
 
 @app.group("version")
 def version() -> None:
-    """Versions of an application."""
+    """Manage versions of an application."""
 
 
 @version.command("add")
 @click.argument("name")
-@click.option("--platform", required=True, help="For example x86_64-pc-linux-gnu.")
+@click.option("--platform", required=True, help="BOINC platform, such as x86_64-pc-linux-gnu.")
 @click.option("--version", "version_num", type=click.IntRange(1, 2**31 - 1), required=True, help="100 means 1.00.")
 @click.option("--main", "main_program", type=READABLE, required=True)
 @click.option(
@@ -111,19 +111,19 @@ def version() -> None:
     multiple=True,
     help="A further file, copied into the job's folder under its own name.",
 )
-@click.option("--plan-class", default="", help="See `muster app plan-class set`.")
-@click.option("--api-version", default="7.5.0", show_default=True, help="Of the client's interface the app uses.")
+@click.option("--plan-class", default="", help="Plan class; see `muster app plan-class set`.")
+@click.option("--api-version", default="7.5.0", show_default=True, help="Version of the BOINC API that the app uses.")
 @click.option(
     "--signatures",
     type=READABLE,
     default=None,
-    help="What `muster sign --key` wrote elsewhere: the private key is not needed here.",
+    help="Signatures written by `muster sign --key` on another machine; the private key is not needed here.",
 )
 @click.option(
     "--key",
     type=READABLE,
     default=None,
-    help="Sign with this private key, here; only signatures are sent to a server.",
+    help="Sign with this private key on this machine; only signatures are sent to a server.",
 )
 @command
 async def add_version(
@@ -140,7 +140,7 @@ async def add_version(
 ) -> None:
     """Sign an application's files and offer them to clients.
 
-    With neither --signatures nor --key the project's own private key signs, which no server opens.
+    Without --signatures and --key, the project's own private key signs. Servers never use it.
     """
     if signatures is not None and key is not None:
         raise InvalidInputError("--key", "either it or --signatures", "both")
@@ -155,10 +155,10 @@ async def add_version(
                 store.applications, project, new, clock=run.clock, sign=sign or with_project_key(project)
             )
     elif more_files:
-        raise NotThroughServerError("--file does not go through a server: add the version on the project's machine")
+        raise NotThroughServerError("--file does not work through a server: add the version on the project's machine")
     elif sign is None:
         raise InvalidInputError(
-            "--key", "the private key to sign with here, or --signatures that `muster sign --key` wrote", "neither"
+            "--key", "the private key to sign with, or --signatures written by `muster sign --key`", "neither"
         )
     else:
         signature = sign(main_program.name, content_of(main_program).md5)
@@ -176,7 +176,7 @@ async def add_version(
 
 
 def _signer(signatures: Path | None, key: Path | None) -> Sign | None:
-    """Who signs, if it is said: a document of signatures, or a key."""
+    """Return the signer of the options: a document of signatures or a key; None without either."""
     if signatures is not None:
         return read_signatures(signatures).of
     return None if key is None else with_key_file(key)
@@ -184,19 +184,19 @@ def _signer(signatures: Path | None, key: Path | None) -> Sign | None:
 
 @app.group("plan-class")
 def plan_class() -> None:
-    """What kinds of app versions use and need of a host."""
+    """Manage plan classes: the resources that app versions use and require."""
 
 
 @plan_class.command("set")
 @click.argument("name")
 @click.option("--ncpus", type=click.FloatRange(min=0), default=1.0, show_default=True)
-@click.option("--gpu-type", default=None, help="NVIDIA, ATI, intel_gpu, or a coprocessor type of your own.")
+@click.option("--gpu-type", default=None, help="NVIDIA, ATI, intel_gpu, or a custom coprocessor type.")
 @click.option("--gpu-count", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True)
 @click.option("--min-gpu-ram-bytes", type=click.FloatRange(min=0), default=0.0)
 @click.option("--min-driver-version", type=click.IntRange(min=0), default=0)
 @click.option("--min-host-ncpus", type=click.IntRange(min=1), default=1)
 @click.option("--min-host-ram-bytes", type=click.FloatRange(min=0), default=0.0)
-@click.option("--os-pattern", default="", help="A regular expression found in the host's OS name and version.")
+@click.option("--os-pattern", default="", help="A regular expression to find in the host's OS name and version.")
 @click.option("--cpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=1.0)
 @click.option("--gpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=0.1)
 @command

@@ -1,4 +1,4 @@
-"""`muster batch` and `muster job`: submit with the files a batch file names, look at, end."""
+"""`muster batch` and `muster job`: submit batches with their input files, show them, and abort them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from transfer.downloads import content_of
 
 
 async def brought(client: Client, values: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """The batch with every input by the name under which it was put on the server.
+    """Upload the batch's input files, and return the batch with their names on the server.
 
-    Paths start in `folder`. Raises InvalidInputError for a file that cannot be read.
+    Paths are relative to `folder`. Raises InvalidInputError for a file that cannot be read.
     """
     bringing = _Bringing(client, folder)
     made = await bringing.named(values)
@@ -37,7 +37,7 @@ class _Bringing:
         self._folder = folder
         self._names: dict[str, str] = {}  # by path
 
-    async def named(self, table: Mapping[str, Any]) -> dict[str, object]:  # Any: what people write in a file
+    async def named(self, table: Mapping[str, Any]) -> dict[str, object]:  # Any: content of a user's file
         made = dict(table)
         for key, value in table.items():
             if key == "inputs" and isinstance(value, list):
@@ -51,14 +51,14 @@ class _Bringing:
     async def _input(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
         path = one.get("path")
         if not isinstance(path, str) or not path:
-            return one  # named already, or wrong: the server says so
+            return one  # has a name already, or is invalid: the server reports it
         return {
             **{key: value for key, value in one.items() if key != "path"},
             "name": await self.put(path, "inputs.path"),
         }
 
     async def put(self, path: str, field: str) -> str:
-        """The name that a file has on the server; it is brought once. Raises InvalidInputError."""
+        """Upload a file once, and return its name on the server. Raises InvalidInputError."""
         if path not in self._names:
             source = self._folder / path
             if not await asyncio.to_thread(source.is_file):
@@ -75,7 +75,7 @@ ID = click.IntRange(1, 2**62)
 
 @click.group()
 def batch() -> None:
-    """Batches of jobs."""
+    """Manage batches of jobs."""
 
 
 batch.add_command(results)
@@ -83,12 +83,12 @@ batch.add_command(results)
 
 @batch.command("submit")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--preview", is_flag=True, help="Only say when it would be done; nothing is written.")
+@click.option("--preview", is_flag=True, help="Only forecast the completion time; the batch is not submitted.")
 @command
 async def submit(run: Run, file: Path, preview: bool) -> None:
-    """Submit the batch a TOML or JSON file describes: all of its jobs, or none; and say when it will be done.
+    """Submit the batch described by a TOML or JSON file, all jobs or none, and forecast its completion.
 
-    Inputs that the file names by a path are brought first.
+    Input files given by path are uploaded first.
     """
     configure_logs("error")
     values = await asyncio.to_thread(read_batch_file, file)
@@ -115,7 +115,7 @@ def _submitted(done: Mapping[str, Any]) -> str:
 @click.argument("batch_id", type=ID)
 @command
 async def show(run: Run, batch_id: int) -> None:
-    """Show a batch with its counters."""
+    """Show a batch with its job counts."""
     shown = await run.ask(lambda client: client.batch(batch_id))
     run.show(shown, lines_of(shown))
 
@@ -135,24 +135,23 @@ async def list_batches(run: Run, limit: int) -> None:
 @batch.command("set")
 @click.argument("batch_id", type=ID)
 @click.option(
-    "--user-priority",
-    type=int,
-    default=None,
-    help="-1024 to 0, to 1023 with the permission `raise`.",
+    "--user-priority", type=int, default=None, help="User priority: -1024 to 0, or to 1023 with the permission `raise`."
 )
-@click.option("--level", default=None, help="Service level: standby, normal, or expedite with its permission.")
+@click.option("--level", default=None, help="Service level: standby, normal, or expedite (needs the permission).")
 @click.option("--queue", default=None, help="One of ordering.queues.")
-@click.option("--account", default=None, help="Whose usage it is: as long as nothing of it was sent.")
+@click.option("--account", default=None, help="Account to charge; can be changed until the batch's first job is sent.")
 @click.option(
     "--deadline",
     "deadline_s",
     type=click.FloatRange(min=0.0, min_open=True),
     default=None,
-    help="Seconds from now, for a batch with qos short_deadline.",
+    help="Deadline in seconds from now, for batches with qos short_deadline.",
 )
 @command
 async def set_batch(run: Run, batch_id: int, deadline_s: float | None, **given: Any) -> None:
-    """Change how important a batch is; it counts from the next ordering on, and is kept in the audit trail."""
+    """Change a batch's priority, queue, account or deadline, from the next ordering pass on; the audit trail records
+    it.
+    """
     if deadline_s is not None:
         given["deadline_at"] = later(run.clock.now(), deadline_s)
 
@@ -171,20 +170,20 @@ def _important(shown: Mapping[str, object]) -> str:
 @click.argument("batch_id", type=ID)
 @command
 async def abort(run: Run, batch_id: int) -> None:
-    """End a batch: what is unsent is cancelled, hosts are told to drop what they have not started."""
+    """Abort a batch: cancel its unsent instances, and ask hosts to drop instances they have not started."""
     shown = await run.ask(lambda client: client.abort(batch_id))
     run.show(shown, f"batch {batch_id} is {shown['state']}")
 
 
 @click.group()
 def job() -> None:
-    """Jobs and their instances."""
+    """Show jobs and their instances."""
 
 
 @job.command("list")
 @click.argument("batch_id", type=ID)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=1000, show_default=True)
-@click.option("--after", type=click.IntRange(0, 2**62), default=None, help="Continue behind this job.")
+@click.option("--after", type=click.IntRange(0, 2**62), default=None, help="List jobs with ids above this one.")
 @command
 async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None) -> None:
     """List the jobs of a batch."""
@@ -196,7 +195,7 @@ async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None) -> N
 @click.argument("job_id", type=ID)
 @command
 async def show_job(run: Run, job_id: int) -> None:
-    """Show a job, its instances, how their due dates came about and why they failed."""
+    """Show a job and its instances: how their due dates were computed, and why they failed."""
     shown = await run.ask(lambda client: client.job(job_id))
     lines = [f"{key:22} {field_as_text(key, value)}" for key, value in shown.items() if key != "instances"]
     for instance in shown["instances"]:

@@ -1,4 +1,4 @@
-"""What every command shares: the project, here or behind a server; tables, progress bars, completion."""
+"""Shared by all commands: the project or server they work on, tables, progress bars and completion."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from runtime.project import open_database
 from store.postgres import PostgresStore
 
 DEFAULT_DATA_DIR = "muster-data"
-ANY_WIDTH = 10_000  # of a pipe: a row is a line
-LAST_YEAR_AT = 253_000_000_000.0  # 9987: what comes later is shown in seconds
+ANY_WIDTH = 10_000  # for pipes: one line per row
+LAST_YEAR_AT = 253_000_000_000.0  # year 9987; later times are shown in seconds
 
 T = TypeVar("T")
 Body = Callable[..., Awaitable[None]]
@@ -47,12 +47,12 @@ Command = Callable[..., None]
 
 
 class NotThroughServerError(MusterError):
-    """The command works on the project's own machine alone."""
+    """The command works only on the project's own machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that is asked instead of a database."""
+    """The server that commands use instead of the database."""
 
     url: str
     token: str
@@ -69,18 +69,18 @@ class Run:
     server: Server | None = None
 
     def project(self) -> Project:
-        """The project the command works on. Raises NotInitialisedError."""
+        """Return the project of --data-dir. Raises NotInitialisedError."""
         return open_project(self.data_dir, self.database_url)
 
     @asynccontextmanager
     async def store(self) -> AsyncIterator[PostgresStore]:
-        """The project's database, closed afterwards."""
+        """Open the project's database; closes it at the end."""
         async with open_database(self.project(), self.clock) as store:
             yield store
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
-        """The API that the command asks: the server's, or that of the project on this machine."""
+        """Open a client of the server's API, or of the API of the project on this machine."""
         if self.server is not None:
             async with Client(self.server.url, self.server.token) as client:
                 yield client
@@ -91,7 +91,7 @@ class Run:
                 yield client
 
     async def ask(self, call: Callable[[Client], Awaitable[T]]) -> T:
-        """What one call of the API answers."""
+        """Return the reply of one API call."""
         async with self.client() as client:
             return await call(client)
 
@@ -100,7 +100,7 @@ class Run:
         click.echo(to_json(value) if self.as_json else text)
 
     def show_table(self, rows: Sequence[Mapping[str, object]], columns: list[str], empty: str) -> None:
-        """Print rows as a JSON array with --json, else as a table; `empty` says what to do when there are none."""
+        """Print rows as a JSON array with --json, else as a table, or `empty` if there are no rows."""
         if self.as_json:
             click.echo(to_json(rows))
             return
@@ -114,7 +114,7 @@ class Run:
 
 
 def user() -> str:
-    """Who runs the command; by number where this machine has no name for them."""
+    """Return the user's name, or the user id if it has no name on this machine."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -122,12 +122,12 @@ def user() -> str:
 
 
 def to_json(value: object) -> str:
-    """Compact JSON, keys in order."""
+    """Return compact JSON with sorted keys."""
     return msgspec.json.encode(value).decode()
 
 
 def as_text(value: object) -> str:
-    """A value in a table cell.
+    """Format a value for a table cell.
 
     >>> as_text(None), as_text(0.5), as_text(["read", "submit"]), as_text({"lab": 2.0})
     ('-', '0.5', 'read, submit', 'lab 2')
@@ -146,7 +146,7 @@ def as_text(value: object) -> str:
 
 
 def field_as_text(key: str, value: object) -> str:
-    """The value of a field: an instant, by its name, as people write it.
+    """Format a field's value; fields named `*_at` as dates.
 
     >>> field_as_text("ended_at", 1795325409.4), field_as_text("ended_at", None), field_as_text("shares", 2.0)
     ('2026-11-22 05:30:09 UTC', '-', '2')
@@ -157,7 +157,7 @@ def field_as_text(key: str, value: object) -> str:
 
 
 def lines_of(value: Mapping[str, object]) -> str:
-    """A line per key.
+    """Format a mapping, one line per key.
 
     >>> print(lines_of({"batch_id": 1, "hold": None}))
     batch_id  1
@@ -168,16 +168,18 @@ def lines_of(value: Mapping[str, object]) -> str:
 
 
 def command(body: Body) -> Command:
-    """A command that works on a project or through a server: adds the options that say which, and runs the coroutine.
+    """Declare a command that works on a project or through a server: adds the options for both, and runs the coroutine.
 
-    The body asks the API, by `Run.ask` or `Run.client`.
+    The body calls the API through `Run.ask` or `Run.client`.
     """
 
-    @click.option("--server", envvar="MUSTER_SERVER", metavar="URL", help="Ask this server instead of the database.")
-    @click.option("--token", envvar="MUSTER_TOKEN", help="A token for its API.")
+    @click.option(
+        "--server", envvar="MUSTER_SERVER", metavar="URL", help="Use this server's API instead of the database."
+    )
+    @click.option("--token", envvar="MUSTER_TOKEN", help="Token for the server's API.")
     @_with_project
     @functools.wraps(body)
-    def wrapper(**arguments: Any) -> None:  # Any: click's own options, checked by click
+    def wrapper(**arguments: Any) -> None:  # Any: checked by click
         asked = _server_asked(arguments.pop("server"), arguments.pop("token"))
         _run(body, arguments, asked)
 
@@ -185,13 +187,13 @@ def command(body: Body) -> Command:
 
 
 def local_command(instead: str) -> Callable[[Body], Command]:
-    """A command that works on the project's own machine alone; with --server it says what to do `instead`."""
+    """Declare a command for the project's own machine only. With --server it fails with `instead` as advice."""
 
     def decorate(body: Body) -> Command:
         @only_here(instead)
         @_with_project
         @functools.wraps(body)
-        def wrapper(**arguments: Any) -> None:  # Any: click's own options, checked by click
+        def wrapper(**arguments: Any) -> None:  # Any: checked by click
             _run(body, arguments, None)
 
         return wrapper
@@ -200,7 +202,7 @@ def local_command(instead: str) -> Callable[[Body], Command]:
 
 
 def only_here(instead: str) -> Callable[[Command], Command]:
-    """Adds --server to a command that asks none, so that whoever gives it learns what to do `instead`."""
+    """Add --server to a command that uses no server. With it the command fails with `instead` as advice."""
 
     def decorate(function: Command) -> Command:
         @click.option("--server", hidden=True)
@@ -210,7 +212,7 @@ def only_here(instead: str) -> Callable[[Command], Command]:
             server, _ = arguments.pop("server"), arguments.pop("token")
             if server is not None:
                 words = click.get_current_context().command_path
-                raise NotThroughServerError(f"{words} does not go through a server: {instead}")
+                raise NotThroughServerError(f"{words} does not work through a server: {instead}")
             function(**arguments)
 
         return wrapper
@@ -219,7 +221,7 @@ def only_here(instead: str) -> Callable[[Command], Command]:
 
 
 def _with_project(function: Command) -> Command:
-    """Adds --data-dir, --database-url and --json."""
+    """Add --data-dir, --database-url and --json."""
     folder = click.option(
         "--data-dir",
         type=click.Path(path_type=Path, file_okay=False),
@@ -229,7 +231,7 @@ def _with_project(function: Command) -> Command:
         help="The project's folder.",
     )
     database = click.option(
-        "--database-url", envvar="MUSTER_DATABASE_URL", help="A PostgreSQL to use instead of the embedded one."
+        "--database-url", envvar="MUSTER_DATABASE_URL", help="PostgreSQL database to use instead of the embedded one."
     )
     return folder(database(click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)))
 
@@ -244,7 +246,7 @@ def _run(body: Body, arguments: dict[str, Any], server: Server | None) -> None:
 
 
 def _server_asked(url: str | None, token: str | None) -> Server | None:
-    """The server, unless the command line itself names a project. Raises InvalidInputError."""
+    """Return the server, or None if the command line names a project. Raises InvalidInputError."""
     if url is None:
         return None
     context = click.get_current_context()
@@ -254,7 +256,7 @@ def _server_asked(url: str | None, token: str | None) -> Server | None:
     if local and context.get_parameter_source("server") is not ParameterSource.COMMANDLINE:
         return None
     if local:
-        raise InvalidInputError("--server", "either this or --" + local[0].replace("_", "-"), "both")
+        raise InvalidInputError("--server", "only one of --server and --" + local[0].replace("_", "-"), "both")
     if not url.startswith(("http://", "https://")):
         raise InvalidInputError("--server", "an http or https URL", url)
     if token is None:
@@ -264,7 +266,7 @@ def _server_asked(url: str | None, token: str | None) -> Server | None:
 
 @contextmanager
 def spinner(what: str) -> Iterator[None]:
-    """Something is under way of which no share can be told; nothing off a terminal."""
+    """Show a spinner for work of unknown length; nothing unless standard error is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -275,7 +277,7 @@ def spinner(what: str) -> Iterator[None]:
 
 @contextmanager
 def share_bar(what: str) -> Iterator[Callable[[float], None]]:
-    """Which share of something is done, from 0 to 1; no bar off a terminal."""
+    """Show a bar for a share done, 0 to 1; nothing unless standard error is a terminal."""
     console = Console(stderr=True)
     columns = TextColumn(what), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -285,7 +287,7 @@ def share_bar(what: str) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def bar_of(what: str, *, least: int = 0) -> Iterator[Callable[[int, int], None]]:
-    """How many of how many are done; no bar off a terminal, nor for fewer than `least`."""
+    """Show a bar for a count done; nothing unless standard error is a terminal, nor for fewer than `least`."""
     console = Console(stderr=True)
     bar = Bar(
         TextColumn(what),
@@ -294,7 +296,7 @@ def bar_of(what: str, *, least: int = 0) -> Iterator[Callable[[int, int], None]]
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,  # elsewhere it would leave an empty line
+        disable=not console.is_terminal,  # otherwise it would print an empty line
     )
     task = bar.add_task(what, visible=False)
 
@@ -306,7 +308,7 @@ def bar_of(what: str, *, least: int = 0) -> Iterator[Callable[[int, int], None]]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """The rows as lines: columns of figures to the right, of words to the left. Shorter rows are filled up.
+    """Format rows as lines, numbers aligned right, words left. Short rows are padded.
 
     >>> print(aligned([["user", "usage"], ["ann", "7"], ["bob", "12.5"]]))
     user  usage
@@ -336,13 +338,13 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
-@only_here("it needs no project and runs where it is called")
+@only_here("it needs no project and runs on this machine")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def completion(context: click.Context, shell: str, as_json: bool) -> None:
-    """Print a script that lets a shell complete commands: eval "$(muster completion bash)"."""
+    """Print a shell completion script; use it with eval "$(muster completion bash)"."""
     kind = get_completion_class(shell)
-    assert kind is not None  # one of click's own
+    assert kind is not None  # click's own
     script = kind(context.find_root().command, {}, "muster", "_MUSTER_COMPLETE").source()
     click.echo(to_json({"shell": shell, "script": script}) if as_json else script)

@@ -18,16 +18,16 @@ COLUMNS = ["batch_id", "outcome", "done", "about", "at latest", "C(B)", "from", 
 
 @click.group()
 def estimate() -> None:
-    """When batches will be complete."""
+    """Forecast when batches will be complete."""
 
 
 @estimate.command("run")
-@click.option("--batch", "batch_id", type=click.IntRange(min=1), default=None, help="This batch alone.")
-@local_command("`muster up` forecasts by itself as batches go on; run this on the project's own machine")
+@click.option("--batch", "batch_id", type=click.IntRange(min=1), default=None, help="Only this batch.")
+@local_command("`muster up` updates forecasts automatically; run this on the project's own machine")
 async def run_estimates(run: Run, batch_id: int | None) -> None:
-    """Forecast every active batch now, and publish what changed. `muster up` does so by itself, as batches go on.
+    """Forecast every active batch now, and publish the changes; `muster up` does the same automatically.
 
-    Safe to repeat, to kill, and to run beside `muster up`: a batch is forecast by one process at a time.
+    Safe to repeat, to interrupt, and to run beside `muster up`: each batch is forecast by one process at a time.
     """
     configure_logs("error")
     report = in_silence if run.as_json else _told
@@ -43,12 +43,14 @@ async def run_estimates(run: Run, batch_id: int | None) -> None:
 
 @estimate.command("show")
 @click.argument("batch_id", type=click.IntRange(min=1, max=2**62), required=False)
-@click.option("--limit", type=click.IntRange(1, 1000), default=500, show_default=True, help="Of its last forecasts.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=500, show_default=True, help="Maximum number of forecasts."
+)
 @command
 async def show_estimates(run: Run, batch_id: int | None, limit: int) -> None:
-    """Show when a batch will be done and why then: jobs done, the forecasts and what became of them.
+    """Show a batch's progress, its forecasts with their reasons, and their errors once known.
 
-    Without a batch: how old every app's forecasts are, and how good they were.
+    Without a batch: the age and accuracy of the forecasts of each app.
     """
     if batch_id is not None:
         shown = await run.ask(
@@ -81,7 +83,7 @@ def _show(run: Run, made: RefitPass) -> None:
         )
         return
     if not made.done:
-        click.echo("No batch is active.")
+        click.echo("No active batches.")
         return
     now = run.clock.now()
     run.show_table([_row(one, now) for one in made.done], COLUMNS, "")
@@ -90,7 +92,7 @@ def _show(run: Run, made: RefitPass) -> None:
     others = (
         f"{many[RefitOutcome.ELSEWHERE]} elsewhere, {many[RefitOutcome.OVER]} over, {many[RefitOutcome.FAILED]} failed"
     )
-    click.echo(f"{kept}; {others}; {made.ended} ended since the last look")
+    click.echo(f"{kept}; {others}; {made.ended} ended since the last run")
 
 
 def _row(done: RefitReport, now: Instant) -> dict[str, object]:
@@ -121,6 +123,6 @@ def _notes(record: ForecastRecord) -> str:
 
 
 def _told(done: RefitReport, so_far: int, of: int) -> None:
-    """A line on standard error for the batch just done."""
+    """Print a line to standard error for a batch that is done."""
     because = "" if done.record is None else f": {done.record.because}"
     click.echo(f"{so_far} of {of}, batch {done.batch_id} {done.outcome.value}{because}", err=True)

@@ -1,4 +1,4 @@
-"""`muster explain`: why does this host get no work, and why does nobody run that batch?"""
+"""`muster explain`: explains decisions about hosts, batches, jobs and instances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ID = click.IntRange(min=1, max=2**62)
 
 @click.group()
 def explain() -> None:
-    """The real decision, run dry: it changes nothing."""
+    """Explain decisions by a dry run of the scheduler, which changes nothing."""
 
 
 def _command(kind: ExplainedKind, words: Callable[[Document], str], about: str) -> None:
@@ -29,7 +29,7 @@ def _command(kind: ExplainedKind, words: Callable[[Document], str], about: str) 
         run.show(shown, words(shown))
 
 
-_command("host", host_in_words, "What a host would be given if it called now, and why not more.")
-_command("batch", batch_in_words, "What holds a batch back: what comes before it, and why hosts are refused its jobs.")
-_command("job", job_in_words, "Why a job's unsent instances wait, and what became of the others.")
-_command("instance", instance_in_words, "How an instance's due date came about, term by term, and what became of it.")
+_command("host", host_in_words, "Show which jobs a host would get if it called now, and why not more.")
+_command("batch", batch_in_words, "Show which batches are ahead of a batch, and why hosts are refused its jobs.")
+_command("job", job_in_words, "Show why a job's unsent instances wait, and the state of the others.")
+_command("instance", instance_in_words, "Show how an instance's due date was computed, and the instance's outcome.")

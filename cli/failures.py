@@ -1,4 +1,4 @@
-"""What went wrong with a command, as the API tells it: a problem object (RFC 9457)."""
+"""Turns a command's error into a problem object (RFC 9457), as the API reports it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from web.problems import Problem, problem, problem_from, problem_of
 
 
 def problem_as_json(error: Exception) -> str:
-    """The problem as one JSON object."""
+    """Return the problem as one JSON object."""
     return msgspec.json.encode(problem_for(error)).decode()
 
 
 def is_of_a_server(error: Exception) -> bool:
-    """Whether the server that a command asks refused, or did not answer."""
+    """Return whether the server refused the request or did not reply."""
     return isinstance(error, MusterClientError)
 
 
 def problem_for(error: Exception) -> Problem:
-    """Any error that ends a command; what a server refused is told as the server did.
+    """Return the problem for any error that ends a command; a server's own problem is passed on.
 
     >>> problem_for(click.BadParameter("'x' is no number", param=click.Option(["--limit"]))).field
     'limit'
@@ -41,7 +41,7 @@ def problem_for(error: Exception) -> Problem:
 
 
 def _usage(error: click.ClickException) -> Problem:
-    """What is wrong with the command line, `field` naming the option or argument where there is one."""
+    """Return the problem for a wrong command line; `field` names the option or argument, if known."""
     found = problem(400, "usage", error.format_message())
     if isinstance(error, click.BadParameter) and error.param is not None:
         found.field = error.param.name

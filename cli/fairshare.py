@@ -1,4 +1,4 @@
-"""`muster fairshare`: who is owed what, and what another system would say of the same tree."""
+"""`muster fairshare`: shares and usage, and an emulation of other systems' fair-share."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ LARGEST_BYTES = 64 * 1024 * 1024
 
 @click.group()
 def fairshare() -> None:
-    """Fair-share among accounts and submitters."""
+    """Show and change fair-share among accounts and submitters."""
 
 
 @fairshare.command("emulate")
-@only_here("it needs no project and runs where it is called")
-@click.option("--system", type=click.Choice(list(SYSTEMS)), required=True, help="Whose rules to follow.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: an object per row, figures as printed.")
+@only_here("it needs no project and runs on this machine")
+@click.option("--system", type=click.Choice(list(SYSTEMS)), required=True, help="System to emulate.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: one object per row, numbers as in the table.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 def emulate_system(system: str, as_json: bool, file: Path) -> None:
-    """Say what another system makes of the tree in a JSON FILE (- = standard input). A dry run; no project is needed.
+    """Emulate another system's fair-share for the tree in a JSON FILE (- = standard input); needs no project.
 
     flux: {name, kind, shares, usage, children}. slurm: the same for classic fair-share; for Fair Tree {associations:
     [{id, parent, account, user, shares, usage_own}]}. pbs: {min_usage, root_children: [{name, shares, usage,
@@ -43,13 +43,13 @@ def emulate_system(system: str, as_json: bool, file: Path) -> None:
 
 
 def document_in(file: Path) -> object:
-    """The JSON a file holds. Raises InvalidInputError."""
+    """Return the file's JSON. Raises InvalidInputError."""
     where = "standard input" if str(file) == "-" else str(file)
     try:
         with click.open_file(str(file), "rb") as content:
             raw = content.read(LARGEST_BYTES + 1)
     except OSError as error:
-        raise InvalidInputError(where, "a file that can be read", error.strerror or str(error)) from None
+        raise InvalidInputError(where, "a readable file", error.strerror or str(error)) from None
     if len(raw) > LARGEST_BYTES:
         raise InvalidInputError(where, f"at most {LARGEST_BYTES // 1024**2} MiB", "more")
     try:
@@ -57,11 +57,11 @@ def document_in(file: Path) -> object:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(where, "JSON", str(error)) from None
     except RecursionError:
-        raise InvalidInputError(where, "JSON of fewer levels", "too many levels") from None
+        raise InvalidInputError(where, "JSON with fewer nested levels", "too many levels") from None
 
 
 def rows_of(table: EmulatedTable) -> list[dict[str, str]]:
-    """An object per row.
+    """Return one object per row.
 
     >>> rows_of(EmulatedTable(("user", "fairshare"), (("ann", "0.5"),)))
     [{'user': 'ann', 'fairshare': '0.5'}]
@@ -72,10 +72,10 @@ def rows_of(table: EmulatedTable) -> list[dict[str, str]]:
 @fairshare.command("show")
 @command
 async def show(run: Run) -> None:
-    """Show the tree: shares, decayed usage, and who is under- or over-served.
+    """Show the tree: shares, decayed usage, and which accounts are under- or over-served.
 
-    fairshare_ratio is 0.5 on target, towards 1 under-, towards 0 over-served; siblings are compared by level_weight,
-    their share of the shares over their share of the usage; fairshare_rank is the place in the tree's order.
+    fairshare_ratio is 0.5 on target, towards 1 if under-served, towards 0 if over-served. level_weight compares
+    siblings: share of the shares / share of the usage. fairshare_rank is the place in the tree's order.
     """
     rows = await run.ask(lambda client: client.fairshare())
     run.show(rows, tree_as_text(rows))
@@ -85,10 +85,10 @@ async def show(run: Run) -> None:
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name")
 @click.argument("shares", type=float)
-@click.option("--account", default=None, help="Of a submitter: its shares in this account, where it may submit too.")
+@click.option("--account", default=None, help="For submitters: allow this account too; SHARES apply in it.")
 @command
 async def set_shares(run: Run, kind: Kind, name: str, shares: float, account: str | None) -> None:
-    """Change the shares of an account or a submitter; the next ordering follows."""
+    """Change the shares of an account or a submitter, from the next ordering pass on."""
     if kind == "account" and account is not None:
         raise InvalidInputError("--account", "only with a submitter", account)
 
@@ -98,7 +98,7 @@ async def set_shares(run: Run, kind: Kind, name: str, shares: float, account: st
 
 
 def tree_as_text(rows: Sequence[shapes.ShareShown]) -> str:
-    """The tree as a table, names indented by their depth."""
+    """Format the tree as a table, names indented by depth."""
     heading = ["account or submitter", "shares", "share", "usage", "used", "effective", "ratio", "level weight", "rank"]
     cells = [
         [

@@ -1,4 +1,4 @@
-"""`muster host`, `nobody` and `volunteer`: computers, work that none of them can run, and the people who own them."""
+"""`muster host`, `unschedulable` and `volunteer`: hosts, jobs that no host can run, and volunteers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from muster_client.work import LookedFor
 ID = click.IntRange(1, 2**31 - 1)
 COLUMNS = ["host_id", "volunteer_id", "domain_name", "os_name", "ncpus", "last_rpc_at"]
 DID = ["in_progress", "n_valid", "n_error", "n_timeout"]
-TOLD = {  # what is looked for -> what a list of it tells besides
+TOLD = {  # additional columns by kind of list
     HostKind.SLOW: ["app_version_id", "x", "relative_turnaround"],
     HostKind.FAILING: ["errors", "invalid", "timed_out", "last_at", "since"],
 }
@@ -27,28 +27,29 @@ HELD = ["instance_id", "job_id", "batch_id", "app", "due_at", "est_runtime_s", "
 
 @click.group()
 def host() -> None:
-    """Volunteers' computers."""
+    """Show volunteers' hosts."""
 
 
 @host.command("list")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Most hosts.")
-@click.option("--show", type=KINDS, help="Those alone, the worst or newest first.")
-@click.option("--silent-s", type=SILENCE, help="How long silent hosts have not called; a week unless told.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Maximum number of hosts."
+)
+@click.option("--show", type=KINDS, help="Only these hosts, worst or newest first.")
+@click.option("--silent-s", type=SILENCE, help="Time without a call, for --show silent; default: one week.")
 @command
 async def list_hosts(run: Run, limit: int, show: LookedFor | None, silent_s: float | None) -> None:
-    """List hosts by id, or those to look at.
+    """List hosts by id, or only slow, failing or silent hosts.
 
-    Slow ones are in the slowest tenth of their app and processor by the last full ranking, once for each app version.
-    Failing ones had errors, invalid results or time-outs in the last week: `since` says since when they are counted,
-    later where all hosts had more than 10,000. Those of batches that ended longer than storage.keep_ended_s ago are
-    not counted.
+    slow: the slowest tenth of each app and processor in the last full ranking, once per app version. failing: hosts
+    with errors, invalid results or time-outs in the last week, of the last 10,000 of all hosts; `since` is the start of
+    the count. Failures in batches that ended more than storage.keep_ended_s ago are not counted.
     """
     kind = None if show is None else HostKind(show)
     if silent_s is not None and kind is not HostKind.SILENT:
-        raise InvalidInputError("silent_s", "nothing: it is asked of silent hosts", silent_s)
+        raise InvalidInputError("silent_s", "no value without --show silent", silent_s)
 
     rows = await run.ask(lambda client: client.hosts(limit=limit, show=show, silent_s=silent_s))
-    empty = "No host has called yet." if kind is None else "There is no such host."
+    empty = "No host has called yet." if kind is None else "No such hosts."
     told = TOLD.get(kind, []) if kind is not None else []
     flat = rows if run.as_json else [{**one, **(one["slow"] or {}), **(one["failures"] or {})} for one in rows]
     run.show_table(flat, [*COLUMNS, *DID, *told], empty)
@@ -58,7 +59,7 @@ async def list_hosts(run: Run, limit: int, show: LookedFor | None, silent_s: flo
 @click.argument("host_id", type=ID)
 @command
 async def show_host(run: Run, host_id: int) -> None:
-    """Show a host, and what is known of it with each app version."""
+    """Show a host with its statistics for each app version."""
     shown = await run.ask(lambda client: client.host(host_id))
     parts = [lines_of({key: value for key, value in shown.items() if key != "app_versions"})]
     parts += ["  " + lines_of(one).replace("\n", "\n  ") for one in shown["app_versions"]]
@@ -69,16 +70,16 @@ async def show_host(run: Run, host_id: int) -> None:
 @click.argument("host_id", type=ID)
 @command
 async def list_instances(run: Run, host_id: int) -> None:
-    """List what a host has in progress, by id."""
+    """List the instances in progress on a host, by id."""
     rows = await run.ask(lambda client: client.host_instances(host_id, limit=None))
-    run.show_table(rows, HELD, f"Host {host_id} has nothing in progress.")
+    run.show_table(rows, HELD, f"Host {host_id} has no instances in progress.")
 
 
 @click.command()
 @command
-async def nobody(run: Run) -> None:
-    """Show work that every host refuses, and why: what workers met lately."""
-    rows = await run.ask(lambda client: client.nobody())
+async def unschedulable(run: Run) -> None:
+    """Show work that every recent host refused, with the reasons."""
+    rows = await run.ask(lambda client: client.unschedulable())
     lines = []
     for one in rows:
         since = datetime.fromtimestamp(one["since_at"], UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -87,23 +88,23 @@ async def nobody(run: Run) -> None:
             f"({as_text(one['codes'])})"
         )
         lines += [f"  {one['advice']}"] if one["advice"] else []
-    run.show(rows, "\n".join(lines) or "Nothing that waits was refused by everybody.")
+    run.show(rows, "\n".join(lines) or "No unschedulable work.")
 
 
 @click.group()
 def volunteer() -> None:
-    """Volunteers' accounts."""
+    """Manage volunteers' accounts."""
 
 
 def password_in(file: TextIO, *, given: str | None) -> str:
-    """The password a file begins with. Raises InvalidInputError when there is none, or one was given besides.
+    """Return the password in the file's first line. Raises InvalidInputError if it is empty or --password is given too.
 
     >>> import io
     >>> password_in(io.StringIO("correct horse\\n"), given=None)
     'correct horse'
     """
     if given is not None:
-        raise InvalidInputError("--password-file", "either this or --password", "both")
+        raise InvalidInputError("--password-file", "only one of --password-file and --password", "both")
     found = file.readline().rstrip("\r\n")
     if not found:
         raise InvalidInputError("--password-file", "a password in the first line", "an empty line")
@@ -112,12 +113,12 @@ def password_in(file: TextIO, *, given: str | None) -> str:
 
 @volunteer.command("add")
 @click.argument("email")
-@click.option("--name", default="", help="As others see the volunteer.")
-@click.option("--password", default=None, help="Lets the volunteer attach with e-mail and password; others see it.")
-@click.option("--password-file", type=click.File(), help="A file whose first line is the password; - = standard input.")
+@click.option("--name", default="", help="Public name of the volunteer.")
+@click.option("--password", default=None, help="Password to attach with; visible to other users of this machine.")
+@click.option("--password-file", type=click.File(), help="File whose first line is the password; - = standard input.")
 @command
 async def add(run: Run, email: str, name: str, password: str | None, password_file: TextIO | None) -> None:
-    """Add a volunteer and print the account key, which is shown only now."""
+    """Add a volunteer and print the account key, which is shown only once."""
     if password_file is not None:
         password = password_in(password_file, given=password)
 
@@ -135,18 +136,20 @@ async def list_volunteers(run: Run) -> None:
 
 @volunteer.command("set")
 @click.argument("email")
-@click.option("--beta/--no-beta", default=None, help="Takes beta applications.")
-@click.option("--gpu/--no-gpu", default=None, help="Lets GPUs be used.")
-@click.option("--cpu/--no-cpu", default=None, help="Takes jobs that need no GPU.")
-@click.option("--max-jobs", type=click.IntRange(min=0), default=None, help="Most jobs in progress per host; 0 = any.")
-@click.option("--max-cpus", type=click.IntRange(min=0), default=None, help="Most CPUs of one job; 0 = any.")
-@click.option("--app", "apps", multiple=True, help="Takes this application; may be given several times.")
-@click.option("--all-apps", is_flag=True, help="Takes every application, those to come too.")
+@click.option("--beta/--no-beta", default=None, help="Accept beta applications.")
+@click.option("--gpu/--no-gpu", default=None, help="Accept jobs that use GPUs.")
+@click.option("--cpu/--no-cpu", default=None, help="Accept jobs without a GPU.")
+@click.option(
+    "--max-jobs", type=click.IntRange(min=0), default=None, help="Maximum jobs in progress per host; 0 = no limit."
+)
+@click.option("--max-cpus", type=click.IntRange(min=0), default=None, help="Maximum CPUs per job; 0 = no limit.")
+@click.option("--app", "apps", multiple=True, help="Accept only this application; may be repeated.")
+@click.option("--all-apps", is_flag=True, help="Accept all applications, including future ones.")
 @command
 async def set_volunteer(run: Run, email: str, apps: tuple[str, ...], all_apps: bool, **wishes: Any) -> None:
     """Change a volunteer's preferences."""
     if apps and all_apps:
-        raise InvalidInputError("--all-apps", "either this or --app", "both")
+        raise InvalidInputError("--all-apps", "only one of --all-apps and --app", "both")
     chosen = list(apps) if apps or all_apps else None
 
     shown = await run.ask(lambda client: client.set_volunteer(email, apps=chosen, **wishes))

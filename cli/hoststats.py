@@ -1,4 +1,4 @@
-"""`muster hoststats`: rank the hosts now, and look at what the last ranking found."""
+"""`muster hoststats`: rank the hosts, and show the last ranking."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ COLUMNS = ["app", "processor", "rows", "ranked", "newcomers", "n", "state", "sco
 
 
 class RunUnderWayError(MusterError):
-    """Another run of the host statistics is under way; nothing was done."""
+    """Another ranking is running; nothing was done."""
 
 
 @click.group()
 def hoststats() -> None:
-    """Percentiles of hosts: who is fast and reliable."""
+    """Rank hosts by speed and reliability."""
 
 
 @hoststats.command("run")
 @click.option(
-    "--cut-points-only", is_flag=True, help="Refresh what requests are judged by, without a percentile per host."
+    "--cut-points-only", is_flag=True, help="Refresh only the cut points of requests, not each host's percentile."
 )
-@local_command("`muster up` ranks hosts by itself; run this, or the cron job, on the project's own machine")
+@local_command("`muster up` ranks hosts automatically; run this, or the cron job, on the project's own machine")
 async def run_ranking(run: Run, cut_points_only: bool) -> None:
-    """Rank every host and switch to the result. Once a day, from cron; safe to repeat, to run twice and to kill."""
+    """Rank every host, once a day from cron, and activate the result; safe to repeat, to run twice and to interrupt."""
     configure_logs("warning")
     async with run.store() as store:
         ranking = (await store.applications.load_catalogue()).settings.ranking
@@ -46,29 +46,31 @@ async def run_ranking(run: Run, cut_points_only: bool) -> None:
 
 
 @hoststats.command("show")
-@click.option("--host", "host_id", type=click.IntRange(min=1), default=None, help="Where one host stands instead.")
+@click.option(
+    "--host", "host_id", type=click.IntRange(min=1), default=None, help="Show this host's percentiles instead."
+)
 @command
 async def show_ranking(run: Run, host_id: int | None) -> None:
-    """Show what the last run found, or where a host stands."""
+    """Show the last ranking, or a host's percentiles."""
     if host_id is not None:
         rows = await run.ask(lambda client: client.host_percentiles(host_id))
-        run.show_table(rows, ["app_version_id", "p", "x", "y"], f"No percentile of host {host_id}: a newcomer.")
+        run.show_table(rows, ["app_version_id", "p", "x", "y"], f"Host {host_id} is not ranked yet.")
         return
 
     async with run.client() as client:
         last, stored = await client.ranking(), await client.settings()
     if last is None:
-        run.show({}, "Hosts were never ranked: muster hoststats run")
+        run.show({}, "No ranking yet: muster hoststats run")
         return
     settings, _ = Settings.from_stored(stored)
     age_s = Seconds(run.clock.now() - last["started_at"])
     if is_overdue(age_s, settings.ranking):
-        click.secho(f"the last run was {age_s / 3600:.0f} h ago: is `muster up` or the cron job running?", err=True)
+        click.secho(f"the last ranking was {age_s / 3600:.0f} h ago: is `muster up` or the cron job running?", err=True)
     _show(run, last)
 
 
 def is_overdue(age_s: Seconds, settings: RankingSettings) -> bool:
-    """Whether the last run is so old that the next one must have failed: two intervals, of a day where cron runs them.
+    """Return whether the last ranking is older than two intervals (of a day each if cron runs it): the next one failed.
 
     >>> by_cron = RankingSettings(run_interval_s=Seconds(0.0))
     >>> [is_overdue(Seconds(hours * 3600.0), by_cron) for hours in (48, 49)]
@@ -110,7 +112,7 @@ def _hours(seconds: float | None) -> float | None:
 
 
 def _told(progress: Progress) -> None:
-    """A line on standard error for what was just done."""
+    """Print a line to standard error for each step done."""
     kind = f" {progress.processor_type}" if progress.processor_type is not None else ""
     place = f"app {progress.apps_done + 1} of {progress.apps}, {progress.app_name}{kind}"
     click.echo(f"{place}: {progress.rows} rows {progress.step}", err=True)

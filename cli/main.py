@@ -1,4 +1,4 @@
-"""The command line `muster`: a menu of commands, each loaded when it is called; help and completion load none."""
+"""The command line `muster`: a menu of commands. Modules load when called, so help and completion load none."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from click.shell_completion import CompletionItem
 
 from domain.errors import MusterError
 
-Entries = Mapping[str, tuple[str, str]]  # by name: "module:attribute", and the first line of its help
+Entries = Mapping[str, tuple[str, str]]  # by name: "module:attribute", and the first sentence of its help
 
 
 class Commands(MutableMapping[str, click.Command]):
-    """Commands by name. Looking at one loads its module; going round their names loads nothing."""
+    """Commands by name. Access to an item imports its module; iteration imports nothing."""
 
     def __init__(self, entries: Entries) -> None:
         self._entries = dict(entries)
@@ -46,12 +46,12 @@ class Commands(MutableMapping[str, click.Command]):
         return len(self._entries)
 
     def summary(self, name: str) -> str:
-        """What the command does, in one line."""
+        """Return the command's one-line summary."""
         return self._entries[name][1]
 
 
 class Menu(click.Group):
-    """A group of commands named by where they are."""
+    """A group of commands, given by their import paths."""
 
     def __init__(self, *arguments: object, entries: Entries, **settings: object) -> None:
         super().__init__(*arguments, **settings)  # type: ignore[arg-type]  # click's own
@@ -59,12 +59,12 @@ class Menu(click.Group):
         self.commands = self.menu
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The summaries, one row each."""
+        """List the summaries, one row each."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.menu.summary(name)) for name in self.list_commands(ctx)])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names that begin so, with their summaries."""
+        """Complete command names, with their summaries."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         found = [CompletionItem(name, help=self.menu.summary(name)) for name in names]
         return found + click.Command.shell_complete(self, ctx, incomplete)
@@ -73,59 +73,62 @@ class Menu(click.Group):
 ENTRIES = {
     "init": ("cli.node:init", "Create a project: its folder, keys and database."),
     "up": ("cli.node:up", "Run all services until SIGTERM or Ctrl-C."),
-    "demo": ("cli.node:demo", "Run the main job end to end on a fresh database, and end."),
+    "demo": (
+        "cli.node:demo",
+        "Run a small project with simulated volunteers on a fresh database, from setup to results.",
+    ),
     "migrate": ("cli.node:migrate", "Bring the database to this version's schema."),
-    "volunteer": ("cli.hosts:volunteer", "Volunteers' accounts."),
-    "account": ("cli.accounts:account", "The tree of accounts that shares are divided in."),
-    "submitter": ("cli.accounts:submitter", "Submitters of batches."),
-    "app": ("cli.apps:app", "Applications."),
-    "batch": ("cli.batches:batch", "Batches of jobs."),
-    "job": ("cli.batches:job", "Jobs and their instances."),
-    "host": ("cli.hosts:host", "Volunteers' computers."),
-    "nobody": ("cli.hosts:nobody", "Show work that every host refuses, and why: what workers met lately."),
-    "hoststats": ("cli.hoststats:hoststats", "Percentiles of hosts: who is fast and reliable."),
-    "estimate": ("cli.estimate:estimate", "When batches will be complete."),
-    "setting": ("cli.settings:setting", "Settings of the project."),
+    "volunteer": ("cli.hosts:volunteer", "Manage volunteers' accounts."),
+    "account": ("cli.accounts:account", "Manage the tree of accounts, which share the project's capacity."),
+    "submitter": ("cli.accounts:submitter", "Manage submitters of batches."),
+    "app": ("cli.apps:app", "Manage applications."),
+    "batch": ("cli.batches:batch", "Manage batches of jobs."),
+    "job": ("cli.batches:job", "Show jobs and their instances."),
+    "host": ("cli.hosts:host", "Show volunteers' hosts."),
+    "unschedulable": ("cli.hosts:unschedulable", "Show work that every recent host refused, with the reasons."),
+    "hoststats": ("cli.hoststats:hoststats", "Rank hosts by speed and reliability."),
+    "estimate": ("cli.estimate:estimate", "Forecast when batches will be complete."),
+    "setting": ("cli.settings:setting", "Show and change settings."),
     "thresholds": (
         "cli.thresholds:thresholds",
-        "Who may have urgent jobs, how tight due dates are, and which last jobs are copied: look, preview, change.",
+        "Show, preview and change the thresholds for urgent jobs, tight due dates and copies of last jobs.",
     ),
-    "explain": ("cli.explain:explain", "The real decision, run dry: it changes nothing."),
-    "priority": ("cli.priority:priority", "Whose batch goes first, and why: look, preview, change."),
-    "fairshare": ("cli.fairshare:fairshare", "Fair-share among accounts and submitters."),
+    "explain": ("cli.explain:explain", "Explain decisions by a dry run of the scheduler, which changes nothing."),
+    "priority": ("cli.priority:priority", "Show, preview and change the order of batches."),
+    "fairshare": ("cli.fairshare:fairshare", "Show and change fair-share among accounts and submitters."),
     "grant": (
         "cli.accounts:grant",
-        "Service units of accounts: who has spent them goes on in the last queue, which costs nothing.",
+        "Manage grants of service units; accounts that spent theirs continue in the last queue, free of charge.",
     ),
     "limit": (
         "cli.accounts:limit",
-        "How much a submitter, account, app or queue may have: over a soft limit last, over a hard one not at all.",
+        "Manage limits of submitters, accounts, apps and queues: soft limits put batches last, hard ones block them.",
     ),
     "simulate": (
         "cli.simulate:simulate",
-        "Run a SCENARIO (a TOML file, or a shipped one by its name) under each rule, with the same seeds.",
+        "Simulate a SCENARIO (a TOML file, or the name of a shipped one) under each rule, with the same seeds.",
     ),
     "sign": (
         "cli.maintenance:sign",
-        "Sign every app file anew, or FILES on a machine that has the key and nothing else.",
+        "Sign all app files again, or sign FILES on a machine that has only the key.",
     ),
-    "operator": ("cli.operators:operator", "Those who sign in: operators, submitters and viewers."),
-    "token": ("cli.operators:token", "Tokens of the JSON API."),
+    "operator": ("cli.operators:operator", "Manage operator, submitter and viewer accounts."),
+    "token": ("cli.operators:token", "Manage tokens of the JSON API."),
     "purge": (
         "cli.maintenance:purge",
-        "Forget the jobs of batches that ended before a month, and the output files hosts uploaded for them.",
+        "Delete the jobs of batches that ended before a given month, and the output files of those jobs.",
     ),
     "check": (
         "cli.maintenance:check",
-        "Walk database and upload folder: is everything there that was acknowledged, and nothing twice?",
+        "Check database and upload folder: all acknowledged results are present, and none is duplicated.",
     ),
     "restore": (
         "cli.maintenance:restore",
-        "After a backup was restored, and before `muster up`: make the database and the upload folder agree.",
+        "Reconcile database and upload folder after a restore, before `muster up`.",
     ),
     "completion": (
         "cli.context:completion",
-        'Print a script that lets a shell complete commands: eval "$(muster completion bash)".',
+        'Print a shell completion script; use it with eval "$(muster completion bash)".',
     ),
 }
 
@@ -135,11 +138,11 @@ ENTRIES = {
 )
 @click.version_option(package_name="muster")
 def muster() -> None:
-    """Decides which job a volunteer's computer gets next, and by when it must be back."""
+    """Dispatches jobs to volunteers' computers, and sets their due dates."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line, of this process unless told; what went wrong is told in one line, or as JSON."""
+    """Run the command line, `sys.argv` by default. Errors are reported in one line, or as JSON with --json."""
     given = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in given
     try:
@@ -160,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fail(error: Exception, *, as_json: bool, code: int) -> NoReturn:
-    """Say what went wrong on standard error: in words, or with --json as a problem object."""
+    """Report the error on standard error, as text or with --json as a problem object, and exit."""
     if as_json:
         from cli.failures import problem_as_json  # noqa: PLC0415  # it loads the client, which most commands do not need
 
@@ -173,7 +176,7 @@ def _fail(error: Exception, *, as_json: bool, code: int) -> NoReturn:
 
 
 def in_words(error: Exception) -> str:
-    """One line on what went wrong.
+    """Return the error in one line.
 
     >>> in_words(FileNotFoundError(2, "No such file or directory", "batch.toml"))
     'batch.toml: No such file or directory'
@@ -184,5 +187,5 @@ def in_words(error: Exception) -> str:
 
 
 def say(why: str) -> None:
-    """One line on standard error; red on a terminal whose owner has nothing against colours."""
+    """Print one line to standard error, in red unless NO_COLOR is set."""
     click.secho(f"muster: {why}", err=True, fg="red", color=False if os.environ.get("NO_COLOR") else None)

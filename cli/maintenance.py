@@ -1,4 +1,4 @@
-"""`muster check`, `purge`, `restore`, `sign`: inspect a project, drop old months, mend a restored one, sign files."""
+"""`muster check`, `purge`, `restore`, `sign`: check, clean up and restore a project, and sign files."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from transfer.upload_folder import UploadFolder
 
 
 @click.command()
-@click.option("--no-files", is_flag=True, help="Leave out the upload folder: this machine does not have it.")
-@click.option("--contents", is_flag=True, help="Read every output and compare its MD5.")
+@click.option("--no-files", is_flag=True, help="Skip the upload folder, if this machine does not have it.")
+@click.option("--contents", is_flag=True, help="Read every output file and compare its MD5.")
 @click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="List so many findings of a kind."
+    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Maximum findings per check."
 )
-@local_command("it walks the upload folder; run it on the project's own machine")
+@local_command("it reads the upload folder; run it on the project's own machine")
 async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
-    """Walk database and upload folder: is everything there that was acknowledged, and nothing twice?
+    """Check database and upload folder: all acknowledged results are present, and none is duplicated.
 
-    It changes nothing and may run beside a serving project. Exit code 1 when something is wrong.
+    Changes nothing, and may run while the project serves. Exit code 1 if there are findings.
     """
     folder = None if no_files else run.project().upload_dir
     mark = None if folder is None else await asyncio.to_thread(mark_of, folder.parent)
@@ -64,14 +64,14 @@ class NotConfirmedError(MusterError):
 
 
 @click.command()
-@click.option("--before", required=True, metavar="YYYY-MM", help="Months before this one go.")
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
-@click.option("--yes", is_flag=True, help="Really purge: it cannot be taken back.")
+@click.option("--before", required=True, metavar="YYYY-MM", help="Delete months before this one.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@click.option("--yes", is_flag=True, help="Confirm the deletion, which cannot be undone.")
 @local_command("it deletes files of the upload folder; run it on the project's own machine")
 async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
-    """Forget the jobs of batches that ended before a month, and the output files hosts uploaded for them.
+    """Delete the jobs of batches that ended before a given month, and the output files of those jobs.
 
-    Batches and their counters stay.
+    Batches and their job counts are kept.
     """
     checked_month("--before", before)
     upload_dir = run.project().upload_dir
@@ -79,8 +79,8 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
         found = Purged(tuple(await months_before(store.history, before)))
         if found.months and not yes and not dry_run:
             raise NotConfirmedError(
-                f"nothing was purged: {len(found.months)} months would go, and the files of their outputs in "
-                f"{upload_dir}; see them with --dry-run, purge them with --yes"
+                f"nothing was purged: {len(found.months)} months match, with output files in "
+                f"{upload_dir}; list them with --dry-run, delete them with --yes"
             )
         if not dry_run:
             await purge_months(
@@ -94,20 +94,20 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
         shown = {"before": before, "purged": not dry_run, "upload_dir": str(upload_dir), **found.as_json()}
         click.echo(to_json(shown))
         return
-    run.show_table(found.rows(), ["month", *COUNTED], f"the history holds nothing from before {before}")
+    run.show_table(found.rows(), ["month", *COUNTED], f"the history has nothing before {before}")
 
 
 class StillServingError(MusterError):
-    """A process of the project runs."""
+    """A process of the project is running."""
 
 
 @click.command()
 @local_command("it moves files of the upload folder; run it on the project's own machine")
 async def restore(run: Run) -> None:
-    """After a backup was restored, and before `muster up`: make the database and the upload folder agree.
+    """Reconcile database and upload folder after a restore, before `muster up`.
 
-    Moves every id sequence forward, gives unsent instances new ids, records whole files of instances in progress, and
-    sets other files without a row aside, below DATA_DIR/files/set-aside.
+    Advances every id sequence, gives unsent instances new ids, records complete files of instances in progress, and
+    moves other files without a row to DATA_DIR/files/set-aside.
     """
     upload_dir = run.project().upload_dir
     now = run.clock.now()
@@ -128,15 +128,17 @@ READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 @click.command()
 @click.argument("files", type=READABLE, nargs=-1)
-@click.option("--key", type=READABLE, default=None, help="Sign FILES with this private key; no project is needed.")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Where to write that.")
-@click.option("--new-key", is_flag=True, help="Make a new signing key first; clients follow to it by the old one.")
+@click.option("--key", type=READABLE, default=None, help="Sign FILES with this private key; needs no project.")
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="File for the signatures."
+)
+@click.option("--new-key", is_flag=True, help="Create a new signing key first, signed by the old one.")
 @local_command("it uses the private signing key; run it where that key is kept")
 async def sign(run: Run, files: tuple[Path, ...], key: Path | None, output: Path | None, new_key: bool) -> None:
-    """Sign every app file anew, or FILES on a machine that has the key and nothing else.
+    """Sign all app files again, or sign FILES on a machine that has only the key.
 
-    Stop `muster up` before signing every app file: it serves the key it started with. What was signed with --key is
-    added by `muster app version add --signatures`.
+    Stop `muster up` before signing all app files: it keeps serving the key it started with. Add files signed with --key
+    by `muster app version add --signatures`.
     """
     if files or key is not None or output is not None:
         _sign_here(run, files, key, output, new_key=new_key)
@@ -151,9 +153,9 @@ async def sign(run: Run, files: tuple[Path, ...], key: Path | None, output: Path
 
 def _sign_here(run: Run, files: tuple[Path, ...], key: Path | None, output: Path | None, *, new_key: bool) -> None:
     if new_key:
-        raise InvalidInputError("--new-key", "neither files nor --key with it", "both")
+        raise InvalidInputError("--new-key", "neither FILES nor --key", "both")
     if key is None or not files:
-        raise InvalidInputError("sign", "FILES and the private --key they are signed with", "one of them alone")
+        raise InvalidInputError("sign", "both FILES and --key", "only one of them")
     document = signed_document(load_key_file(key), files)
     if output is None:
         click.echo(document, nl=False)

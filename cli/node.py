@@ -1,4 +1,4 @@
-"""`muster init`, `up`, `migrate` and `demo`: a project and its node; the whole project in a minute."""
+"""`muster init`, `up`, `migrate` and `demo`: create a project, run its node, migrate its database, and try it out."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from runtime.project import database_dsn, install, release_database
 from runtime.supervisor import SILENCE_S, Child, Supervisor, check_port_free
 from store.migrate import migrate as migrate_database
 
-METRICS_PORT = 9464  # of the supervisor, unless told
-RETRY_S = 5.0  # a table that a migration changes was in use
+METRICS_PORT = 9464  # default port of the supervisor's metrics
+RETRY_S = 5.0  # wait when a table to migrate is locked
 
 
 @click.command()
-@click.option("--url", required=True, help="The master URL volunteers attach to; ends in /.")
-@click.option("--name", default=None, help="The project's name as volunteers see it.")
-@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="A first setting; may be repeated.")
-@local_command("a project is made on the machine that serves it")
+@click.option("--url", required=True, help="Master URL that volunteers attach to; ends in /.")
+@click.option("--name", default=None, help="Project name shown to volunteers.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="An initial setting; may be repeated.")
+@local_command("create a project on the machine that serves it")
 async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -> None:
     """Create a project: its folder, keys and database. Safe to repeat."""
     settings: dict[str, object] = {"project.url": url, **dict(pairs_of(changes, "set"))}
@@ -46,14 +46,14 @@ async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -
 
 
 @click.command()
-@click.option("--pre-only", is_flag=True, help="Only what may be done while nodes of the version before serve.")
-@local_command("the database is changed from a machine that reaches it; run this on the project's own")
+@click.option("--pre-only", is_flag=True, help="Only apply migrations that are safe beside the previous version.")
+@local_command("it changes the database directly; run it on the project's own machine")
 async def migrate(run: Run, pre_only: bool) -> None:
     """Bring the database to this version's schema."""
     project = run.project()
 
     async def busy(why: str) -> None:
-        click.echo(f"{why}; trying again in {RETRY_S:g} s", err=True)
+        click.echo(f"{why}; retrying in {RETRY_S:g} s", err=True)
         await run.clock.sleep(RETRY_S)
 
     try:
@@ -66,21 +66,21 @@ async def migrate(run: Run, pre_only: bool) -> None:
 @click.command()
 @only_here("it is the server; start it on the project's own machine")
 @click.option("--data-dir", type=click.Path(path_type=Path), default=DEFAULT_DATA_DIR, envvar="MUSTER_DATA_DIR")
-@click.option("--database-url", envvar="MUSTER_DATABASE_URL", help="A PostgreSQL instead of the embedded one.")
+@click.option("--database-url", envvar="MUSTER_DATABASE_URL", help="PostgreSQL to use instead of the embedded one.")
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="The address to listen on; 0.0.0.0 is every address of this machine.",
+    help="Address to listen on; 0.0.0.0 = all addresses of this machine.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True)
 @click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Request workers.")
-@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Where the supervisor tells metrics.")
+@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address of the supervisor's metrics.")
 @click.option(
-    "--metrics-port", type=click.IntRange(0, 65535), default=None, help="0 = nowhere. [default: 9464, if it is free]"
+    "--metrics-port", type=click.IntRange(0, 65535), default=None, help="Their port; 0 = off. [default: 9464, if free]"
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object when all processes serve.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object once all processes serve.")
 def up(data_dir: Path, database_url: str | None, **options: Any) -> None:
     """Run all services until SIGTERM or Ctrl-C."""
     configure_logs(options["log_level"])
@@ -89,7 +89,7 @@ def up(data_dir: Path, database_url: str | None, **options: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """How a node serves, as `muster up` was told."""
+    """The options of `muster up`."""
 
     host: str
     port: int
@@ -100,7 +100,7 @@ class Serving:
     as_json: bool
 
     def children(self, data_dir: Path, run_dir: Path) -> list[Child]:
-        """The processes of the node."""
+        """Return the node's processes."""
         common = ["--data-dir", str(data_dir), "--run-dir", str(run_dir), "--log-level", self.log_level]
         where = ["--host", self.host, "--port", str(self.port)]
         workers = [
@@ -110,7 +110,7 @@ class Serving:
         return [Child("background", [*common, "background"], SILENCE_S), *workers]
 
     def say(self) -> None:
-        """That every process is ready."""
+        """Report that every process is ready."""
         url = f"http://{self.host}:{self.port}/"
         if self.as_json:
             click.echo(to_json({"serving": url, "workers": self.workers}))
@@ -144,13 +144,15 @@ async def _up(data_dir: Path, database_url: str | None, serving: Serving) -> Non
 
 
 @click.command()
-@only_here("it makes a project of its own and runs where it is called")
-@click.option("--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Size of the crowd.")
-@click.option("--seed", "--seeds", "seed", type=int, default=1, show_default=True, help="Makes the crowd repeatable.")
-@click.option("--database-url", default=None, help="An empty PostgreSQL database instead of an embedded one.")
+@only_here("it creates a project of its own on this machine")
+@click.option("--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Simulated volunteers.")
+@click.option(
+    "--seed", "--seeds", "seed", type=int, default=1, show_default=True, help="Random seed of the simulation."
+)
+@click.option("--database-url", default=None, help="Empty PostgreSQL database to use instead of an embedded one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
 def demo(volunteers: int, seed: int, database_url: str | None, as_json: bool) -> None:
-    """Run the main job end to end on a fresh database, and end."""
+    """Run a small project with simulated volunteers on a fresh database, from setup to results."""
     configure_logs("error")
     outcome = asyncio.run(run_demo(volunteers=volunteers, seed=seed, quiet=as_json, database_url=database_url))
     if as_json:

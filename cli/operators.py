@@ -1,4 +1,4 @@
-"""`muster operator` and `muster token`: those who sign in to the console, and what the API is used with."""
+"""`muster operator` and `muster token`: accounts for the console, and tokens for the API."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ ROLES = click.Choice([role.value for role in Role])
 
 @click.group()
 def operator() -> None:
-    """Those who sign in: operators, submitters and viewers."""
+    """Manage operator, submitter and viewer accounts."""
 
 
 @operator.command("add")
 @click.argument("name")
-@click.option("--role", type=ROLES, default=Role.OPERATOR.value, show_default=True, help="What the person may do.")
-@click.option("--submitter", default=None, help="Whose batches are the person's own; needed for a submitter.")
+@click.option("--role", type=ROLES, default=Role.OPERATOR.value, show_default=True, help="The account's role.")
+@click.option(
+    "--submitter", default=None, help="Submitter whose batches the person manages; required for role submitter."
+)
 @command
 async def add(run: Run, name: str, role: str, submitter: str | None) -> None:
-    """Add somebody who signs in, and print a one-time password, which is shown only now."""
+    """Add an operator, submitter or viewer account, and print its one-time password, which is shown only once."""
     async with run.client() as client:
         await _show(run, client, await client.add_person(name, role=role, submitter=submitter))
 
@@ -39,7 +41,7 @@ async def add(run: Run, name: str, role: str, submitter: str | None) -> None:
 @click.argument("name")
 @command
 async def password(run: Run, name: str) -> None:
-    """Print a new one-time password for somebody who has forgotten the own one; it ends all sessions."""
+    """Print a new one-time password for a person who has forgotten theirs; ends all their sessions."""
     async with run.client() as client:
         await _show(run, client, await client.invite_again(name))
 
@@ -47,19 +49,19 @@ async def password(run: Run, name: str) -> None:
 @operator.command("list")
 @command
 async def list_people(run: Run) -> None:
-    """List those who sign in."""
+    """List operator, submitter and viewer accounts."""
     rows = await run.ask(lambda client: client.people(limit=MOST))
-    run.show_table(rows, COLUMNS, "Nobody yet: muster operator add NAME")
+    run.show_table(rows, COLUMNS, "No accounts yet: muster operator add NAME")
 
 
 @operator.command("set")
 @click.argument("name")
-@click.option("--role", type=ROLES, default=None, help="What the person may do.")
-@click.option("--submitter", default=None, help="Whose batches are the person's own.")
-@click.option("--active/--shut-out", default=None, help="Whether the person may sign in at all.")
+@click.option("--role", type=ROLES, default=None, help="The account's role.")
+@click.option("--submitter", default=None, help="Submitter whose batches the person manages.")
+@click.option("--active/--shut-out", default=None, help="Enable or disable the account.")
 @command
 async def set_person(run: Run, name: str, role: str | None, submitter: str | None, active: bool | None) -> None:
-    """Change what somebody may do; who may do less, or nothing, is signed out everywhere."""
+    """Change an account's role or disable it; if this removes rights, all its sessions end."""
     shown = await run.ask(lambda client: client.set_person(name, role=role, submitter=submitter, active=active))
     run.show(shown, lines_of(shown))
 
@@ -68,7 +70,7 @@ async def set_person(run: Run, name: str, role: str | None, submitter: str | Non
 @click.argument("name")
 @command
 async def sign_out(run: Run, name: str) -> None:
-    """End all sessions of somebody."""
+    """End all sessions of a person."""
     ended = await run.ask(lambda client: client.end_sessions(name))
     run.show({"ended": ended}, f"{ended} sessions ended")
 
@@ -87,7 +89,7 @@ async def _show(run: Run, client: Client, invited: InvitedShown) -> None:
         },
         f"{person['role']} {person['name']}\n"
         f"one-time password {password}\n"
-        f"sign in at {url} until {until}, and choose a password of your own",
+        f"sign in at {url} by {until}, and choose a new password",
     )
 
 
@@ -97,42 +99,42 @@ def _project_token(run: Run) -> str:
 
 @click.group()
 def token() -> None:
-    """Tokens of the JSON API."""
+    """Manage tokens of the JSON API."""
 
 
 @token.command("show")
-@local_command("it reads the project's keys; make a token of a person with `muster token add`")
+@local_command("it reads the project's keys; create a personal token with `muster token add`")
 async def show_project_token(run: Run) -> None:
-    """Print the project's own token, which may do everything: send it as `Authorization: Bearer TOKEN`."""
+    """Print the project's own token, which has all rights; send it as `Authorization: Bearer TOKEN`."""
     value = _project_token(run)
     run.show({"token": value}, value)
 
 
 @token.command("add")
 @click.argument("name")
-@click.option("--person", required=True, help="Whose token it is: see `muster operator list`.")
+@click.option("--person", required=True, help="Owner of the token; see `muster operator list`.")
 @click.option(
     "--scope",
     "scopes",
     type=click.Choice([right.value for right in Right]),
     multiple=True,
-    help="What it may do; may be repeated. Without it: all that the person may.",
+    help="Scope; may be repeated. Default: all scopes of the person.",
 )
-@click.option("--days", type=click.IntRange(1, 3660), default=None, help="How long it is good. Without it: for good.")
+@click.option("--days", type=click.IntRange(1, 3660), default=None, help="Days until it expires; default: never.")
 @command
 async def add_token(run: Run, name: str, person: str, scopes: tuple[str, ...], days: int | None) -> None:
-    """Make a token of a person and print it; it is shown only now."""
+    """Create a personal token and print it; it is shown only once."""
     new = await run.ask(lambda client: client.add_token(name, scopes=scopes or None, days=days, person=person))
     made = {"token": new["value"], **new["token"], "waits_because": new["waits_because"]}
     run.show(made, new["value"])
     if new["waits_because"] is not None and not run.as_json:
-        click.echo(f"not good yet: {made['waits_because']}", err=True)
+        click.echo(f"not valid yet: {made['waits_because']}", err=True)
 
 
 @token.command("list")
 @command
 async def list_tokens(run: Run) -> None:
-    """List tokens of people, without the tokens themselves."""
+    """List personal tokens, without their values."""
     rows = await run.ask(lambda client: client.tokens(limit=MOST))
     run.show_table(rows, TOKEN_COLUMNS, "No tokens yet: muster token add NAME --person PERSON")
 
@@ -141,6 +143,6 @@ async def list_tokens(run: Run) -> None:
 @click.argument("token_id", type=click.IntRange(1, 2**31 - 1))
 @command
 async def revoke(run: Run, token_id: int) -> None:
-    """Revoke a token: from now on it lets nobody in."""
+    """Revoke a token."""
     shown = await run.ask(lambda client: client.revoke_token(token_id))
     run.show(shown, f"token {token_id} is revoked")

@@ -1,4 +1,4 @@
-"""`muster priority`: whose batch goes first, why, and what other settings would make of it."""
+"""`muster priority`: show, preview and change the order of batches."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ from priority.displays import Format, sprio, sprio_weights, verbose
 from priority.displays import shown as laid_out_as
 
 CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
-LIMIT = click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Most batches.")
+LIMIT = click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of batches."
+)
 
 
 @click.group()
 def priority() -> None:
-    """Whose batch goes first, and why: look, preview, change."""
+    """Show, preview and change the order of batches."""
 
 
 @priority.command("show")
-@click.option("--batch", "batch_id", type=click.IntRange(1, 2**62), default=None, help="One batch alone.")
-@click.option("--verbose", "in_words", is_flag=True, help="As formula, numbers, products and result.")
+@click.option("--batch", "batch_id", type=click.IntRange(1, 2**62), default=None, help="Only this batch.")
+@click.option("--verbose", "in_words", is_flag=True, help="Show formula, numbers, products and result.")
 @click.option(
     "--format", "layout", type=click.Choice([one.value for one in Format]), default="table", show_default=True
 )
-@click.option("--normalised", is_flag=True, help="With --format sprio: values before their weights (sprio -n).")
+@click.option("--normalised", is_flag=True, help="With --format sprio: values before weighting (sprio -n).")
 @click.option("--weights", is_flag=True, help="With --format sprio: the weights (sprio -w).")
 @LIMIT
 @command
 async def show(
     run: Run, batch_id: int | None, in_words: bool, layout: str, normalised: bool, weights: bool, limit: int
 ) -> None:
-    """Show the order of batches: signed contributions that sum to the total, as they were at the last ordering."""
+    """Show batches in the order of the last ordering pass, with signed contributions that add up to the total."""
     laid_out = _layout(Format(layout), normalised=normalised, weights=weights)
 
     async with run.client() as client:
@@ -68,10 +70,10 @@ def _layout(layout: Format, *, normalised: bool, weights: bool) -> Callable[[Seq
 @priority.command("weights")
 @command
 async def show_weights(run: Run) -> None:
-    """Show the terms of the chosen policy with their weights and caps, per service level."""
+    """Show the terms of the active policy with their weights and caps, by service level."""
 
     rows = (await run.ask(lambda client: client.weights()))["terms"]
-    run.show_table(rows, ["level", "term", "component", "unit", "weight", "cap"], "no term weighs anything")
+    run.show_table(rows, ["level", "term", "component", "unit", "weight", "cap"], "all weights are 0")
 
 
 @priority.command("preview")
@@ -79,7 +81,7 @@ async def show_weights(run: Run) -> None:
 @LIMIT
 @command
 async def preview(run: Run, values: tuple[str, ...], limit: int) -> None:
-    """Show where batches would stand with other ordering settings; change nothing."""
+    """Preview the order of batches with other ordering settings; changes nothing."""
     changes = changes_given(values)
 
     found = await run.ask(lambda client: client.preview_ordering(changes, limit=limit))
@@ -88,11 +90,11 @@ async def preview(run: Run, values: tuple[str, ...], limit: int) -> None:
 
 @priority.command("set")
 @CHANGES
-@click.option("--why", required=True, help="Kept in the audit trail: muster setting history.")
-@click.option("--by", "who", default=None, help="Who changes it; by default the user of this machine.")
+@click.option("--why", required=True, help="Reason, for the audit trail (muster setting history).")
+@click.option("--by", "who", default=None, help="Author of the change; default: the user of this machine.")
 @command
 async def set_settings(run: Run, values: tuple[str, ...], why: str, who: str | None) -> None:
-    """Choose and weigh the policy; the next ordering follows. All of the changes, or none."""
+    """Set the ordering policy and its weights, all changes or none, from the next ordering pass on."""
     changes = changes_given(values)
     by = who or user()
     done = await run.ask(lambda client: client.set_ordering(changes, why=why, by=by))
@@ -100,7 +102,7 @@ async def set_settings(run: Run, values: tuple[str, ...], why: str, who: str | N
 
 
 def changes_given(values: Sequence[str]) -> Changes:
-    """The changes of a command line. Raises InvalidInputError.
+    """Parse KEY=VALUE arguments into changes. Raises InvalidInputError.
 
     >>> changes_given(["policy=fifo", "components=XFACTORWEIGHT=10"])
     {'ordering.policy': 'fifo', 'ordering.components': 'XFACTORWEIGHT=10'}
@@ -109,7 +111,7 @@ def changes_given(values: Sequence[str]) -> Changes:
 
 
 def preview_as_text(found: Mapping[str, Any]) -> str:
-    """A preview (administration/ordering/priorities.py) for people."""
+    """Format a preview (administration/ordering/priorities.py) as text."""
     lines = [
         f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])} (nothing is changed)" for one in found["changes"]
     ]
@@ -117,4 +119,4 @@ def preview_as_text(found: Mapping[str, Any]) -> str:
     for move in found["places"]:
         held = move["would_be_held"] or ("" if move["held"] is None else "no longer")
         rows.append([str(move["batch"]), str(move["place"]), str(move["would_be"]), held])
-    return "\n".join([*lines, aligned(rows) if found["places"] else "No batch is active."])
+    return "\n".join([*lines, aligned(rows) if found["places"] else "No active batches."])

@@ -1,4 +1,4 @@
-"""`muster batch results`: the outputs of a batch, in a folder."""
+"""`muster batch results`: downloads a batch's outputs to a folder."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from domain.clock import Clock
 from domain.errors import NotFoundError
 from muster_client import ApiError, Client, UnreachableError
 
-SHOWN = 20  # missing files that are told one by one
-NAMED = 5  # jobs that are named with a reason
+SHOWN = 20  # missing files listed one by one, at most
+NAMED = 5  # jobs listed per reason, at most
 TOO_OFTEN = 429
-WAITS = 60  # of one request, one after another
+WAITS = 60  # attempts per request
 
 T = TypeVar("T")
 
@@ -31,14 +31,14 @@ T = TypeVar("T")
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="The folder, made where it is not there; a job's outputs go into a folder of its own below it.",
+    help="Folder for the outputs, created if missing; each job has a subfolder.",
 )
 @command
 async def results(run: Run, batch_id: int, folder: Path) -> None:
-    """Fetch the outputs of a batch's valid jobs: FOLDER/JOB/OUTPUT.
+    """Download the outputs of a batch's valid jobs to FOLDER/JOB/OUTPUT.
 
-    What is there as it was recorded, by size and MD5, is not fetched again. Exit code 1 when a file that was brought is
-    missing.
+    Files that already have the recorded size and MD5 are skipped. Exit code 1 if an uploaded file is missing on the
+    server.
     """
     async with run.client() as client:
         with bar_of("results") as progress:
@@ -49,7 +49,7 @@ async def results(run: Run, batch_id: int, folder: Path) -> None:
 
 
 class PatientResults:
-    """Results of a project, asked for no faster than a server lets one address ask."""
+    """Reads results through the API, within the server's rate limits."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -73,11 +73,11 @@ class PatientResults:
         try:
             await self._patiently(lambda: self._client.fetch_outputs(batch_id, to, after=after, limit=limit))
         except UnreachableError:
-            return False  # asked for one by one, files tell what is wrong
+            return False  # request files singly, to learn what is wrong with each
         return True
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What is answered; where the server says that this was too often, later. Raises ApiError."""
+        """Return the reply; if rate-limited, retry after the time the server asks for. Raises ApiError."""
         for _ in range(WAITS):
             try:
                 return await ask()
@@ -90,7 +90,7 @@ class PatientResults:
 
 
 def in_words(done: Mapping[str, Any]) -> str:  # Any: a JSON document
-    """Files that are missing, and a last line with what is there, and which jobs have no result.
+    """Format missing files, then one line with the totals and the jobs without a result.
 
     >>> one = {"batch_id": 1, "to": "out", "files": 3, "nbytes": 90, "fetched": 1, "present": 2, "missing": []}
     >>> two = {"jobs_validated": 2, "jobs_forgotten": 0, "without_result": [{"job_id": 4, "because": "it is open"}]}
@@ -119,7 +119,7 @@ def _reasons(jobs: Sequence[Mapping[str, Any]]) -> str:  # Any: a JSON document
 
 
 def _named(ids: Sequence[int]) -> str:
-    """Their numbers; of many, how many and the first.
+    """Format job ids; of many, the number and the first ids.
 
     >>> _named([4]), _named([4, 7]), _named([1, 2, 3, 4, 5, 6])
     ('job 4', 'jobs 4, 7', '6 jobs: 1, 2, 3, 4, 5, …')

@@ -1,4 +1,4 @@
-"""`python -m cli.run`: the same as the command `muster`."""
+"""`python -m cli.run`: runs the command `muster`."""
 
 from cli.main import main
 

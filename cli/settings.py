@@ -1,4 +1,4 @@
-"""`muster setting`: every knob, changed at run time and audited."""
+"""`muster setting`: show and change settings at run time, with an audit trail."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from muster_client.shapes import ChangeMade
 
 @click.group()
 def setting() -> None:
-    """Settings of the project."""
+    """Show and change settings."""
 
 
 @setting.command("list")
 @click.argument("section", required=False, default="")
 @command
 async def list_settings(run: Run, section: str) -> None:
-    """List settings with their values and meanings."""
+    """List settings with their values and descriptions."""
     known = await run.ask(lambda client: client.setting_details())
     rows = [one for one in known if one["key"].startswith(section)]
     if not rows:
@@ -36,7 +36,7 @@ async def list_settings(run: Run, section: str) -> None:
 @click.argument("key")
 @command
 async def show_setting(run: Run, key: str) -> None:
-    """Show a setting with its default and its meaning."""
+    """Show a setting with its default and description."""
     shown = await run.ask(lambda client: client.setting(key))
     run.show(shown, lines_of(shown))
 
@@ -44,10 +44,10 @@ async def show_setting(run: Run, key: str) -> None:
 @setting.command("set")
 @click.argument("key")
 @click.argument("value")
-@click.option("--why", default="", help="Kept in the audit trail.")
+@click.option("--why", default="", help="Reason, for the audit trail.")
 @command
 async def set_setting(run: Run, key: str, value: str, why: str) -> None:
-    """Change a setting; running services follow within seconds."""
+    """Change a setting; running services apply it within seconds."""
     changed = Settings().changed(key, parsed(value))
     check_ordering(changed)
     checked = changed.as_mapping()[key]
@@ -58,10 +58,10 @@ async def set_setting(run: Run, key: str, value: str, why: str) -> None:
 
 @setting.command("reset")
 @click.argument("key")
-@click.option("--why", default="", help="Kept in the audit trail.")
+@click.option("--why", default="", help="Reason, for the audit trail.")
 @command
 async def reset_setting(run: Run, key: str, why: str) -> None:
-    """Take a setting's default back."""
+    """Reset a setting to its default."""
     default = await run.ask(lambda client: client.reset_setting(key, why=why, by=user()))
     run.show({"key": key, "value": default}, f"{key} = {as_text(default)} (the default)")
 
@@ -70,13 +70,13 @@ async def reset_setting(run: Run, key: str, why: str) -> None:
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @command
 async def history(run: Run, limit: int) -> None:
-    """Who changed what, when and why; newest first."""
+    """List changes of settings with author, time and reason, newest first."""
     rows = await run.ask(lambda client: client.setting_changes(limit=limit))
-    run.show_table(rows, ["changed_at", "key", "from", "to", "by", "why"], "No setting was ever changed.")
+    run.show_table(rows, ["changed_at", "key", "from", "to", "by", "why"], "No setting has been changed.")
 
 
 def parsed(value: str) -> object:
-    """A value from the command line: a number, true or false where it reads as one, else text.
+    """Parse a value of the command line: a number or a boolean if it reads as one, else text.
 
     >>> parsed("0.85"), parsed("true"), parsed("muster")
     (0.85, True, 'muster')
@@ -88,7 +88,7 @@ def parsed(value: str) -> object:
 
 
 def pairs_of(values: Iterable[str], what: str) -> list[tuple[str, object]]:
-    """Keys and new values of a command line. Raises InvalidInputError about `what`.
+    """Parse KEY=VALUE arguments. Raises InvalidInputError about `what`.
 
     >>> pairs_of(["p_tight=0.85"], "threshold")
     [('p_tight', 0.85)]
@@ -103,5 +103,5 @@ def pairs_of(values: Iterable[str], what: str) -> list[tuple[str, object]]:
 
 
 def changed_in_words(changes: Iterable[ChangeMade]) -> str:
-    """A line for each change that was made."""
+    """Format one line per change."""
     return "\n".join(f"{one['key']}: {as_text(one['from'])} -> {as_text(one['to'])}" for one in changes)

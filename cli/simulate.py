@@ -1,4 +1,4 @@
-"""`muster simulate`: try rules and settings on a simulated population before trying them on people."""
+"""`muster simulate`: tries rules and settings on simulated hosts before they are used on real ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from administration.simulations.process import duties
+from administration.simulations.process import simulated_tasks
 from cli.context import only_here, to_json
 from cli.settings import parsed
 from domain.errors import InvalidInputError
@@ -28,16 +28,16 @@ from simulator.text_charts import charts_of
 
 
 @click.command()
-@only_here("it needs no project and runs where it is called; the console runs simulations on a server")
+@only_here("it needs no project and runs on this machine; the console runs simulations on a server")
 @click.argument("scenario")
 @click.option(
     "--rule",
     "rules",
     multiple=True,
     type=click.Choice(RULES),
-    help=f"May be given several times; the scenario's, else {DeadlineRule.MUSTER}.",
+    help=f"Deadline rule; may be repeated. Default: the scenario's, else {DeadlineRule.MUSTER}.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each rule.")
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs per rule.")
 @click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the simulated project.")
 @click.option(
@@ -45,23 +45,23 @@ from simulator.text_charts import charts_of
     "sweeps",
     multiple=True,
     metavar="KEY=VALUE,VALUE...",
-    help="Settings to try in every combination of their values; a row for each, those that no other beats marked.",
+    help="Values of a setting to try, in all combinations; one row each, with the Pareto-optimal ones marked.",
 )
-@click.option("--with", "changes", multiple=True, metavar="PATH=VALUE", help="A value of the scenario's file.")
+@click.option("--with", "changes", multiple=True, metavar="PATH=VALUE", help="A value to change in the scenario file.")
 @click.option(
     "--trace",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     default=None,
-    help="Batches from this log in Standard Workload Format (.swf, .swf.gz) instead of the scenario's.",
+    help="Replace the scenario's batches by this log in Standard Workload Format (.swf, .swf.gz).",
 )
-@click.option("--trace-jobs", type=click.IntRange(min=1), default=None, help="The log's first so many jobs only.")
+@click.option("--trace-jobs", type=click.IntRange(min=1), default=None, help="Use only the log's first N jobs.")
 @click.option(
-    "--trace-speed-up", type=click.FloatRange(min=0.0, min_open=True), default=1.0, help="Its time passes faster."
+    "--trace-speed-up", type=click.FloatRange(min=0.0, min_open=True), default=1.0, help="Speed-up of the log's time."
 )
-@click.option("--processes", type=click.IntRange(min=1), default=None, help="Runs at a time; one per CPU by default.")
-@click.option("--dask", "dask_address", default=None, metavar="ADDRESS", help="Run on this Dask cluster instead.")
-@click.option("--charts", "folder", type=click.Path(path_type=Path, file_okay=False), help="Write PNG charts there.")
-@click.option("--json", "as_json", is_flag=True, help="Print the JSON object alone.")
+@click.option("--processes", type=click.IntRange(min=1), default=None, help="Parallel runs; default: one per CPU.")
+@click.option("--dask", "dask_address", default=None, metavar="ADDRESS", help="Run on this Dask cluster.")
+@click.option("--charts", "folder", type=click.Path(path_type=Path, file_okay=False), help="Folder for PNG charts.")
+@click.option("--json", "as_json", is_flag=True, help="Print only the JSON object.")
 def simulate(
     scenario: str,
     rules: tuple[str, ...],
@@ -78,9 +78,10 @@ def simulate(
     folder: Path | None,
     as_json: bool,
 ) -> None:
-    """Run a SCENARIO (a TOML file, or a shipped one by its name) under each rule, with the same seeds.
+    """Simulate a SCENARIO (a TOML file, or the name of a shipped one) under each rule, with the same seeds.
 
-    The last line printed is one JSON object: medians over seeds, by rule; with --sweep by combination of settings.
+    The last line printed is one JSON object: medians over the seeds by rule, or with --sweep by combination of
+    settings.
     """
     found = read_scenario(scenario, dict(_pair(change, "--with") for change in changes))
     if trace is not None:
@@ -92,7 +93,7 @@ def simulate(
         )
     changed = dict(_pair(setting, "--set") for setting in settings)
     if RULE in changed:
-        raise InvalidInputError("--set", f"settings other than {RULE}: --rule is for that", changed[RULE])
+        raise InvalidInputError("--set", f"settings other than {RULE}, which --rule sets", changed[RULE])
     asked = dict.fromkeys(rules or (str(found.settings.get(RULE, DeadlineRule.MUSTER)),))
     chosen = range(first_seed, first_seed + seeds)
     if sweeps:
@@ -132,7 +133,7 @@ def _pair(text: str, option: str) -> tuple[str, object]:
 
 
 def axis_of(text: str) -> Axis:
-    """A setting and its values: JSON ones, where all are, else what stands between the commas.
+    """Parse a setting and its values: JSON if all values are, else text separated by commas.
 
     >>> axis_of("deadline.p_afap=0.5,0.7"), axis_of("deadline.afap=prompt, table")
     (('deadline.p_afap', [0.5, 0.7]), ('deadline.afap', ['prompt', 'table']))
@@ -154,20 +155,20 @@ def run_cases(
     dask_address: str | None = None,
     combinations: Sequence[Combination] = (),
 ) -> list[Ran]:
-    """Run them, with a bar for each on a terminal; `combinations` of settings are told of each, where they differ."""
+    """Run the cases with a progress bar each, labelled by rule, seed and the settings that differ."""
     at_once = min(len(cases), processes or os.cpu_count() or 1)
     with Bars(cases, combinations) as bars:
         if dask_address is not None:
-            return run_on_dask(cases, duties, bars, address=dask_address)
+            return run_on_dask(cases, simulated_tasks, bars, address=dask_address)
         if at_once == 1:
-            return run_here(cases, duties, bars)
-        return run_on_processes(cases, duties, bars, processes=at_once)
+            return run_here(cases, simulated_tasks, bars)
+        return run_on_processes(cases, simulated_tasks, bars, processes=at_once)
 
 
 class Bars:
-    """Satisfies simulator.sweep.Watching on a terminal: a bar per run that is under way, with its simulated date.
+    """Satisfies simulator.sweep.Watching on a terminal: a bar with the simulated date for each run in progress.
 
-    A simulation ends when all its jobs are over, so that a run's bar says how many days there are at most.
+    A simulation ends when all its jobs are done, so a bar's number of days is an upper bound.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`muster thresholds`: who may have urgent jobs; seen before it is changed."""
+"""`muster thresholds`: show, preview and change the thresholds for urgent jobs."""
 
 from __future__ import annotations
 
@@ -34,53 +34,61 @@ class SimulationEndedError(MusterError):
 
 @click.group()
 def thresholds() -> None:
-    """Who may have urgent jobs, how tight due dates are, and which last jobs are copied: look, preview, change."""
+    """Show, preview and change the thresholds for urgent jobs, tight due dates and copies of last jobs."""
 
 
 @thresholds.command("show")
 @command
 async def show(run: Run) -> None:
-    """Show every threshold, what it is for and what changing it does, and who changed it last and why."""
+    """Show every threshold with its purpose, the effect of a change, and its last change."""
     rows = await run.ask(lambda client: client.thresholds())
     run.show(rows, thresholds_as_text(rows))
 
 
 @thresholds.command("preview")
 @CHANGES
-@click.option("--simulate", "simulates", is_flag=True, help="Simulate the project as it is and as it would be.")
 @click.option(
-    "--seeds", type=click.IntRange(min=1), default=SOME_SEEDS, show_default=True, help="Simulations of each side."
+    "--simulate", "simulates", is_flag=True, help="Simulate the project with the present and the new thresholds."
 )
 @click.option(
-    "--hosts", type=click.IntRange(1, MOST_HOSTS), default=SOME_HOSTS, show_default=True, help="Simulated, at most."
+    "--seeds", type=click.IntRange(min=1), default=SOME_SEEDS, show_default=True, help="Simulations per side."
+)
+@click.option(
+    "--hosts",
+    type=click.IntRange(1, MOST_HOSTS),
+    default=SOME_HOSTS,
+    show_default=True,
+    help="Simulated hosts, at most.",
 )
 @click.option(
     "--days",
     type=click.FloatRange(0.0, MOST_DAYS, min_open=True),
     default=SOME_DAYS,
     show_default=True,
-    help="Simulated.",
+    help="Simulated days.",
 )
 @click.option(
-    "--processes", type=click.IntRange(min=1), default=None, help="At a time; one per CPU by default, one on a server."
+    "--processes",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Parallel runs; default: one per CPU; on a server one.",
 )
 @command
 async def preview(
     run: Run, values: tuple[str, ...], simulates: bool, seeds: int, hosts: int, days: float, processes: int | None
 ) -> None:
-    """Show what a change would do, by hosts as read within the last minute and what waits now; change nothing.
+    """Preview a change's effect on the hosts, read at most a minute ago, and on waiting jobs; changes nothing.
 
-    With --simulate every threshold may be tried: the hosts that called lately, as they were measured, and the batches
-    that wait now are simulated with the thresholds as they are and as they would be. docs/operating.md says what that
-    assumes. A server simulates in the background, after what clients ask it for, one simulation at a time; interrupting
-    the command stops it.
+    --simulate accepts every threshold. It simulates the hosts that called lately, with their measured behaviour, and
+    the batches that wait now, once with the present and once with the new thresholds. docs/operating.md lists the
+    assumptions. A server simulates in the background, one simulation at a time; interrupting the command cancels it.
     """
     if simulates:
         changes = changes_given(values)
         if run.server is None:
             found = await _simulated_here(run, changes, seeds=seeds, hosts=hosts, days=days, processes=processes)
         elif processes is not None:
-            raise InvalidInputError("--processes", "none with --server: it simulates in one process", processes)
+            raise InvalidInputError("--processes", "no value with --server, which uses one process", processes)
         else:
             found = await _simulated_there(run, run.server, changes, seeds=seeds, hosts=hosts, days=days)
         _show(run, found)
@@ -102,7 +110,7 @@ async def _simulated_here(
 async def _simulated_there(
     run: Run, server: Server, changes: Changes, *, seeds: int, hosts: int, days: float
 ) -> Replayed:
-    """In the background of the server; what is interrupted here is stopped there."""
+    """Simulate in the background of the server. An interrupt cancels the simulation there."""
     async with Client(server.url, server.token) as client:
         found = await client.simulate_thresholds(changes, seeds=seeds, hosts=hosts, days=days)
         with share_bar("simulated") as progress:
@@ -115,7 +123,7 @@ async def _simulated_there(
                 await client.cancel_simulation(found["simulation_id"])
                 raise
     if found["result"] is None:
-        raise SimulationEndedError(found["failure"] or f"the simulation is {found['state']}: ask again")
+        raise SimulationEndedError(found["failure"] or f"the simulation is {found['state']}: start it again")
     return Replayed.read(found["result"])
 
 
@@ -129,11 +137,11 @@ def _show(run: Run, found: Replayed) -> None:
 
 @thresholds.command("set")
 @CHANGES
-@click.option("--why", required=True, help="Kept in the audit trail: muster setting history.")
-@click.option("--by", "who", default=None, help="Who changes it; by default the user of this machine.")
+@click.option("--why", required=True, help="Reason, for the audit trail (muster setting history).")
+@click.option("--by", "who", default=None, help="Author of the change; default: the user of this machine.")
 @command
 async def set_thresholds(run: Run, values: tuple[str, ...], why: str, who: str | None) -> None:
-    """Change thresholds; running services follow within seconds."""
+    """Change thresholds; running services apply them within seconds."""
     changes = changes_given(values)
     by = who or user()
     done = await run.ask(lambda client: client.set_thresholds(changes, why=why, by=by))
@@ -141,7 +149,7 @@ async def set_thresholds(run: Run, values: tuple[str, ...], why: str, who: str |
 
 
 def changes_given(values: tuple[str, ...], keys: Sequence[str] = THRESHOLDS) -> Changes:
-    """The changes of a command line. Raises InvalidInputError.
+    """Parse KEY=VALUE arguments into changes. Raises InvalidInputError.
 
     >>> changes_given(("p_tight=0.85",))
     {'deadline.p_tight': 0.85}

@@ -1,1 +1,1 @@
-"""The console: pages for operators and submitters, made on the server, live where there is JavaScript."""
+"""The console: server-rendered pages for operators and submitters, with live updates where JavaScript runs."""

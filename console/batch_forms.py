@@ -1,4 +1,4 @@
-"""What people do with batches here: submit, abort, make more or less important, move the deadline. Forms alone."""
+"""Handles the forms for batches: submit, abort, change importance, move the deadline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BATCHES = Crumb("batches", "Batches")
 
 
 class BatchForms(Pages[Desk]):
-    """Every one of them changes something: a POST, with the session's token, by somebody who may, and noted."""
+    """Form handlers of batches. Each POST checks the session's token and the user's role, and is audited."""
 
     def __init__(self, desk: Desk, batches: Batches) -> None:
         super().__init__(desk)
@@ -41,7 +41,7 @@ class BatchForms(Pages[Desk]):
 
     @post("/batches/new", "batch_submit")
     async def submit(self, request: web.Request) -> web.Response:
-        """Submit, or say when it would be done; a wrong field is told beside the form as it was filled in."""
+        """Submit the batch, or preview its completion; errors are shown beside the fields as entered."""
         person = admit(request, Role.SUBMITTER)
         fields = await fields_of(request)
         try:
@@ -58,13 +58,13 @@ class BatchForms(Pages[Desk]):
         return self._desk.go(f"batches/{batch_id}", "submitted")
 
     async def _submitter(self, person: Person, fields: Fields) -> str:
-        """The person's own submitter; operators choose."""
+        """Return the user's own submitter; operators may choose another."""
         if person.may(Role.OPERATOR) and fields.get("submitter"):
             return fields["submitter"]
         if person.submitter_id is None:
             if person.may(Role.OPERATOR):
                 return "default"
-            raise NotAllowedError(f"{person.name} is no submitter: an operator has to say whose batches are yours")
+            raise NotAllowedError(f"{person.name} has no submitter: ask an operator to assign one")
         return await self._desk.store.views.submitter_name(person.submitter_id)
 
     async def _form(
@@ -90,7 +90,7 @@ class BatchForms(Pages[Desk]):
 
     @get("/batches/{id}/abort", "batch_ask_abort")
     async def ask_abort(self, request: web.Request) -> web.Response:
-        """What would be lost, before it is."""
+        """Ask for confirmation, and show what would be lost."""
         batch, _ = await self._own(request)
         crumbs = (BATCHES, Crumb(f"batches/{batch.batch_id}", batch.name or f"Batch {batch.batch_id}"))
         return self._desk.show(
@@ -127,16 +127,16 @@ class BatchForms(Pages[Desk]):
         return self._desk.go(f"batches/{batch.batch_id}", "deadline")
 
     async def _own(self, request: web.Request) -> tuple[Batch, Person]:
-        """The active batch of the address, which whoever asks may change."""
+        """Return the active batch of the address if the user may change it."""
         batch = await self._desk.store.views.batch(BatchId(id_of(request)))
         person = admit_owner(request, batch.submitter_id)
         if batch.state is not BatchState.ACTIVE:
-            raise MusterError(f"batch {batch.batch_id} is {batch.state}: nothing about it changes any more")
+            raise MusterError(f"batch {batch.batch_id} is {batch.state} and can no longer be changed")
         return batch, person
 
 
 def instant_of(fields: Fields, name: str) -> Instant:
-    """An instant as a browser's field has it, UTC. Raises InvalidInputError.
+    """Parse a datetime-local field as UTC. Raises InvalidInputError.
 
     >>> instant_of({"deadline": "2027-01-15T08:00"}, "deadline")
     1800000000.0
@@ -144,11 +144,11 @@ def instant_of(fields: Fields, name: str) -> Instant:
     try:
         return Instant(datetime.fromisoformat(fields.get(name, "")).replace(tzinfo=UTC).timestamp())
     except (ValueError, OverflowError):
-        raise InvalidInputError(name, "a date and a time of day, such as 2027-01-15T08:00", fields.get(name)) from None
+        raise InvalidInputError(name, "a date and time, such as 2027-01-15T08:00", fields.get(name)) from None
 
 
 def batch_of(fields: Fields, now: Instant) -> dict[str, object]:
-    """The table of a batch file that a form stands for. Raises InvalidInputError.
+    """Return the form's content in the form of a batch file. Raises InvalidInputError.
 
     >>> form = {"app": "pi", "qos": "afap", "count": "3", "gflop": "2", "command_line": "--part {i}"}
     >>> batch_of(form, Instant(0.0))["jobs"]

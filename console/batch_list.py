@@ -1,4 +1,4 @@
-"""Batches: chosen, sorted, page by page. What is chosen stands in the address, so that a list can be passed on."""
+"""Lists batches: filtered, sorted and paged. The URL has all choices, so that a list can be shared."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ from web.rendering import RenderedPage
 
 PER_PAGE = 50
 LIVE_S = 5
-SORTS = {BatchSort.NEWEST: "newest first", BatchSort.QUEUE: "their order", BatchSort.DEADLINE: "deadline"}
+SORTS = {BatchSort.NEWEST: "newest first", BatchSort.QUEUE: "order", BatchSort.DEADLINE: "deadline"}
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """A line of the list. `at_risk` says by how much; `not_shown` why it has no forecast; `standing` is its place."""
+    """One row of the list. `at_risk` is the reason and amount, `not_shown` why there is no forecast, `standing` the
+    position in the order.
+    """
 
     listed: ListedBatch
     bar: Bar
@@ -46,20 +48,20 @@ class BatchLine:
 
 @dataclass(frozen=True, slots=True)
 class BatchListChoice:
-    """What the address asks for."""
+    """Filters, sort order and page from the URL."""
 
     choice: BatchChoice
     sort: BatchSort
     after: BatchPlace | None
-    number: int  # of rows before this page
+    number: int  # rows before this page
 
 
 def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> BatchListChoice:
-    """Reads the address. Raises InvalidInputError."""
+    """Parse the URL's query. Raises InvalidInputError."""
     apps = {app.name: app_id for app_id, app in catalogue.apps.items()}
     app = query.get("app", "")
     if app and app not in apps:
-        raise InvalidInputError("app", "the name of an app, or nothing for all", app)
+        raise InvalidInputError("app", "the name of an app, or empty for all", app)
     sort = chosen(BatchSort, query.get("sort", "") or BatchSort.NEWEST, "sort")
     choice = BatchChoice(
         chosen(BatchState, query["state"], "state") if query.get("state") else None,
@@ -72,7 +74,7 @@ def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> BatchListChoice:
 
 
 def where_on(text: str) -> tuple[BatchPlace | None, int]:
-    """A cursor as the address has it, with how many rows were before it. Raises InvalidInputError.
+    """Parse a cursor of the URL and the number of rows before it. Raises InvalidInputError.
 
     >>> where_on("")
     (None, 0)
@@ -86,7 +88,7 @@ def where_on(text: str) -> tuple[BatchPlace | None, int]:
 
 
 def behind(batch: Batch, number: int) -> str:
-    """Where a list goes on behind a batch."""
+    """Return the cursor after a batch."""
     place = BatchPlace(batch.batch_id, batch.order_tier, batch.order_key, batch.deadline_at or Instant(0.0))
     return f"{number}~{cursor_of(place)}"
 
@@ -97,7 +99,7 @@ def rows_of(
     standing: Mapping[BatchId, PlaceShown],
     short: Mapping[BatchId, Short],
 ) -> list[BatchLine]:
-    """Lines of the list."""
+    """Return the rows of the list."""
     return [
         BatchLine(
             one,
@@ -116,7 +118,7 @@ def rows_of(
 
 
 class BatchListPage(Pages[Desk]):
-    """The list."""
+    """The list of batches."""
 
     @get("/batches", "batches", asks=("q", "state", "qos", "app", "sort", "after"))
     async def show(self, request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""One batch: how far it is, when it will be done, what holds it back, its jobs. Live where there is JavaScript."""
+"""Shows one batch: progress, forecasts, why it waits, and its jobs. Live where JavaScript runs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from web.moments import length, percent, relative, stamp
 from web.rendering import Crumb, RenderedPage
 
 SHARES = (0, 20, 40, 60, 80, 100)
-ROWS = 20  # of the tables
-LOOKS, LEAST_S = 2, 60.0  # so many looks, and at least so long, after its submission a batch is forecast
+ROWS = 20  # rows per table
+LOOKS, LEAST_S = 2, 60.0  # a first forecast is expected within LOOKS intervals of the estimator, at least LEAST_S
 
 
 def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float) -> Chart:
-    """The share of jobs that are over, and when the batch ended or, shaded from q50 to q90, is forecast to.
+    """Return the chart of finished jobs, with the end or, shaded from q50 to q90, the forecast end.
 
-    `shown` is the document of the batch with its last forecasts (administration/forecasts); `told` is what people were
-    told of all of them, in order of time.
+    `shown` is the batch's document with its last forecasts (administration/forecasts); `told` has all displayable
+    forecasts in order of time.
     """
     ended_at = shown["ended_at"]
     seen_at = now if ended_at is None else ended_at
@@ -50,16 +50,16 @@ def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float) -
         "progress",
         "Progress",
         _summary(shown, standing, now),
-        ("when", "jobs over"),
+        ("when", "jobs finished"),
         [(stamp(at), percent(share, 1)) for at, share in reversed(over[-ROWS:])],
-        (line("jobs over", x, y, "--c3", mode="lines+markers", marker={"size": 4, "color": "--c3"}),),
+        (line("jobs finished", x, y, "--c3", mode="lines+markers", marker={"size": 4, "color": "--c3"}),),
         {
             "xaxis": time_axis(),
             "yaxis": {
-                "range": [0, 122],  # the marks' labels stand above the lines
+                "range": [0, 122],  # space for labels above the lines
                 "tickvals": SHARES,
                 "ticktext": [f"{share} %" for share in SHARES],
-                "title": {"text": "jobs over"},
+                "title": {"text": "jobs finished"},
             },
             "shapes": [*shaded, *(shape for shape, _ in drawn)],
             "annotations": [label for _, label in drawn],
@@ -72,9 +72,9 @@ def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float) -
 def forecasts_chart(
     shown: Document, told: Sequence[ForecastPoint], now: float, *, delay_bound_s: Seconds
 ) -> Chart | None:
-    """When the end was forecast to be, from q50 to q90, at each time; None before there is a forecast to tell.
+    """Return the chart of forecast ends over time, q50 to q90; None without a displayable forecast.
 
-    The last forecast stands until now, or the end. The table has the last ones of those that people are told as well.
+    The last forecast extends to now, or to the end of the batch. The table lists the latest displayable forecasts.
     """
     seen_at = now if shown["ended_at"] is None else shown["ended_at"]
     points = [one for one in told if one.made_at <= seen_at]
@@ -86,19 +86,19 @@ def forecasts_chart(
     about = [*(at_ms(one.q50_at) for one in points), at_ms(last.q50_at)]
     latest = [*(at_ms(one.q90_at) for one in points), at_ms(last.q90_at)]
     over = [*(percent(one.over_fraction) for one in points), percent(_over(shown))]
-    told_with = {"customdata": over, "hovertemplate": "%{y|%Y-%m-%d %H:%M} with %{customdata} of the jobs over"}
+    told_with = {"customdata": over, "hovertemplate": "%{y|%Y-%m-%d %H:%M}, %{customdata} of the jobs finished"}
     levels = [("deadline", shown["deadline_at"], "--bad"), ("ended", shown["ended_at"], "--c3")]
     return Chart(
         "forecasts",
-        "How the forecast went",
-        "The end as it was forecast at each time, from about (q50) to at latest (q90), against the jobs that were over "
-        "then. An area that stays where it is was right; one that climbs with time was too early.",
-        ("when", "jobs over", "about (q50)", "at latest (q90)", "C(B)"),
+        "Forecast history",
+        "Forecast end of the batch at each time, from expected (q50) to latest (q90). "
+        "A level band means accurate forecasts; a rising band means that they were too early.",
+        ("when", "jobs finished", "expected (q50)", "latest (q90)", "C(B)"),
         [_row(one, total) for one in reversed(listed[-ROWS:])],
         (
-            *band("in between", x, about, latest, "--c1"),
-            line("about (q50)", x, about, "--c1", **told_with),
-            line("at latest (q90)", x, latest, "--c4", line={"color": "--c4", "width": 1.5}, **told_with),
+            *band("between", x, about, latest, "--c1"),
+            line("expected (q50)", x, about, "--c1", **told_with),
+            line("latest (q90)", x, latest, "--c4", line={"color": "--c4", "width": 1.5}, **told_with),
             *(_level(name, x, at, hue) for name, at, hue in levels if at is not None),
         ),
         {"xaxis": time_axis(), "yaxis": {"type": "date"}},
@@ -107,27 +107,27 @@ def forecasts_chart(
 
 
 def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Seconds) -> str:
-    """When a batch of which people are told no forecast yet can be expected to have one.
+    """Say when a batch without a displayable forecast can expect one.
 
     >>> fresh = {"ended_at": None, "created_at": 100.0, "forecasts": []}
     >>> until_forecast(fresh, 103.0, look_s=300.0, timer_s=900.0).partition(": ")[2]
     'expect the first forecast within 10 min of the submission.'
     """
     if shown["ended_at"] is not None:
-        return "It was over before it was forecast."
+        return "The batch ended before its first forecast."
     if shown["forecasts"]:
         because = shown["forecasts"][-1]["method_because"]
         return (
-            f"No forecast that could be told yet: the last one is {because}. Expect the next when jobs come back, and "
-            f"within {length(timer_s)} in any case."
+            f"The last forecast ({because}) is too uncertain to show. Expect the next one when results arrive, and "
+            f"within {length(timer_s)} at the latest."
         )
-    looks = f"The estimator looks for new batches every {length(look_s)}"
+    looks = f"The estimator checks for new batches every {length(look_s)}"
     waited_s, most_s = now - shown["created_at"], max(LEAST_S, LOOKS * look_s)
     if waited_s <= most_s:
-        return f"Not forecast yet. {looks}: expect the first forecast within {length(most_s)} of the submission."
+        return f"No forecast yet. {looks}: expect the first forecast within {length(most_s)} of the submission."
     return (
-        f"Not forecast in the {length(waited_s)} since its submission. {looks}; the overview says whether it does, "
-        "under In the background."
+        f"No forecast {length(waited_s)} after the submission. {looks}; check the estimator on the overview, "
+        "under Periodic tasks."
     )
 
 
@@ -136,18 +136,18 @@ def _over(counts: Document) -> float:
 
 
 def _level(name: str, x: Sequence[float], at: float, hue: str) -> Trace:
-    """An instant that does not change, all along."""
+    """A horizontal line at an instant."""
     return line(name, [x[0], x[-1]], [at_ms(at)] * 2, hue, line={"color": hue, "width": 1.5, "dash": "dash"})
 
 
 def _marks(shown: Document, last: ForecastPoint | None) -> tuple[list[tuple[str, float, str]], list[Trace]]:
-    """What stands upright in the progress: the end, or when it is forecast to be, shaded between q50 and q90."""
+    """Vertical marks of the progress chart: the end, or the forecast end with q50 to q90 shaded."""
     marks: list[tuple[str, float, str]] = []
     shaded: list[Trace] = []
     if shown["ended_at"] is not None:
         marks.append(("ended", shown["ended_at"], "--c3"))
     elif last is not None:
-        marks += [("about", last.q50_at, "--c1"), ("at latest", last.q90_at, "--c4")]
+        marks += [("expected", last.q50_at, "--c1"), ("latest", last.q90_at, "--c4")]
         area = {"type": "rect", "x0": at_ms(last.q50_at), "x1": at_ms(last.q90_at), "y0": 0, "y1": 1}
         shaded.append({**area, "yref": "paper", "line": {"width": 0}, "fillcolor": "--c1/0.14", "layer": "below"})
     if shown["deadline_at"] is not None:
@@ -158,11 +158,11 @@ def _marks(shown: Document, last: ForecastPoint | None) -> tuple[list[tuple[str,
 def _summary(shown: Document, last: ForecastPoint | None, now: float) -> str:
     over = percent(_over(shown))
     if shown["ended_at"] is not None:
-        return f"The batch ended {relative(shown['ended_at'], now)}; {over} of its jobs were over."
+        return f"The batch ended {relative(shown['ended_at'], now)}; {over} of its jobs were finished."
     if last is None:
-        return f"{over} of the jobs are over, {length(now - shown['created_at'])} after the submission."
+        return f"{over} of the jobs are finished, {length(now - shown['created_at'])} after the submission."
     about, latest = relative(last.q50_at, now), relative(last.q90_at, now)
-    return f"{over} of the jobs are over; done about {about}, at latest {latest}, which is shaded."
+    return f"{over} of the jobs are finished; expected end {about}, latest end {latest} (shaded)."
 
 
 def _is_shown(one: Document, delay_bound_s: Seconds) -> bool:
@@ -184,20 +184,20 @@ def _row(one: Document, total: int) -> tuple[str, ...]:
 
 
 LIVE_S = 3
-FORECASTS = 20  # in the table
-SPANS = 120  # in the chart
+FORECASTS = 20  # rows of the table
+SPANS = 120  # points of the chart
 JOBS = 50
 FIRST_INSTANCES = 10
-LOOK = 2000  # jobs that are looked through for a page of those in one state
+LOOK = 2000  # jobs read to fill a page of those in one state
 STATES = ("all", "open", "valid", "failed", "cancelled")
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
 class BatchPages(Pages[Desk]):
-    """A batch, why it waits, and its jobs."""
+    """One batch, why it waits, and its jobs."""
 
     def __init__(self, desk: Desk, api: str) -> None:
-        """`api` is where the API is, for the link to all results."""
+        """`api` is the path of the API, for links to results."""
         super().__init__(desk)
         self._api = api
         self._forecasts = ForecastViews(desk.store, desk.clock)
@@ -269,7 +269,7 @@ class BatchPages(Pages[Desk]):
 
     @get("/batches/{id}/why", "batch_why", asks=("hosts",))
     async def why(self, request: web.Request) -> web.Response:
-        """What holds it back: the decision run dry for the hosts that called last."""
+        """Dry-run the scheduler for the hosts that contacted it most recently."""
         batch_id = BatchId(id_of(request))
         shown: Document = await self._explain.batch(batch_id, hosts=hosts_asked(request.query))
         standing = (await standings(self._desk.store.ordering_rules, [batch_id]))[batch_id]
@@ -281,7 +281,7 @@ class BatchPages(Pages[Desk]):
 
     @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after"))
     async def jobs(self, request: web.Request) -> web.Response:
-        """Its jobs by id, or those in one state."""
+        """List the batch's jobs by id, all or in one state."""
         batch_id = BatchId(id_of(request))
         state = request.query.get("state", "all")
         if state not in STATES:
@@ -295,7 +295,7 @@ class BatchPages(Pages[Desk]):
         return self._desk.show(request, RenderedPage("jobs.html", "Jobs", "batches", crumbs, values))
 
     async def _chosen(self, batch_id: BatchId, state: str, after: JobId | None) -> dict[str, object]:
-        """A page of jobs; of those in one state at most so many are looked through, and the next page goes on."""
+        """Return a page of jobs. Filtering by state reads at most LOOK jobs; the next page continues from there."""
         look = JOBS if state == "all" else LOOK
         found = list(await self._desk.store.views.jobs(batch_id, limit=look + 1, after=after))
         looked = found[:look]

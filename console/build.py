@@ -1,4 +1,4 @@
-"""The console as one application, to be mounted at /console. The composition root alone calls `build_console`."""
+"""Builds the console as one application, mounted at /console. Only the composition root calls `build_console`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.access.who import NotSignedInError, person_of
 from administration.batches import Batches
 from administration.results import Results
@@ -22,7 +22,7 @@ from console.overview import OverviewPage
 from console.percentiles import PercentilePages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
-from console.work_pages import InstancesPage, NobodyPage, WorkPages
+from console.work_pages import InstancesPage, UnschedulablePage, WorkPages
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from domain.errors import MusterError
@@ -30,12 +30,13 @@ from feeder.array import JobArray
 from store.postgres import PostgresStore
 from web.guard import MOST_FORM_BYTES, ErrorPages, asked_as_known, headers, people
 from web.handlers import Desk, get, post
+from web.manual import Manual
 from web.rendering import SAID, Assets, RenderedPage, Renderer, sources
-from web.sign_in import Doorway, SignInForm, new_password, status_of
+from web.sign_in import SignInForm, SignInPages, new_password, status_of
 
 
-class EntryPages(Doorway[Desk]):
-    """The ways in and out, and the own password."""
+class EntryPages(SignInPages[Desk]):
+    """Sign-in, sign-out and the user's own password."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk, SignInForm("sign_in.html", "name", desk.door.sign_in, _told, dict))
@@ -73,18 +74,18 @@ def build_console(
     results: Results,
     runs: SimulationRuns,
     thresholds: Thresholds,
-    door: AccessDoor,
+    door: Authenticator,
     clock: Clock,
     array: JobArray | None = None,
 ) -> web.Application:
-    """All its pages. Its root is below the path of the master URL. Closing it ends `runs`."""
+    """Return the console's application; its root is below the path of the master URL. Its cleanup closes `runs`."""
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
     desk = Desk(source, clock, door, renderer, store, array)
     pages = (
         OverviewPage(desk),
-        BatchForms(desk, batches),  # before the list's pages: batches/new is no number
+        BatchForms(desk, batches),  # before the list, where batches/{id} would match batches/new
         BatchListPage(desk),
         BatchPages(desk, f"{prefix}/api/v1"),
         InstancesPage(desk),
@@ -92,11 +93,12 @@ def build_console(
         HostListPage(desk),
         HostPages(desk),
         PercentilePages(desk, thresholds),
-        NobodyPage(desk),
+        UnschedulablePage(desk),
         OrderingPages(desk),
         SimulatePages(desk, runs),
         SettingPages(desk),
         EntryPages(desk),
+        Manual(),  # before the files, whose route would match its pages
         assets,
     )
     application = web.Application(

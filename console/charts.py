@@ -1,4 +1,4 @@
-"""Charts and progress bars as values: for a library where there is JavaScript, and the same numbers in a table."""
+"""Charts and progress bars as values: for the chart library where JavaScript runs, and as tables."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from domain.units import Instant
 from web.moments import number, percent
 
 Trace = Mapping[str, object]
-TEMPLATE = "hovertemplate"  # written in these modules; no name of a person's ever stands in one
+TEMPLATE = "hovertemplate"  # constants of these modules; never user input
 PALETTE = ("--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7", "--c8")
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`summary` says in a sentence what is seen. `rows` are its numbers under `columns`, ready to be read."""
+    """A chart. `summary` describes it in a sentence; `rows` are its numbers under `columns`, formatted."""
 
-    key: str  # unique in a page
+    key: str  # unique on a page
     title: str
     summary: str
     columns: Sequence[str]
@@ -31,13 +31,13 @@ class Chart:
 
     @property
     def document(self) -> str:
-        """What is drawn, as JSON. Texts are escaped: the library renders tags in labels, links among them."""
+        """Return the chart as JSON for the library. Texts are escaped, because the library renders tags in labels."""
         drawn = {"traces": as_text(self.traces), "layout": as_text(self.layout), "height": self.height}
         return msgspec.json.encode(drawn).decode()
 
 
 def as_text(value: object) -> object:
-    """The same with every text escaped, so that the library shows it as it is; templates alone hold tags of ours.
+    """Return a copy with every text escaped, so that the library shows it literally.
 
     >>> as_text({"y": ["<a href='x'>3 & 4</a>", 7], "hovertemplate": "%{y}<extra></extra>"})
     {'y': ["&lt;a href='x'&gt;3 &amp; 4&lt;/a&gt;", 7], 'hovertemplate': '%{y}<extra></extra>'}
@@ -50,7 +50,7 @@ def as_text(value: object) -> object:
 
 
 def colour(place: int) -> str:
-    """The colour of the so-manieth series.
+    """Return the colour of the n-th series.
 
     >>> colour(0), colour(8)
     ('--c1', '--c1')
@@ -59,23 +59,23 @@ def colour(place: int) -> str:
 
 
 def at_ms(at: Instant | float) -> float:
-    """An instant on an axis of dates."""
+    """Return an instant as a position on a date axis."""
     return round(at * 1000.0)
 
 
 def time_axis() -> Trace:
-    """An axis of instants, which the library tells in UTC."""
+    """A date axis, in UTC."""
     return {"type": "date", "title": {"text": "UTC"}}
 
 
 def line(name: str, x: Sequence[object], y: Sequence[object], hue: str, **more: object) -> Trace:
-    """A line."""
+    """A line series."""
     style: dict[str, object] = {"color": hue, "width": 2}
     return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": style, **more}
 
 
 def band(name: str, x: Sequence[object], low: Sequence[object], high: Sequence[object], hue: str) -> tuple[Trace, ...]:
-    """An area between two lines."""
+    """A shaded area between two lines."""
     none = {"width": 0, "color": hue}
     edge: dict[str, object] = {"type": "scatter", "mode": "lines", "line": none, "hoverinfo": "skip", "x": x}
     return (
@@ -85,15 +85,15 @@ def band(name: str, x: Sequence[object], low: Sequence[object], high: Sequence[o
 
 
 def bars(name: str, x: Sequence[object], y: Sequence[object], hue: str, **more: object) -> Trace:
-    """Upright bars; `orientation="h"` lays them down."""
+    """Vertical bars; horizontal with `orientation="h"`."""
     return {"type": "bar", "name": name, "x": x, "y": y, "marker": {"color": hue}, **more}
 
 
 def upright(x: object, hue: str, text: str, *, level: float = 1.0, label_x: object = None) -> tuple[Trace, Trace]:
-    """A vertical line across the plot, and its label: a shape and an annotation.
+    """A labelled vertical line across the plot: a shape and an annotation.
 
-    `level` is how far up the label stands, so that labels of neighbours do not meet; `label_x` is where it stands on a
-    logarithmic axis, where the library wants the logarithm for labels alone.
+    `level` is the height of the label, so that neighbouring labels do not overlap. `label_x` is its position on a
+    logarithmic axis, where the library expects the logarithm for labels only.
     """
     shape: Trace = {
         "type": "line",
@@ -120,7 +120,7 @@ def upright(x: object, hue: str, text: str, *, level: float = 1.0, label_x: obje
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Parts of 100; `out` are jobs that some host has now. `words` say the same."""
+    """Parts of 100. `out` are jobs in progress; `words` describe the bar."""
 
     valid: float
     failed: float
@@ -130,7 +130,7 @@ class Bar:
 
 
 def bar_of(total: int, valid: int, failed: int, in_progress: int) -> Bar:
-    """Jobs valid, failed and with hosts, as parts of all.
+    """Return valid, failed and in-progress jobs as parts of the total.
 
     >>> bar_of(200, 50, 10, 30)
     Bar(valid=25.0, failed=5.0, out=15.0, percent='30 %', words='50 of 200 jobs valid, 10 failed, 30 with hosts')
@@ -140,5 +140,5 @@ def bar_of(total: int, valid: int, failed: int, in_progress: int) -> Bar:
     words = f"{number(valid)} of {number(total)} jobs valid, {number(failed)} failed"
     words += f", {number(in_progress)} with hosts" if in_progress else ""
     over = (valid + failed) / whole
-    shown = percent(min(over, 0.99)) if left and over > 0.99 else percent(over)  # 100 % is the end
+    shown = percent(min(over, 0.99)) if left and over > 0.99 else percent(over)  # parts never exceed 100
     return Bar(100.0 * valid / whole, 100.0 * failed / whole, 100.0 * min(in_progress, left) / whole, shown, words)

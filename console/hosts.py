@@ -1,4 +1,4 @@
-"""The pages of hosts: lists (all, slow, failing, silent) page by page, and one host with its statistics and jobs."""
+"""Shows hosts: lists (all, slow, failing, silent), and one host with its statistics and instances."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 @dataclass(frozen=True, slots=True)
 class HavRow:
-    """What is known of a host with one app version."""
+    """Statistics of a host with one app version."""
 
     app: str
     version: str
     current: bool
     hav: HostAppVersion
-    percentile: Percentile | None  # None: of a version that no new work is given for
+    percentile: Percentile | None  # None: the version gets no new work
     flop_per_s: float | None
-    relative: float | None  # its turnaround over the usual one; None before there is a result
+    relative: float | None  # turnaround relative to the typical one; None without results
 
 
 def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[HavRow]:
-    """The host's statistics by app and version, the latest version first."""
+    """Return the host's statistics by app and version, latest version first."""
     rows = []
     for hav in havs:
         version = catalogue.versions.get(hav.app_version_id)
@@ -72,7 +72,7 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
 
 
 def state_of(text: str) -> InstanceState | None:
-    """The state that a word in the address stands for; None for all. Raises InvalidInputError.
+    """Parse a state of the URL; None for all. Raises InvalidInputError.
 
     >>> state_of("timed_out"), state_of("all")
     (<InstanceState.TIMED_OUT: 'timed_out'>, None)
@@ -83,7 +83,7 @@ def state_of(text: str) -> InstanceState | None:
 
 
 class HostPages(Pages[Desk]):
-    """One host, and the decision for it run dry."""
+    """One host, and a dry run of the scheduler for it."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
@@ -121,31 +121,29 @@ class HostPages(Pages[Desk]):
 
     @get("/hosts/{id}/why", "host_why")
     async def why(self, request: web.Request) -> web.Response:
-        """What it would be given if it called now, and why not more: the real decision, run dry."""
+        """Dry-run the scheduler: the jobs the host would get now, and the refusals."""
         host_id = HostId(id_of(request))
         shown: Document = await self._explain.host(host_id)
         crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {host_id}"))
-        return self._desk.show(
-            request, RenderedPage("host_why.html", "If it called now", "hosts", crumbs, {"shown": shown})
-        )
+        return self._desk.show(request, RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown}))
 
 
 SILENT_DAYS = SILENT_S / DAY_S
 MOST_DAYS = 3650.0
 TABS = {
-    HostKind.ALL: ("all", "Volunteers' computers, the newest first."),
+    HostKind.ALL: ("all", "Volunteers' computers, newest first."),
     HostKind.SLOW: (
         "slow",
-        "In the slowest tenth of their app and processor by the last full ranking, the slowest first.",
+        "The slowest tenth for their app and processor in the last full ranking, slowest first.",
     ),
-    HostKind.FAILING: ("failing", "Errors, invalid results and time-outs of the last week, the most first."),
-    HostKind.SILENT: ("silent", "They have not called for a while, the newest first. What they hold times out."),
+    HostKind.FAILING: ("failing", "Errors, invalid results and time-outs of the last week, most failures first."),
+    HostKind.SILENT: ("silent", "Hosts without recent contact, newest first. Their instances will time out."),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class HostListChoice:
-    """What the address asks for. `days` is how long a silent host has not called."""
+    """Parameters of the list. `days`: a silent host has made no contact for this long."""
 
     kind: HostKind
     text: str
@@ -154,14 +152,14 @@ class HostListChoice:
 
     @property
     def kept(self) -> dict[str, str]:
-        """What links to other pages of the same list say."""
+        """Return the query parameters that links to other pages of the list keep."""
         shown = {} if self.kind is HostKind.ALL else {"show": self.kind.value}
         days = {"days": f"{self.days:g}"} if self.kind is HostKind.SILENT else {}
         return {**shown, **days, **({"q": self.text} if self.text else {})}
 
 
 def asked_of(query: Mapping[str, str]) -> HostListChoice:
-    """Reads the address. Raises InvalidInputError.
+    """Parse the URL's query. Raises InvalidInputError.
 
     >>> asked_of({"show": "silent", "days": "2"}).kept
     {'show': 'silent', 'days': '2'}
@@ -169,16 +167,16 @@ def asked_of(query: Mapping[str, str]) -> HostListChoice:
     kind = chosen(HostKind, query.get("show", "") or HostKind.ALL, "show")
     text = checked_text(query.get("q", "").strip(), "q")
     if text and kind != HostKind.ALL:
-        raise InvalidInputError("q", "nothing: a number or an e-mail is looked for among all hosts", text)
+        raise InvalidInputError("q", "no value: only the list of all hosts can be searched", text)
     days = number_of(query, "days", low=0.0, high=MOST_DAYS)
     if days is not None and kind != HostKind.SILENT:
-        raise InvalidInputError("days", "nothing: it is asked of silent hosts", query["days"])
+        raise InvalidInputError("days", "no value: only the list of silent hosts has it", query["days"])
     after = place_of(HostPlace, query.get("after", ""))
     return HostListChoice(kind, text, SILENT_DAYS if days is None else days, after)
 
 
 def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
-    """The app and what its version is called; its number where it is no more."""
+    """Return the app and the version's name, or its number if it was removed."""
     version = catalogue.versions.get(slow.app_version_id)
     if version is None or version.app_id not in catalogue.apps:
         return "", f"version {slow.app_version_id}"
@@ -186,11 +184,11 @@ def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
 
 
 class HostListPage(Pages[Desk]):
-    """The list."""
+    """The lists of hosts."""
 
     @get("/hosts", "hosts", asks=("show", "q", "days", "after"))
     async def show(self, request: web.Request) -> web.Response:
-        """A number that is looked for leads to that host, an e-mail to that volunteer's."""
+        """Show a list. Searching for a number opens that host; an e-mail lists that volunteer's hosts."""
         asked = asked_of(request.query)
         if asked.text.isascii() and asked.text.isdigit():
             return self._desk.go(f"hosts/{int(asked.text[:18])}")

@@ -1,7 +1,7 @@
-"""The page of the order of batches: what each term contributes, shares against usage, and the form that weighs it.
+"""Shows the order of batches: contributions of terms, shares against usage, and the form to change weights.
 
-A form has beside each field what the setting was when it was made: only what was changed in the form is written, and
-nothing that somebody else changed meanwhile is overwritten.
+The form carries each setting's value at the time it was made. Only fields the user changed are saved, and a setting
+that another user changed meanwhile is not overwritten.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from web.rendering import Crumb, RenderedPage
 
 ONE_OF = "one of "
 BRIEF = 60  # characters of a value in an error
-WAS = "was."  # before a setting's key: what it was when the form was made
-GROUPS: Mapping[str, Sequence[str]] = {  # a policy, or what several go by -> settings
+WAS = "was."  # prefix of the field with a setting's value when the form was made
+GROUPS: Mapping[str, Sequence[str]] = {  # group (a policy, or settings shared by several) -> settings
     "multifactor": (
         *("wait_weight", "fairshare_weight", "level_weight", "queue_weight", "size_weight", "user_weight"),
         *("max_wait_s", "size_favours"),
@@ -54,18 +54,20 @@ GROUPS: Mapping[str, Sequence[str]] = {  # a policy, or what several go by -> se
     "fair-share": ("fairshare", "half_life_s", "damping_factor", "usage_weights", "targets"),
 }
 SAID = {
-    "multifactor": "points = the sum of weight × factor; factors are from 0 to 1, the user's priority from -1 to 1",
-    "components": "points = the sum of weight × value by Moab's names, as Maui counts them",
-    "equal_access": "who holds the least work goes first",
-    "logical_time": "when a batch would end that had the whole pool in its turn",
-    "queues": "their numbers count in sums, their tiers under equal_access",
-    "fair-share": "what usage is, and how long it counts",
+    "multifactor": "points = sum of weight × factor; factors range from 0 to 1, user priority from -1 to 1",
+    "components": "points = sum of weight × value, with Moab's names and Maui's formulas",
+    "equal_access": "the submitter with the least work in progress goes first",
+    "logical_time": "earliest end first, if each batch in turn had the whole pool",
+    "queues": "values count in sums; under equal_access their tiers count",
+    "fair-share": "definition and decay of usage",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One setting. `choices` empty: a number or a text, as `kind` says. `was` is what holds now, where it differs."""
+    """A form field of one setting. Without `choices` it is a number or a text, see `kind`. `was` is the current value,
+    if different.
+    """
 
     key: str
     name: str
@@ -81,7 +83,7 @@ class Field:
 
     @property
     def text(self) -> str:
-        """The value as the field has it."""
+        """The value as text for the field."""
         return text_of(self.value)
 
     @property
@@ -95,7 +97,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class SettingGroup:
-    """The settings of a policy, or of what several go by; `in_force`: the chosen policy goes by them."""
+    """Settings of a policy, or shared by several; `in_force`: the selected policy uses them."""
 
     name: str
     said: str
@@ -104,7 +106,7 @@ class SettingGroup:
 
 
 def groups_of(present: Mapping[str, object], changes: Mapping[str, object]) -> list[SettingGroup]:
-    """Fields by group, those of the policy that is asked for first, with what the changes would make of them.
+    """Return fields by group with the changes applied, the selected policy's first.
 
     >>> [first, *_] = groups_of({f"ordering.{one.name}": one.default for one in fields(OrderingSettings)}, {})
     >>> first.name, first.in_force, [one.key for one in first.fields]
@@ -125,7 +127,7 @@ def groups_of(present: Mapping[str, object], changes: Mapping[str, object]) -> l
 
 
 def text_of(value: object) -> str:
-    """A setting as a field has it, which reads back as the same.
+    """Return a setting as text that parses to the same value.
 
     >>> text_of(10_000.0), text_of(0.1 + 0.2), text_of("fifo")
     ('10000', '0.30000000000000004', 'fifo')
@@ -135,7 +137,7 @@ def text_of(value: object) -> str:
 
 
 def was_of(present: Mapping[str, object], keys: Iterable[str]) -> dict[str, str]:
-    """What a form says beside its fields: what each of these settings is now.
+    """Return the hidden fields: each setting's current value.
 
     >>> was_of({"ordering.wait_weight": 5.0}, ["ordering.wait_weight"])
     {'was.ordering.wait_weight': '5'}
@@ -144,10 +146,10 @@ def was_of(present: Mapping[str, object], keys: Iterable[str]) -> dict[str, str]
 
 
 def asked_of(form: Fields, present: Mapping[str, object]) -> Changes:
-    """The settings that are otherwise than the form showed them; where it does not say how, than they are.
+    """Return the settings that the user changed in the form; without hidden fields, those that differ from now.
 
-    What is as it is asked for already is left out. Raises InvalidInputError where nothing is left or a value cannot be,
-    and ConflictError for a setting that was changed in the form, and meanwhile by somebody else.
+    Settings that already have the requested value are left out. Raises InvalidInputError if nothing is left or a value
+    is invalid, and ConflictError for a setting changed both in the form and by another user meanwhile.
     """
     asked: dict[str, object] = {}
     for key, text in form.items():
@@ -159,12 +161,11 @@ def asked_of(form: Fields, present: Mapping[str, object]) -> Changes:
             continue
         if was != now:
             raise ConflictError(
-                f"{key}: it was {_brief(was)} when the form was made, and is {_brief(now)} now: somebody changed it "
-                "meanwhile"
+                f"{key}: changed from {_brief(was)} to {_brief(now)} by another user since the form was made"
             )
         asked[key] = value
     if not asked:
-        raise InvalidInputError("ordering", "at least one other value than the present one", "none")
+        raise InvalidInputError("ordering", "at least one changed value", "none")
     return ordering_changes(asked.items())
 
 
@@ -186,11 +187,11 @@ PREVIEWED = 100
 OWN = "ordering.policy"
 
 
-LYING: Trace = {"hovermode": "y unified", "yaxis": {"type": "category"}}  # the layout of lying bars
+LYING: Trace = {"hovermode": "y unified", "yaxis": {"type": "category"}}  # layout of horizontal bars
 
 
 def _lying(labels: Sequence[str], series: Mapping[str, Sequence[float]], hover: str = "") -> list[Trace]:
-    """Bars from the left by series, the first label on top; `hover` is the template of what a bar says."""
+    """Return horizontal stacked bars by series, first label on top; `hover` is the tooltip template."""
     more = {"hovertemplate": hover} if hover else {}
     return [
         bars(name, values[::-1], labels[::-1], colour(place), orientation="h", **more)
@@ -199,7 +200,7 @@ def _lying(labels: Sequence[str], series: Mapping[str, Sequence[float]], hover: 
 
 
 def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> Chart | None:
-    """What each term gives each batch, stacked; None where no policy gives points."""
+    """Return the stacked contributions of terms per batch; None if no policy gives points."""
     shown = [one for one in breakdowns if instant_of(one) is None and any(part.points for part in one.components)]
     terms = list(dict.fromkeys(part.name for one in shown for part in one.components if part.points))
     if not shown:
@@ -207,9 +208,9 @@ def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str
     labels = _labels(shown, names)
     return Chart(
         "contributions",
-        "What each term contributes",
-        f"The first {plural(len(shown), 'batch', 'batches')} in their order, the first on top; "
-        "points by term, more goes first.",
+        "Contribution of each term",
+        f"The first {plural(len(shown), 'batch', 'batches')} in the order, from the top; "
+        "points by term, most points first.",
         ("batch", *terms, "total"),
         [
             (label, *(number(_points(one, term), 1) for term in terms), number(one.total, 1))
@@ -222,7 +223,7 @@ def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str
 
 
 def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
-    """The time each batch is ordered by; None where the policy gives points."""
+    """Return the chart of the times that batches are ordered by; None if the policy gives points."""
     timed = [(one, at) for one in breakdowns if (at := instant_of(one)) is not None]
     if not timed:
         return None
@@ -233,8 +234,7 @@ def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], no
     return Chart(
         "contributions",
         what,
-        f"The first {plural(len(shown), 'batch', 'batches')} in their order, the first on top; the earliest goes "
-        "first.",
+        f"The first {plural(len(shown), 'batch', 'batches')} in the order, from the top; earliest time first.",
         ("batch", what.lower(), "instant"),
         [(label, relative(at, now), stamp(at)) for label, (_, at) in zip(labels, timed, strict=True)],
         _lying(labels, {what.lower(): away}, f"%{{x:,.1f}} {unit} from now"),
@@ -244,7 +244,7 @@ def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], no
 
 
 def order_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
-    """What batches are ordered by, points or times; None where no term gives any."""
+    """Return the chart of points or times that batches are ordered by; None if there are none."""
     return contributions_chart(breakdowns, names) or instants_chart(breakdowns, names, now)
 
 
@@ -257,7 +257,7 @@ def _points(one: Breakdown, term: str) -> float:
 
 
 def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
-    """What each submitter is owed and used, as parts of the whole; None while nobody used anything."""
+    """Return the chart of each submitter's share and usage; None without any usage."""
     leaves = [row for row in rows if row["submitter"] is not None]
     if not any(row["usage_fraction"] for row in leaves):
         return None
@@ -271,7 +271,7 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
     return Chart(
         "shares",
         "Shares against usage",
-        f"Parts of the whole, of the {len(shown)} largest of {len(leaves)}; usage decays.",
+        f"Fractions of the total, for the {len(shown)} largest of {len(leaves)} submitters; usage decays.",
         ("submitter", "owed", "used"),
         [
             (label, f"{100 * row['share_fraction']:.1f} %", f"{100 * row['usage_fraction']:.1f} %")
@@ -290,7 +290,7 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
 
 
 class OrderingPages(Pages[Desk]):
-    """The order, the shares, and settings tried and saved."""
+    """The order, the shares, and changes of settings with preview."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
@@ -334,16 +334,16 @@ class OrderingPages(Pages[Desk]):
 
     @get("/ordering/preview", "ordering_preview", asks=KEYS)
     async def preview(self, request: web.Request) -> web.Response:
-        """What an address asks for, which can be passed on; one that asks for nothing leads to the order."""
+        """Preview changes given in the URL, which can be shared; without changes, redirect to the order."""
         return await self._preview(request, request.query) if request.query else self._desk.go("ordering")
 
     @post("/ordering/preview", "ordering_preview_of_form")
     async def preview_of_form(self, request: web.Request) -> web.Response:
-        """The same of a form, which may be longer than an address; it changes nothing either."""
+        """Preview changes from a form, which may exceed the length of a URL. Saves nothing."""
         return await self._preview(request, await fields_of(request))
 
     async def _preview(self, request: web.Request, fields: Fields) -> web.Response:
-        """Where every batch would stand."""
+        """Return the page with every batch's position after the changes."""
         present, now = (await self._priorities.settings()).as_mapping(), self._desk.clock.now()
         changes = asked_of(fields, present)
         found = await self._priorities.preview(changes, limit=PREVIEWED)
@@ -352,7 +352,7 @@ class OrderingPages(Pages[Desk]):
         before, after = (order_chart(one, names, now) for one in (found.reasons, found.would_be_reasons))
         charts = [
             replace(chart, key=key, title=f"{chart.title}, {when}")
-            for key, when, chart in (("after", "as it would be", after), ("before", "as it is", before))
+            for key, when, chart in (("after", "after the change", after), ("before", "as it is", before))
             if chart is not None
         ]
         reasons = {one.batch_id: one for one in found.would_be_reasons}
@@ -366,7 +366,7 @@ class OrderingPages(Pages[Desk]):
             **_form(present, changes),
         }
         crumbs = (Crumb("ordering", "Ordering"),)
-        page = RenderedPage("ordering_preview.html", "What this would do", "ordering", crumbs, values, bool(charts))
+        page = RenderedPage("ordering_preview.html", "Preview", "ordering", crumbs, values, bool(charts))
         return self._desk.show(request, page)
 
     @post("/ordering", "ordering_save")
@@ -385,7 +385,7 @@ class OrderingPages(Pages[Desk]):
 
 
 def _form(present: Mapping[str, object], changes: Changes) -> dict[str, object]:
-    """What the form of a preview is filled with."""
+    """Return the values for the form on the preview page."""
     return {
         "policy": changes.get(OWN, present[OWN]),
         "policy_was": text_of(present[OWN]),

@@ -1,4 +1,4 @@
-"""How is the project doing? Rates, arrays, work under way, errors, and what the background does. The rest is pure."""
+"""Shows the project's state: rates, job arrays, active work, errors and periodic tasks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from web.rendering import RenderedPage
 
 Document = Mapping[str, Any]  # Any: a JSON document
 LIVE_S = 5
-STEP_S = 10.0  # of the chart
+STEP_S = 10.0  # step of the chart
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Of all request workers together, per second over the last minute. `took_s` per request, None without any."""
+    """Totals of all request workers, per second over a minute. `took_s` is per request; None without requests."""
 
     workers: int
     requests: float = 0.0
@@ -37,7 +37,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Work of one app at one quality of service."""
+    """Active work of one app and quality of service."""
 
     total: ActiveTotal
     bar: Bar
@@ -45,7 +45,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Duties:
-    """One duty, as the process that does it tells it. `where` None: nobody does it."""
+    """State of one periodic task, as reported by the process that runs it. `where` None: no process does."""
 
     name: str
     where: str | None
@@ -58,7 +58,7 @@ class Duties:
 
 
 def rates_of(workers: Sequence[ProcessReport]) -> Rates:
-    """The workers' rates together."""
+    """Sum the workers' rates."""
     reports: list[Document] = [one.report for one in workers]
     requests = sum(one["per_s"]["requests"] for one in reports)
     busy_s = sum((one["took_s"] or 0.0) * one["per_s"]["requests"] for one in reports)
@@ -74,7 +74,7 @@ def rates_of(workers: Sequence[ProcessReport]) -> Rates:
 
 
 def partitions_of(workers: Sequence[ProcessReport]) -> list[dict[str, object]]:
-    """Slots by app and processor type, in all arrays together."""
+    """Return slots by app and processor type, summed over all job arrays."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for one in workers:
         report: Document = one.report
@@ -87,7 +87,7 @@ def partitions_of(workers: Sequence[ProcessReport]) -> list[dict[str, object]]:
 
 
 def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
-    """Refusals of the last ten minutes by code, the most frequent first."""
+    """Return refusals of the last ten minutes by code, most frequent first."""
     found: dict[str, int] = {}
     for one in workers:
         report: Document = one.report
@@ -97,13 +97,13 @@ def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
 
 
 def failures_told(workers: Sequence[ProcessReport]) -> list[Document]:
-    """What workers that are there say failed; one of an older version says nothing."""
+    """Return the failed requests that live workers report; older versions report none."""
     reports: list[Document] = [one.report for one in workers]
     return [one["failed"] for one in reports if "failed" in one]
 
 
 def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
-    """Each duty once, as its holder tells it; failures are everybody's."""
+    """Return each periodic task once, from the process that holds it; failures are summed over all processes."""
     found: dict[str, Duties] = {}
     for one in processes:
         report: Document = one.report
@@ -127,7 +127,7 @@ def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
 
 
 def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
-    """Requests and dispatches per second over the last ten minutes; None before there are two looks."""
+    """Return the chart of requests and dispatches per second over ten minutes; None with fewer than two samples."""
     requests: dict[float, float] = {}
     sent: dict[float, float] = {}
     for one in workers:
@@ -145,7 +145,7 @@ def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
     return Chart(
         "rates",
         "Requests and dispatches",
-        f"Per second, over ten minutes; at most {rate(most)} requests and {rate(max(sent.values()))} dispatches.",
+        f"Per second over ten minutes; peak {rate(most)} requests and {rate(max(sent.values()))} dispatches.",
         ("when", "requests/s", "dispatches/s"),
         [(stamp(at), rate(requests[at]), rate(sent[at])) for at in reversed(steps)],
         (
@@ -158,7 +158,7 @@ def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
 
 
 class OverviewPage(Pages[Desk]):
-    """The first page."""
+    """The start page."""
 
     @get("/", "overview")
     async def show(self, request: web.Request) -> web.Response:

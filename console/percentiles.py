@@ -1,4 +1,4 @@
-"""Who is fast and reliable? The distribution of turnaround with the thresholds in it, and moving one with a preview."""
+"""Shows the distribution of turnaround with the thresholds, and changes thresholds with a preview."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from web.moments import number
 from web.rendering import Crumb, RenderedPage
 
 BINS = 40
-LEAST_SPAN = 0.5  # of the axis, as a difference of logarithms
-LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # of the quantiles: the outermost would draw all others together
-COARSE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # of each power of ten
+LEAST_SPAN = 0.5  # minimum width of the axis, as a difference of logarithms
+LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # quantiles shown; outliers would compress the rest
+COARSE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # per power of ten
 FINE = (1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
 FEWEST_TICKS = 4
 PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
 
 
 def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings | None = None) -> Chart | None:
-    """How many hosts take how long, relative to what is usual, and from where on a threshold lets them in.
+    """Return the histogram of hosts by relative turnaround, with the cut-off of each threshold.
 
-    `moved` are thresholds as they would be: where they differ both are drawn. None while nobody is ranked.
+    `moved` are previewed thresholds; changed ones are drawn twice, before and after. None if no host is ranked.
     """
     scores = cuts.turnaround
     if len(scores) < 2:
@@ -65,9 +65,9 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
     return Chart(
         f"turnaround-{cuts.app_id}-{cuts.processor_type.lower().replace(' ', '-')}",
         f"{app}, {cuts.processor_type}",
-        f"{number(cuts.n)} hosts by their turnaround, relative to what a batch's jobs usually take. Hosts left of "
-        "a line are fast enough for its gate; they have to be reliable as well.",
-        ("gate", "threshold", "turnaround of at most", "hosts fast enough"),
+        f"{number(cuts.n)} hosts by turnaround relative to the typical turnaround of a batch. Hosts left of "
+        "a line are fast enough for its gate; they must also be reliable enough.",
+        ("gate", "threshold", "maximum turnaround", "hosts fast enough"),
         [
             (", ".join(names), f"{threshold:g}", f"{number(at, 2)} × the usual", number(cuts.n * (1.0 - threshold)))
             for threshold, names, at in lines
@@ -79,15 +79,15 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
                 [round(one, 1) for one in hosts],
                 "--c1",
                 width=[round(exp(edges[place + 1]) - exp(edges[place]), 5) for place in range(BINS)],
-                hovertemplate="%{y:.0f} hosts at %{x:.2f} × the usual<extra></extra>",
+                hovertemplate="%{y:.0f} hosts at %{x:.2f} × typical<extra></extra>",
             ),
         ),
         {
-            "xaxis": {"type": "log", "title": {"text": "turnaround, times the usual"}, **ticks(low, low + span)},
+            "xaxis": {"type": "log", "title": {"text": "turnaround relative to typical"}, **ticks(low, low + span)},
             "yaxis": {
                 "range": [0, (1.2 + 0.1 * len(lines)) * max(hosts)],
                 "title": {"text": "hosts"},
-            },  # labels stand above the bars
+            },  # space for labels above the bars
             "shapes": [shape for shape, _ in drawn],
             "annotations": [label for _, label in drawn],
             "showlegend": False,
@@ -99,7 +99,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
 
 
 def marks(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> list[tuple[float, list[str]]]:
-    """Thresholds, the least first, with the gates that have them; of one that would be moved both.
+    """Return thresholds in ascending order with their gates; a changed one before and after.
 
     >>> marks({Gate.LATE: 0.5, Gate.TIGHT: 0.9}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7})
     [(0.5, ['p_late']), (0.7, ['p_tight would be']), (0.9, ['p_tight is'])]
@@ -114,7 +114,7 @@ def marks(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> li
 
 
 def ticks(low: float, high: float) -> dict[str, object]:
-    """Round values on a logarithmic axis between two logarithms, and a little beyond them.
+    """Return round values on a logarithmic axis between two logarithms, and slightly beyond.
 
     >>> ticks(0.0, 2.0)["tickvals"], ticks(-0.5, 0.1)["tickvals"]
     ([1.0, 1.5, 2.0, 3.0, 5.0, 7.0], [0.6, 0.7, 0.8, 0.9, 1.0, 1.1])
@@ -129,12 +129,12 @@ def ticks(low: float, high: float) -> dict[str, object]:
 
 
 def _score_at(scores: tuple[float, ...], share: float) -> float:
-    """The quantile of the scores at a share."""
+    """Return the quantile of the scores at a fraction."""
     return scores[max(0, min(len(scores) - 1, int(share * len(scores))))]
 
 
 def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[float]:
-    """Of so many hosts, how many lie in each bin; what lies outside is left out."""
+    """Return the number of hosts in each bin; hosts outside the axis are left out."""
     counts = [0] * (len(edges) - 1)
     width = edges[1] - edges[0]
     for score in scores:
@@ -147,7 +147,7 @@ def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[
 
 
 class PercentilePages(Pages[Desk]):
-    """Thresholds: look, preview, save."""
+    """Thresholds: show, preview, save."""
 
     def __init__(self, desk: Desk, thresholds: Thresholds) -> None:
         super().__init__(desk)
@@ -177,7 +177,7 @@ class PercentilePages(Pages[Desk]):
 
     @get("/percentiles/preview", "percentiles_preview", asks=FORESEEN)
     async def preview(self, request: web.Request) -> web.Response:
-        """GET, because nothing is changed: who would pass, how often they call, how long what waits would wait."""
+        """Preview eligible hosts, request rates and waiting times. A GET, because it changes nothing."""
         changes = self._asked(dict(request.query))
         shown = await self._thresholds.preview(changes)
         catalogue = self._desk.catalogue
@@ -193,9 +193,7 @@ class PercentilePages(Pages[Desk]):
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
         crumbs = (Crumb("percentiles", "Percentiles"),)
-        page = RenderedPage(
-            "thresholds_preview.html", "What this would do", "percentiles", crumbs, values, bool(charts)
-        )
+        page = RenderedPage("thresholds_preview.html", "Preview", "percentiles", crumbs, values, bool(charts))
         return self._desk.show(request, page)
 
     @post("/percentiles", "percentiles_save")
@@ -209,18 +207,18 @@ class PercentilePages(Pages[Desk]):
         return self._desk.go("percentiles", "thresholds")
 
     def _asked(self, fields: Fields) -> Changes:
-        """The thresholds of a form or an address that differ from what holds. Raises InvalidInputError."""
+        """Return the thresholds of a form or URL that differ from the current ones. Raises InvalidInputError."""
         given = [(key, _value(key, text)) for key, text in fields.items() if key in FORESEEN and text.strip()]
         present = self._desk.catalogue.settings.as_mapping()
         changes = changes_of(given, FORESEEN) if given else {}
         moved = {key: value for key, value in changes.items() if value != present[key]}
         if not moved:
-            raise InvalidInputError("threshold", "at least one other value than the present one", "none")
+            raise InvalidInputError("threshold", "at least one changed value", "none")
         return moved
 
 
 def _value(key: str, text: str) -> object:
-    """A number as a form has it. Raises InvalidInputError.
+    """Parse a number of a form. Raises InvalidInputError.
 
     >>> _value("ranking.min_rows", "20"), _value("deadline.p_tight", "0.85")
     (20, 0.85)

@@ -1,4 +1,4 @@
-"""Where does a batch stand in the order, and why? In words, with times told from now. Pure but for reading it."""
+"""Describes a batch's position in the order and the reasons, with relative times."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from domain.ordering import Breakdown, Contribution, PlaceInOrder
 from domain.units import BatchId, Instant
 from web.moments import length, moment, number
 
-RULES = {  # policy -> who goes first
-    "logical_time": "the batch that would end first, had each the whole pool in its turn, goes first",
+RULES = {  # policy -> rule
+    "logical_time": "the batch with the earliest end goes first, if each in turn had the whole pool",
     "fifo": "the batch that was submitted first goes first",
-    "equal_access": "the batch whose submitter holds the least work goes first",
+    "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
-NO_UNITS = frozenset({"level", "number", "priority", "fraction"})  # that say what a term is, as its name does
+NO_UNITS = frozenset({"level", "number", "priority", "fraction"})  # units that only repeat the term's name
 MOST_POINTS = "the batch with the most points goes first"
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceShown:
-    """`at` is None of a batch that is over, `breakdown` before a batch's first ordering."""
+    """A batch's position. `at` is None for an ended batch, `breakdown` before its first ordering."""
 
     at: PlaceInOrder | None = None
     breakdown: Breakdown | None = None
 
 
 async def standings(rules: OrderingRules, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceShown]:
-    """Where batches stand, and why."""
+    """Return the positions of batches and their breakdowns."""
     if not batch_ids:
         return {}
     places, records = await rules.places(batch_ids), await rules.breakdowns(batch_ids)
@@ -41,7 +41,7 @@ async def standings(rules: OrderingRules, batch_ids: Sequence[BatchId]) -> Mappi
 
 
 def rule_of(policy: str) -> str:
-    """Who goes first by a policy.
+    """Return a policy's rule in words.
 
     >>> rule_of("multifactor")
     'the batch with the most points goes first'
@@ -50,7 +50,7 @@ def rule_of(policy: str) -> str:
 
 
 def instant_of(breakdown: Breakdown) -> Instant | None:
-    """The time a batch is ordered by; None where the policy gives points.
+    """Return the time a batch is ordered by; None if the policy gives points.
 
     >>> end = Contribution("logical end time", "logical end time", 7.0, "instant", 7.0, None, -1.0, -7.0)
     >>> instant_of(Breakdown(BatchId(1), "logical_time", Instant(0.0), 0, -7.0, (end,)))
@@ -64,7 +64,7 @@ def instant_of(breakdown: Breakdown) -> Instant | None:
 
 
 def total_name(breakdowns: Sequence[Breakdown]) -> str:
-    """What the totals of batches are, as a column is headed.
+    """Return the heading for the column of totals.
 
     >>> total_name([])
     'Points'
@@ -74,13 +74,13 @@ def total_name(breakdowns: Sequence[Breakdown]) -> str:
 
 
 def total(breakdown: Breakdown, now: float) -> Markup:
-    """What a batch is ordered by: a time, or points."""
+    """Return what a batch is ordered by: a time, or points."""
     at = instant_of(breakdown)
     return Markup("{}").format(number(breakdown.result, 1)) if at is None else moment(at, now)
 
 
 def because(breakdown: Breakdown | None, now: float) -> Markup:
-    """What decides a batch's place, in a few words; of points the two weightiest terms.
+    """Explain a batch's position briefly; for points, the two largest terms.
 
     >>> terms = [Contribution(name, name, None, "", None, None, 1.0, of) for name, of in (("age", 3.0), ("size", -5.0))]
     >>> str(because(Breakdown(BatchId(1), "multifactor", Instant(0.0), 0, -2.0, tuple(terms)), 0.0))
@@ -94,29 +94,29 @@ def because(breakdown: Breakdown | None, now: float) -> Markup:
     if at is not None:
         return Markup("{} {}").format(_short(breakdown.components[0].name), moment(at, now))
     said = weightiest(breakdown)
-    rest = f": {said}" if said else ", no term gives any"
+    rest = f": {said}" if said else ", no term contributes"
     return Markup("{} points{}").format(number(breakdown.result, 1), rest)
 
 
 def weightiest(breakdown: Breakdown) -> str:
-    """The two terms that give or take the most points, "" where none does."""
+    """Return the two terms with the largest absolute points; "" if there are none."""
     terms = sorted((one for one in breakdown.components if one.points), key=lambda one: -abs(one.points))
     said = ", ".join(f"{one.name} {'+' if one.points > 0 else ''}{number(one.points, 1)}" for one in terms[:2])
     return said + (f" and {len(terms) - 2} more" if len(terms) > 2 else "")
 
 
 def sentence(standing: PlaceShown, now: float) -> Markup:
-    """Why a batch stands where it stands, whole."""
+    """Explain a batch's position in a full sentence."""
     found = standing.breakdown
     if found is None:
-        return Markup("It waits for its first ordering, which comes within a minute.")
-    tier = f" Tier {found.tier}: every batch of a smaller tier goes before it." if found.tier else ""
+        return Markup("Not ordered yet; the next ordering follows within a minute.")
+    tier = f" Tier {found.tier}: every batch in a lower tier goes first." if found.tier else ""
     words = because(found, now)
     return Markup("{}{}; {}.{}").format(words[:1].upper(), words[1:], rule_of(found.policy), tier)
 
 
 def term(part: Contribution) -> str:
-    """How the points of a term came about.
+    """Explain the points of a term.
 
     >>> term(Contribution("wait", "wait", 7200.0, "s", 0.25, None, 1000.0, 250.0))
     '1\\u202f000 × 0.25, made of 2 h'
@@ -134,13 +134,13 @@ def term(part: Contribution) -> str:
 
 
 def _brief(value: float) -> str:
-    """A number with as many digits as say something."""
+    """Format a number with its significant digits."""
     whole = value == round(value) or abs(value) >= 1000.0
     return number(value, 0) if whole else f"{value:.3g}"
 
 
 def _short(name: str) -> str:
-    """A term that is a time, as it stands before one.
+    """Shorten the name of a time term for use before a time.
 
     >>> _short("logical end time"), _short("submitted at")
     ('logical end', 'submitted')

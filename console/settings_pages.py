@@ -1,4 +1,4 @@
-"""Every setting with its unit, range, default and meaning; set and reset, with who did it and why."""
+"""Shows every setting with unit, range, default and meaning; changes and resets them, with author and reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from web.handlers import Desk, Pages, fields_of, get, post, reason_of, typed
 from web.moments import length, quantity
 from web.rendering import Crumb, RenderedPage
 
-CHANGES = 1000  # that are looked through for each setting's last
+CHANGES = 1000  # changes searched for each setting's last one
 TRAIL = 30
 NOTES = re.compile(r" \(decisions? [\d, and]+\)")
 UNITS = {"_s": "seconds", "_bytes": "bytes", "_fraction": "a share", "_z": "z of the normal distribution"}
@@ -29,19 +29,19 @@ UNITS = {"_s": "seconds", "_bytes": "bytes", "_fraction": "a share", "_z": "z of
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting as it holds."""
+    """One setting with its current value."""
 
     key: str
     value: object
     default: object
     unit: str
-    span: str  # its range, "" for none
+    span: str  # range, "" for none
     meaning: str
     last: SettingChange | None
 
     @property
     def readable(self) -> str:
-        """A long time or many bytes in a fitting unit, "" of what reads well as it is.
+        """Return long times and large byte counts in a larger unit; "" for values that need none.
 
         >>> SettingRow("sweeper.every_s", 5400.0, 60.0, "seconds", "", "", None).readable
         '1 h 30 min'
@@ -58,12 +58,12 @@ class SettingRow:
 
     @property
     def kind(self) -> str:
-        """What its field in a form is."""
+        """The kind of form field."""
         return "bool" if isinstance(self.value, bool) else "number" if isinstance(self.value, (int, float)) else "text"
 
 
 def unit_of(key: str, value: object) -> str:
-    """In what a setting is counted, by its name.
+    """Derive a setting's unit from its name.
 
     >>> unit_of("deadline.min_slack_s", 3600.0), unit_of("project.down", False), unit_of("feeder.slots", 1000)
     ('seconds', 'true or false', 'a whole number')
@@ -81,7 +81,7 @@ def unit_of(key: str, value: object) -> str:
 
 
 def without_notes(meaning: str) -> str:
-    """A meaning without the records of decisions it names, which are in the manual.
+    """Strip references to decision records from a meaning; the manual has them.
 
     >>> without_notes("least percentile to hurry for AFAP batches (decisions 34, 36)")
     'least percentile to hurry for AFAP batches'
@@ -90,7 +90,7 @@ def without_notes(meaning: str) -> str:
 
 
 def rows_of(settings: Settings, changes: list[SettingChange]) -> list[SettingRow]:
-    """Every setting; `changes` newest first."""
+    """Return a row per setting; `changes` must be newest first."""
     last: dict[str, SettingChange] = {}
     for change in changes:
         last.setdefault(change.key, change)
@@ -110,7 +110,7 @@ def rows_of(settings: Settings, changes: list[SettingChange]) -> list[SettingRow
 
 
 def spans_of(settings: Settings) -> dict[str, str]:
-    """The range of each setting that has one.
+    """Return the range of each setting that has one.
 
     >>> spans_of(Settings())["deadline.p_tight"]
     '0 to 1'
@@ -118,7 +118,7 @@ def spans_of(settings: Settings) -> dict[str, str]:
     found = {}
     for section in fields(settings):
         for one in fields(type(getattr(settings, section.name))):
-            meta: Mapping[str, Any] = one.metadata  # Any: what a knob says of itself
+            meta: Mapping[str, Any] = one.metadata  # Any: metadata of a setting
             low, high = meta.get("low"), meta.get("high")
             if low is not None and high is not None:
                 found[f"{section.name}.{one.name}"] = f"{written(low)} to {written(high)}"
@@ -126,7 +126,7 @@ def spans_of(settings: Settings) -> dict[str, str]:
 
 
 class SettingPages(Pages[Desk]):
-    """Settings: look, set, reset."""
+    """Settings: show, set, reset."""
 
     @get("/settings", "settings", asks=("q",))
     async def show(self, request: web.Request) -> web.Response:
@@ -160,7 +160,7 @@ class SettingPages(Pages[Desk]):
 
     @post("/settings/{key}", "setting_save")
     async def save(self, request: web.Request) -> web.Response:
-        """Set it, or take its default back."""
+        """Set the value, or reset it to its default."""
         person = admit(request, Role.OPERATOR)
         key, form = request.match_info["key"], await fields_of(request)
         row = self._known(await self._rows(), key)

@@ -1,4 +1,4 @@
-"""Try rules on a simulated population: pick a scenario or change its people, compare rules, look at the charts."""
+"""Runs simulations: choose a scenario or a custom population, compare rules, and show the charts."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ SHARES: Sequence[tuple[str, str, Callable[[float], float]]] = (
     ("deadline mode", "deadline_mode_fraction", lambda value: 100.0 * value),
 )
 DELAYS: Sequence[tuple[str, str, Callable[[float], float]]] = (
-    ("other work kept waiting, per job", "preempted_s_per_job", lambda value: value / 60.0),
+    ("delay of other work, per job", "preempted_s_per_job", lambda value: value / 60.0),
     ("report to validation, median", "validation_delay_s", lambda value: value / 60.0),
     ("report to validation, 90 %", "validation_delay_p90_s", lambda value: value / 60.0),
 )
 
 
 def charts_of(result: Document) -> list[Chart]:
-    """Those that there is something to draw for."""
+    """Return the charts that have data."""
     drawn = (makespan_chart(result), tail_chart(result), ends_chart(result), price_chart(result), delays_chart(result))
     return [chart for chart in drawn if chart is not None]
 
 
 def makespan_chart(result: Document) -> Chart | None:
-    """How long batches of each kind take, by rule."""
-    about = "Hours from submission to the last job's end, medians; less is better."
-    return _by_kind(result, "makespan_s", ("makespan", "How long batches take", about))
+    """Makespan by kind of batch and rule."""
+    about = "Median hours from submission to the end of the last job; less is better."
+    return _by_kind(result, "makespan_s", ("makespan", "Makespan", about))
 
 
 def tail_chart(result: Document) -> Chart | None:
-    """How much of that goes by for the last tenth of a batch's jobs."""
-    about = "Hours from the end of 90 % of a batch's jobs to the end of the last, medians; less is better."
-    return _by_kind(result, "tail_s", ("tail", "How long the last jobs take", about))
+    """Time spent on the last tenth of a batch's jobs."""
+    about = "Median hours from the end of 90 % of a batch's jobs to the end of the last; less is better."
+    return _by_kind(result, "tail_s", ("tail", "Tail of the makespan", about))
 
 
 def _by_kind(result: Document, figure: str, said: Said) -> Chart | None:
-    """Bars for each kind of batch; hatched ones would be longer, had the simulation gone on."""
+    """Bars by kind of batch. Hatched bars are lower bounds, because the simulation ended first."""
     rules: Document = result["rules"]
     kinds = sorted({kind for one in rules.values() for kind in one.get(figure) or {}})
     if not kinds:
@@ -78,7 +78,7 @@ def _by_kind(result: Document, figure: str, said: Said) -> Chart | None:
     return Chart(
         key,
         title,
-        about + (" Hatched: not over when the simulation ended, so it takes longer." if cut else ""),
+        about + (" Hatched bars: unfinished when the simulation ended, so the true value is larger." if cut else ""),
         ("promise", *rules),
         [(kind.replace("_", " "), *(cell(rule, kind) for rule in rules)) for kind in kinds],
         [drawn(place, rule) for place, rule in enumerate(rules)],
@@ -97,7 +97,7 @@ def _hours(value: float | None) -> float | None:
 
 
 def ends_chart(result: Document) -> Chart | None:
-    """How urgent batches come to their end, by rule."""
+    """Completion of urgent batches over time, by rule."""
     curves: Document = result.get("curves") or {}
     if not curves:
         return None
@@ -108,8 +108,8 @@ def ends_chart(result: Document) -> Chart | None:
 
     return Chart(
         "ends",
-        "How urgent batches end",
-        "The share of jobs that are over, by hours since submission: the last few take longest.",
+        "Completion of urgent batches",
+        "Fraction of finished jobs by hours since submission; the last few take longest.",
         ("rule", *(f"{percent(share)} over" for share in shares)),
         [(rule, *(length(reached(rule, share)) for share in shares)) for rule in curves],
         [
@@ -123,22 +123,22 @@ def ends_chart(result: Document) -> Chart | None:
         ],
         {
             "xaxis": {"title": {"text": "hours since submission"}, "rangemode": "tozero"},
-            "yaxis": {"title": {"text": "jobs over"}, "ticksuffix": " %", "range": [0, 103]},
+            "yaxis": {"title": {"text": "jobs finished"}, "ticksuffix": " %", "range": [0, 103]},
         },
         height=300,
     )
 
 
 def price_chart(result: Document) -> Chart | None:
-    """What the rules cost: more instances than jobs, due dates, and whose clients run them out of turn."""
+    """Costs of each rule: extra instances, missed and tight due dates, preempted work."""
     said = ("price", "What it costs", "Per cent of a batch's jobs or instances; less is better.")
     return _by_rule(result, SHARES, said, unit=" %", axis={"ticksuffix": " %", "title": {"text": "share"}})
 
 
 def delays_chart(result: Document) -> Chart | None:
-    """What volunteers wait for: other work, and credit."""
-    about = "Minutes that other work was put off for jobs in danger, and that results waited for validation."
-    said = ("delays", "Who is kept waiting", about)
+    """Delays for volunteers: of other work, and of credit."""
+    about = "Minutes that other work was delayed by endangered jobs, and that results waited for validation."
+    said = ("delays", "Delays for volunteers", about)
     return _by_rule(result, DELAYS, said, unit=" min", axis={"title": {"text": "minutes"}})
 
 
@@ -150,7 +150,7 @@ def _by_rule(
     unit: str,
     axis: Document,
 ) -> Chart | None:
-    """Bars for each figure that any rule has."""
+    """Bars for each figure that at least one rule has."""
     rules: Document = result["rules"]
     known = [one for one in figures if any(of.get(one[1]) is not None for of in rules.values())]
     if not known:
@@ -180,26 +180,26 @@ LISTED = 30
 LIVE_S = 2
 Document = Mapping[str, Any]  # Any: a JSON document
 
-PEOPLE = (  # name in the form, path in the file, what it is, lowest, highest
+PEOPLE = (  # form name, path in the scenario file, label, minimum, maximum
     ("hosts", "population.hosts", "Hosts", 1, 5000),
     ("days", "days", "Simulated days", 1, 120),
     ("delay_bound_days", "delay_bound_days", "Delay bound (days)", 0.1, 90),
-    ("loss_fraction", "population.loss_fraction", "Jobs that never come back (share)", 0, 1),
-    ("share_fraction", "population.share_fraction", "Hosts' time for this project (share)", 0.01, 1),
+    ("loss_fraction", "population.loss_fraction", "Jobs never returned (fraction)", 0, 1),
+    ("share_fraction", "population.share_fraction", "Host time for this project (fraction)", 0.01, 1),
     ("unreliable_hosts_fraction", "population.unreliable_hosts_fraction", "Unreliable hosts (share)", 0, 1),
 )
 RULE_WORDS = {
     "muster": "the project's own",
-    "proposal": "the proposal's pseudo-code, word for word",
-    "fixed": "always the delay bound",
+    "proposal": "the proposal's pseudo-code, literally",
+    "fixed": "due date always at the delay bound",
     "accelerated": "the reference server's batch acceleration",
-    "fixed+copies": "always the delay bound, with the project's copies of last jobs",
-    "clairvoyant": "a bound: what a server that knows the future would reach",
+    "fixed+copies": "due date at the delay bound, with extra copies of the last jobs",
+    "clairvoyant": "lower bound: a server that knows the future",
 }
 
 
 def asked_of(fields: Fields, rules: list[str]) -> RequestedComparison:
-    """What a form asks for; empty fields leave the scenario as it is. Raises InvalidInputError.
+    """Parse the form; empty fields keep the scenario's values. Raises InvalidInputError.
 
     >>> asked_of({"scenario": "small", "hosts": "80", "seeds": "2"}, ["muster"]).changes
     {'population.hosts': 80}
@@ -217,7 +217,7 @@ def asked_of(fields: Fields, rules: list[str]) -> RequestedComparison:
 
 
 def in_order(result: Document, asked: Document) -> Document:
-    """The result with its rules in the order they were asked for, as its rows have them: a database keeps none.
+    """Return the result with its rules in the requested order, which the database does not keep.
 
     >>> in_order({"rules": {"fixed": 1, "muster": 2}, "curves": {"fixed": []}}, {"rules": ["muster", "fixed"]})
     {'rules': {'muster': 2, 'fixed': 1}, 'curves': {'fixed': []}}
@@ -230,7 +230,7 @@ def in_order(result: Document, asked: Document) -> Document:
 
 
 def unfinished(result: Document) -> dict[str, float]:
-    """Batches that were not over at the end, by rule: their times were counted up to there.
+    """Return the number of unfinished batches by rule; their times end with the simulation.
 
     >>> unfinished({"rules": {"muster": {"batches_unfinished": 0.0}, "fixed": {"batches_unfinished": 3.0}}})
     {'fixed': 3.0}
@@ -240,7 +240,7 @@ def unfinished(result: Document) -> dict[str, float]:
 
 
 class SimulatePages(Pages[Desk]):
-    """Simulations asked for, running and done."""
+    """Simulations: request, follow, show."""
 
     def __init__(self, desk: Desk, runs: SimulationRuns) -> None:
         super().__init__(desk)
@@ -252,7 +252,7 @@ class SimulatePages(Pages[Desk]):
 
     @post("/simulate", "simulate_start")
     async def start(self, request: web.Request) -> web.Response:
-        """Any submitter may: it takes a CPU, not the project's data."""
+        """Start a simulation. Any submitter may: it uses a CPU, not the project's data."""
         person = admit(request, Role.SUBMITTER)
         fields = await fields_of(request)
         rules = [str(rule) for rule in (await request.post()).getall("rules", [])]

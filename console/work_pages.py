@@ -1,4 +1,4 @@
-"""The pages of one job, one instance, a batch's instances, and work that every host refuses."""
+"""Shows a job, an instance, a batch's instances, and unschedulable work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WorkPages(Pages[Desk]):
     """Jobs and instances."""
 
     def __init__(self, desk: Desk, results: Results, api: str) -> None:
-        """`api` is where the API is, for links to files."""
+        """`api` is the path of the API, for links to files."""
         super().__init__(desk)
         self._results = results
         self._api = api
@@ -54,7 +54,7 @@ class WorkPages(Pages[Desk]):
 
     @get("/jobs/{id}/why", "job_why", asks=("hosts",))
     async def why(self, request: web.Request) -> web.Response:
-        """Why its unsent instances wait: the decision run dry for the hosts that called last."""
+        """Dry-run the scheduler for the hosts that contacted it most recently."""
         job_id = JobId(id_of(request))
         shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
@@ -64,7 +64,7 @@ class WorkPages(Pages[Desk]):
 
     @get("/instances/{id}", "instance")
     async def instance(self, request: web.Request) -> web.Response:
-        """How its due date came about, term by term, and what became of it."""
+        """Show an instance: how its due date was computed, and its outcome."""
         instance_id = InstanceId(id_of(request))
         shown: Document = await self._explain.instance(instance_id, hosts=FEW_HOSTS)
         job_id = shown["job_id"]
@@ -81,7 +81,7 @@ class WorkPages(Pages[Desk]):
         )
 
     async def _found(self, request: web.Request, job: JobRow) -> Document | None:
-        """A job's outputs with the addresses of their files; None of what is another submitter's."""
+        """Return a job's outputs with links to the files; None for another submitter's job."""
         batch = await self._desk.store.views.batch(job.batch_id)
         if not sees_results(present(request), batch.submitter_id):
             return None
@@ -91,7 +91,7 @@ class WorkPages(Pages[Desk]):
         return {"because": result.because, "outputs": result.outputs, "links": links}
 
     async def _trickles(self, request: web.Request, job: JobRow, instance_id: InstanceId) -> Document:
-        """The first messages its app sent, and whether there are more; none of what is another submitter's."""
+        """Return the first trickle messages, and whether there are more; none for another submitter's job."""
         batch = await self._desk.store.views.batch(job.batch_id)
         if not sees_results(present(request), batch.submitter_id):
             return {"trickles": (), "more_trickles": False}
@@ -109,10 +109,10 @@ class WorkPages(Pages[Desk]):
 LIVE_S = 10
 
 
-class NobodyPage(Pages[Desk]):
-    """The report."""
+class UnschedulablePage(Pages[Desk]):
+    """Lists work that every recent host refused."""
 
-    @get("/nobody", "nobody")
+    @get("/unschedulable", "unschedulable")
     async def show(self, request: web.Request) -> web.Response:
         now, store = self._desk.clock.now(), self._desk.store
         processes = await store.process_reports.since(later(now, -SILENT_S))
@@ -128,7 +128,8 @@ class NobodyPage(Pages[Desk]):
             "started_at": [one.report["started_at"] for one in workers],
         }
         return self._desk.show(
-            request, RenderedPage("nobody.html", "Nobody can run", "nobody", values=values, every_s=LIVE_S)
+            request,
+            RenderedPage("unschedulable.html", "Unschedulable work", "unschedulable", values=values, every_s=LIVE_S),
         )
 
 
@@ -138,7 +139,7 @@ STATES = (ALL, *(state.value for state in InstanceState))
 
 
 def states_of(text: str) -> tuple[InstanceState, ...]:
-    """The states that a word in the address stands for. Raises InvalidInputError.
+    """Parse a state of the URL. Raises InvalidInputError.
 
     >>> states_of("timed_out")
     (<InstanceState.TIMED_OUT: 'timed_out'>,)
@@ -149,7 +150,7 @@ def states_of(text: str) -> tuple[InstanceState, ...]:
 
 
 class InstancesPage(Pages[Desk]):
-    """A batch's instances."""
+    """Instances of a batch."""
 
     @get("/batches/{id}/instances", "batch_instances", asks=("state", "after"))
     async def show(self, request: web.Request) -> web.Response:

@@ -1,1 +1,1 @@
-"""The demonstration: a whole project from nothing to finished batches, in under two minutes."""
+"""The demonstration: runs a whole project from installation to finished batches in under two minutes."""

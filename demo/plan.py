@@ -1,4 +1,4 @@
-"""What the demonstration submits: one batch of each kind. Pure."""
+"""Defines the demonstration's batches, one of each kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ FPOPS_EST = 2e9  # 2 s on a host of 1 Gflop/s
 FIRST = 1_000_000
 LENGTH = 50_000
 
-# Quick: a project whose jobs take seconds, not hours.
+# Short intervals: jobs take seconds, not hours.
 SETTINGS: dict[str, object] = {
     "project.name": "Muster demonstration",
     "deadline.min_slack_s": 5.0,
@@ -19,13 +19,13 @@ SETTINGS: dict[str, object] = {
     "estimator.pause_s": 5.0,
     "scheduler.request_delay_s": 1.0,
     "scheduler.no_work_delay_s": 2.0,
-    "scheduler.jobs_per_request": 1,  # so that the crowd leaves something for the stock client
+    "scheduler.jobs_per_request": 1,  # leaves work for the stock client
     "scheduler.in_progress_per_cpu": 2,
 }
 
 
 def planned_batches() -> list[dict[str, object]]:
-    """Batch specifications in the order of submission.
+    """Return the batch specifications in the order of submission.
 
     >>> [batch["qos"] for batch in planned_batches()]
     ['throughput', 'long_deadline', 'afap', 'short_deadline']
@@ -49,7 +49,7 @@ def _batch(name: str, qos: str, count: int, *, quorum: int) -> dict[str, object]
             "fpops_est": FPOPS_EST,
             "memory_bytes": 5e7,
             "disk_bytes": 1e7,
-            "delay_bound_s": 20.0,  # a lost job costs so much, so that the end is near when the last are out
+            "delay_bound_s": 20.0,  # a lost job costs this much, so the batch ends soon after its last dispatch
             "quorum": quorum,
             "max_errors": 8,
             "max_instances": 16,

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Counts the primes of an interval: `primes.py FIRST LENGTH INDEX`, the one of that index; writes `out`.
+"""Counts the primes of an interval: `primes.py FIRST LENGTH INDEX` counts the one with that index and writes `out`.
 
-A volunteer's client runs this file as it is: it needs no library, works in its own folder, and tells the
-client that it has ended by making the file `boinc_finish_called`.
+A volunteer's client runs this file as it is. It needs no library, works in its own folder, and reports its end to the
+client by creating the file `boinc_finish_called`.
 """
 
 import sys
 
 
 def primes_between(first: int, length: int) -> int:
-    """How many primes lie in [first, first + length), by a sieve of the interval."""
+    """Return the number of primes in [first, first + length), by a sieve of the interval."""
     last = first + length
     is_prime = bytearray([1]) * length
     for number in range(first, min(last, 2)):
@@ -24,7 +24,7 @@ def primes_between(first: int, length: int) -> int:
 
 
 def main() -> int:
-    """Compute one job; 3 when it was asked to fail."""
+    """Compute one job; return 3 if it was told to fail."""
     if sys.argv[1] == "--fail":
         print("asked to fail", file=sys.stderr)
         return 3

@@ -1,4 +1,4 @@
-"""What the demonstration shows while it runs, what came of it, and how its forecasts did."""
+"""Reports the demonstration: progress while it runs, the outcome, and the accuracy of its forecasts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from administration.project import Project
-from demo.crowd.volunteer import Crowd
+from demo.load.volunteer import LoadGenerator
 from demo.plan import LENGTH
 from demo.primes import primes_between
 from domain.batches import Batch, BatchState
@@ -23,12 +23,12 @@ from domain.jobs import InstanceState
 from domain.units import BatchId, Instant
 from store.postgres import PostgresStore
 
-SHARES = (0.0, 0.5, 0.9)  # of the jobs: the first forecast with so many over is told
+SHARES = (0.0, 0.5, 0.9)  # fractions of finished jobs at which a forecast is reported
 
 
 @dataclass(frozen=True, slots=True)
 class AgainstFact:
-    """A forecast of the background process, in seconds from the submission; `ended_s` None: the batch did not end."""
+    """A forecast of the background process, in seconds from submission; `ended_s` None: the batch did not end."""
 
     batch: str
     made_s: float
@@ -43,9 +43,10 @@ class AgainstFact:
 
 
 def against_fact(batch: Batch, records: Sequence[ForecastRecord]) -> list[AgainstFact]:
-    """The first forecast, and those with half and nine tenths of the jobs over; `records` in order of time.
+    """Return the first forecast, and the first with half and nine tenths of the jobs finished; `records` in order of
+    time.
 
-    Those made when the batch had ended, or without a result to rest on, are left out.
+    Forecasts made after the end, or without any result, are left out.
     """
     told: list[ForecastRecord] = []
     known = [one for one in records if one.method is not Method.APRIORI]
@@ -70,7 +71,7 @@ def against_fact(batch: Batch, records: Sequence[ForecastRecord]) -> list[Agains
 
 
 def forecast_table(found: Sequence[AgainstFact]) -> Table:
-    """For the screen."""
+    """Return the table for the screen."""
     table = Table("batch", "forecast after", "jobs over", "about", "at latest", "in fact")
     for one in found:
         table.add_row(
@@ -89,9 +90,9 @@ LINE_EVERY_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """What a demonstration came to.
+    """The outcome of a demonstration.
 
-    `wrong_accepted` counts canonical outputs that are wrong: a quorum of one believes what it is told.
+    `wrong_accepted` counts canonical outputs that are wrong: a quorum of one cannot detect them.
     """
 
     batches: tuple[Batch, ...]
@@ -108,7 +109,7 @@ class BatchOutcome:
         return all(b.state is BatchState.COMPLETE and b.counts.jobs_failed == 0 for b in self.batches)
 
     def as_json(self) -> dict[str, object]:
-        """The object the command prints last."""
+        """Return the object that the command prints last."""
         return {
             "batches": len(self.batches),
             "batches_complete": sum(b.state is BatchState.COMPLETE for b in self.batches),
@@ -128,7 +129,7 @@ class BatchOutcome:
 
 
 class Screen:
-    """Live bars on a terminal, a line now and then elsewhere, nothing when quiet."""
+    """Shows live bars on a terminal, occasional lines elsewhere, nothing if quiet."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -141,7 +142,7 @@ class Screen:
             self._console.print(text, soft_wrap=True)
 
     def show(self, batches: Sequence[Batch], now: Instant, elapsed_s: float) -> None:
-        """The present state of the batches."""
+        """Show the current state of the batches."""
         if self._quiet:
             return
         if self._console.is_terminal:
@@ -156,20 +157,22 @@ class Screen:
             sys.stdout.flush()
 
     def final(self, outcome: BatchOutcome) -> None:
-        """The closing table."""
+        """Show the closing table."""
         if self._live is not None:
             self._live.stop()
         if self._quiet:
             return
         self._console.print(_table(outcome))
-        self._console.print("what was forecast, in seconds from submission:")
+        self._console.print("forecasts, in seconds from submission:")
         self._console.print(forecast_table(outcome.forecasts))
-        crowd = ", ".join(f"{count} {what}" for what, count in sorted(outcome.crowd.items()))
-        self._console.print(f"crowd: {crowd}; stock client {outcome.stock_client} ({outcome.stock_client_jobs} jobs)")
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(outcome.crowd.items()))
+        self._console.print(
+            f"simulated volunteers: {counts}; stock client {outcome.stock_client} ({outcome.stock_client_jobs} jobs)"
+        )
         if outcome.wrong_accepted:
-            wrong = f"{outcome.wrong_accepted} wrong results were believed"
-            self._console.print(f"{wrong}: with a quorum of one there is nothing to compare with")
-        ended = "every batch is complete" if outcome.complete else "NOT every batch is complete"
+            wrong = f"{outcome.wrong_accepted} wrong results were accepted"
+            self._console.print(f"{wrong}: a quorum of one has no second result to compare")
+        ended = "all batches are complete" if outcome.complete else "NOT all batches are complete"
         self._console.print(f"{ended} after {outcome.seconds:.0f} s")
 
 
@@ -208,10 +211,10 @@ def _table(outcome: BatchOutcome) -> Table:
 
 
 async def outcome_of(
-    store: PostgresStore, project: Project, ids: Sequence[BatchId], crowd: Crowd, *, stock: str, seconds: float
+    store: PostgresStore, project: Project, ids: Sequence[BatchId], load: LoadGenerator, *, stock: str, seconds: float
 ) -> BatchOutcome:
-    """What the database and the upload folder say came of it."""
-    crowd_hosts = {f"crowd-{number}" for number in crowd.tallies}
+    """Read the outcome from the database and the upload folder."""
+    load_hosts = {f"volunteer-{number}" for number in load.tallies}
     hosts = {host.host_id: host.domain_name for host in await store.views.hosts(limit=1000)}
     wrong, stock_jobs = 0, 0
     for batch_id in ids:
@@ -219,10 +222,10 @@ async def outcome_of(
             job = await store.views.job(listed.job_id)
             for instance in job.instances:
                 if instance.state is InstanceState.VALID and instance.host_id is not None:
-                    stock_jobs += hosts.get(instance.host_id) not in crowd_hosts
+                    stock_jobs += hosts.get(instance.host_id) not in load_hosts
                 if instance.instance_id == job.canonical_instance_id:
                     wrong += not _is_right(project, instance.uploads[0].name)
-    tallies = crowd.tallies.values()
+    tallies = load.tallies.values()
     counted = Counter(
         requests=sum(t.requests for t in tallies),
         jobs=sum(t.jobs for t in tallies),
@@ -239,7 +242,7 @@ async def outcome_of(
 
 
 def _is_right(project: Project, upload: str) -> bool:
-    """Whether an uploaded output holds the true count of primes."""
+    """Return whether an uploaded output holds the true count of primes."""
     [path] = project.upload_dir.rglob(upload)
     match = re.fullmatch(r"(\d+) (\d+) (\d+)\n", path.read_text(errors="replace"))
     return match is not None and primes_between(int(match[1]), LENGTH) == int(match[3])

@@ -1,6 +1,6 @@
-"""Runs `muster demo`: a fresh project, an application, four batches (one of each kind), volunteers, and an end.
+"""Runs `muster demo`: a new project, an application, four batches (one of each kind), and simulated volunteers.
 
-Where the stock client is installed, it is one more volunteer.
+If the stock client is installed, it joins as one more volunteer.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from administration.apps import VersionDraft, add_app_version
 from administration.batches import Batches
 from administration.project import Project
 from administration.signing import with_project_key
-from demo.crowd.jobs import draw_profiles
-from demo.crowd.volunteer import Crowd, CrowdMember
+from demo.load.jobs import draw_profiles
+from demo.load.volunteer import LoadGenerator, LoadMember
 from demo.plan import APP, SETTINGS, planned_batches
 from demo.report import BatchOutcome, Screen, outcome_of
 from domain.access import Role
@@ -38,7 +38,7 @@ from store.postgres import PostgresStore
 from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
 
-# Quick: a project whose jobs take seconds, not hours.
+# Short intervals: jobs take seconds, not hours.
 
 
 CONFIG = """<cc_config><options><skip_cpu_benchmarks>1</skip_cpu_benchmarks><no_gpus>1</no_gpus><ncpus>1</ncpus>
@@ -56,7 +56,7 @@ STOP_S = 5.0
 
 
 class StockVolunteer:
-    """Runs `boinc` attached to the project; does nothing where it is not installed."""
+    """Runs `boinc` attached to the project; does nothing if it is not installed."""
 
     def __init__(self, folder: Path, url: str, account_key: str) -> None:
         self._folder = folder
@@ -66,7 +66,7 @@ class StockVolunteer:
         self._program = shutil.which("boinc")
 
     def state(self) -> str:
-        """absent (not installed) or joined."""
+        """Return absent (not installed) or joined."""
         return "absent" if self._program is None else "joined"
 
     async def start(self) -> None:
@@ -100,7 +100,7 @@ class StockVolunteer:
 
 
 PRIMES = Path(__file__).parent / "primes.py"
-AT_MOST_S = 105.0  # of work; with stop and the closing table the demonstration ends within two minutes
+AT_MOST_S = 105.0  # time for computing; with shutdown and the closing table the demonstration ends within two minutes
 LOOK_S = 0.5
 START_S = 30.0
 
@@ -111,7 +111,7 @@ class DemoFailedError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A running project with everything the demonstration needs of it."""
+    """A running project, with what the demonstration needs."""
 
     project: Project
     url: str
@@ -124,7 +124,7 @@ class Demo:
 
 
 async def run_demo(*, volunteers: int, seed: int, quiet: bool, database_url: str | None = None) -> BatchOutcome:
-    """Run it in a temporary folder; what happened. Raises DemoFailedError.
+    """Run the demonstration in a temporary folder; return its outcome. Raises DemoFailedError.
 
     `database_url` names an empty database to use instead of an embedded one.
     """
@@ -139,14 +139,16 @@ async def run_demo(*, volunteers: int, seed: int, quiet: bool, database_url: str
             demo = Demo(project, url, store, clock)
             members, stock_key = await _people(demo, volunteers, seed)
             await _application(demo)
-            screen.say(f"console: {url}console/ while it lasts; sign in as demo with {await _operator(demo)}")
+            screen.say(f"console until the end: {url}console/; sign in as demo with {await _operator(demo)}")
             ids = [await demo.batches().submit(batch) for batch in planned_batches()]
-            screen.say(f"serving on {url}: four batches submitted, {volunteers} volunteers are coming …")
-            crowd = Crowd(members, scheduler_url=f"{url}scheduler", folder=folder / "crowd", clock=clock, seed=seed)
+            screen.say(f"serving on {url}: four batches submitted, {volunteers} volunteers are joining …")
+            load = LoadGenerator(
+                members, scheduler_url=f"{url}scheduler", folder=folder / "load", clock=clock, seed=seed
+            )
             stock = StockVolunteer(folder / "stock-client", url, stock_key)
-            await _until_done(demo, ids, crowd, stock, screen, started_s)
+            await _until_done(demo, ids, load, stock, screen, started_s)
             outcome = await outcome_of(
-                store, project, ids, crowd, stock=stock.state(), seconds=clock.monotonic() - started_s
+                store, project, ids, load, stock=stock.state(), seconds=clock.monotonic() - started_s
             )
             screen.final(outcome)
             return outcome
@@ -164,7 +166,7 @@ async def _create(data_dir: Path, database_url: str | None, clock: Clock) -> tup
 
 @asynccontextmanager
 async def _server(project: Project, url: str, log_path: Path, clock: Clock) -> AsyncIterator[None]:
-    """`muster up` in a process of its own, as an operator would run it."""
+    """Run `muster up` in its own process, as an operator would."""
     port = url.rstrip("/").rpartition(":")[2]
     with log_path.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
@@ -198,7 +200,7 @@ async def _listening(port: int, process: asyncio.subprocess.Process, log_path: P
     raise DemoFailedError(f"the server did not start:\n{log[-2000:]}")
 
 
-async def _people(demo: Demo, count: int, seed: int) -> tuple[list[CrowdMember], str]:
+async def _people(demo: Demo, count: int, seed: int) -> tuple[list[LoadMember], str]:
     keys = AccountKeys(load_keys(demo.project.keys_dir).account_secret)
 
     async def added(email: str) -> str:
@@ -208,12 +210,12 @@ async def _people(demo: Demo, count: int, seed: int) -> tuple[list[CrowdMember],
         return account.authenticator
 
     profiles = draw_profiles(count, seed=seed)
-    members = [CrowdMember(profile, await added(profile.email)) for profile in profiles]
-    return members, await added("stock-client@crowd.invalid")
+    members = [LoadMember(profile, await added(profile.email)) for profile in profiles]
+    return members, await added("stock-client@volunteers.invalid")
 
 
 async def _operator(demo: Demo) -> str:
-    """The password of the operator demo, who has just been added."""
+    """Add the operator demo and return the password."""
     password = one_time_password()
     kept = await asyncio.to_thread(stretched, password)
     await demo.store.access.add_person(
@@ -230,12 +232,12 @@ async def _application(demo: Demo) -> None:
 
 
 async def _until_done(
-    demo: Demo, ids: list[BatchId], crowd: Crowd, stock: StockVolunteer, screen: Screen, started_s: float
+    demo: Demo, ids: list[BatchId], load: LoadGenerator, stock: StockVolunteer, screen: Screen, started_s: float
 ) -> None:
-    """Let the crowd work until every batch has ended, or the time is up."""
+    """Run the volunteers until every batch has ended or the time is up."""
     stop = asyncio.Event()
     await stock.start()  # first: it takes some seconds to make contact
-    working = asyncio.create_task(crowd.run(stop))
+    working = asyncio.create_task(load.run(stop))
     try:
         while demo.clock.monotonic() - started_s < AT_MOST_S and not working.done():
             batches = [await demo.store.views.batch(batch_id) for batch_id in ids]

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Backs a project up while it runs: its database as of one moment, its keys, and its files.
+# Backs up a running project: a consistent dump of its database, its keys, and its files.
 #   backup.sh DATA_DIR TARGET_DIR [KEEP]     keeps the last KEEP dumps (14)
 # TARGET_DIR/muster-DATE.dump  the database (pg_restore reads it)
-# TARGET_DIR/keys/             the keys: without them clients refuse the project's programs
-# TARGET_DIR/files/            what clients fetch and brought; copied after the dump, so that nothing it names is missing
+# TARGET_DIR/keys/             the keys; without them clients reject the project's programs
+# TARGET_DIR/files/            downloads and uploads; copied after the dump, so that every file it refers to is there
 source "$(dirname "$0")/places.sh"
 data=${1:?usage: backup.sh DATA_DIR TARGET_DIR [KEEP]}
 target=${2:?usage: backup.sh DATA_DIR TARGET_DIR [KEEP]}

@@ -1,9 +1,9 @@
-# Sourced by the scripts beside it: where Muster's Python and the right pg_dump are, and the project's database.
+# Sourced by the other scripts: finds Muster's Python, the matching pg_dump, and the project's database.
 set -euo pipefail
 python=${MUSTER_PYTHON:-$(dirname "${BASH_SOURCE[0]}")/../.venv/bin/python}
 
-# The folder of pg_dump and pg_restore for a database: those of its version, or the oldest newer ones.
-# (Older ones refuse it; a newer pg_restore may set what it does not know.)
+# Prints the folder of pg_dump and pg_restore for a database: those of its version, else of the next newer one.
+# (Older ones refuse it; a newer pg_restore may set parameters that the server does not know.)
 postgres_bin() {
   if [ -n "${MUSTER_POSTGRES_BIN:-}" ]; then
     echo "$MUSTER_POSTGRES_BIN"
@@ -26,7 +26,7 @@ postgres_bin() {
   return 1
 }
 
-# The database of the project in a folder; the embedded one is started where it does not run.
+# Prints the DSN of a project's database; starts the embedded database if needed.
 database_url() {
   "$python" -W ignore - "$1" <<'PYTHON'
 import asyncio, os, pathlib, sys

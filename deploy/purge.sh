@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Forgets the jobs of batches that ended more than so many months ago.
+# Purges the jobs of batches that ended more than MONTHS months ago.
 #   purge.sh DATA_DIR MONTHS
 source "$(dirname "$0")/places.sh"
 data=${1:?usage: purge.sh DATA_DIR MONTHS}

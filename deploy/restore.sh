@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Restores what backup.sh made into a new project: an empty folder and an empty database.
-#   restore.sh BACKUP_DIR DATA_DIR [DUMP]     the newest dump unless told; MUSTER_DATABASE_URL names a PostgreSQL
+# Restores a backup of backup.sh into a new project: an empty folder and an empty database.
+#   restore.sh BACKUP_DIR DATA_DIR [DUMP]     the newest dump by default; MUSTER_DATABASE_URL names a PostgreSQL
 source "$(dirname "$0")/places.sh"
 backup=${1:?usage: restore.sh BACKUP_DIR DATA_DIR [DUMP]}
 data=${2:?usage: restore.sh BACKUP_DIR DATA_DIR [DUMP]}

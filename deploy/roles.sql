@@ -1,12 +1,12 @@
--- Roles with no more rights than each needs, for a PostgreSQL of your own. Safe to repeat.
---   psql -d muster -f deploy/roles.sql             as a superuser, or who may create roles and owns the database
--- It makes three roles that cannot sign in, and gives them what they need in the database it is run in:
+-- Creates least-privilege roles in an external PostgreSQL. Safe to repeat.
+--   psql -d muster -f deploy/roles.sql             as a superuser, or as the database's owner with CREATEROLE
+-- It creates three roles without login and grants their privileges in the current database:
 --   muster_owner     owns every table: for `muster init`, `muster migrate` and `muster purge`
 --   muster_service   reads and writes rows: for `muster up` and every other command
---   muster_reader    reads, but neither passwords nor tokens nor sessions: for people who look, and for reports
--- Then make one that signs in for each use, and keep its password out of the URL (~/.pgpass, or PGPASSFILE):
+--   muster_reader    reads all except passwords, tokens and sessions: for reports and interactive queries
+-- Then create a login role for each use, and keep its password out of the URL (~/.pgpass, or PGPASSFILE):
 --   CREATE ROLE muster_web LOGIN PASSWORD '…' IN ROLE muster_service;
--- Run it once more after `muster migrate`, as the role that migrates or as a superuser: new tables get their rights.
+-- Run it again after `muster migrate`, as the migrating role or as a superuser, to grant rights on new tables.
 \set ON_ERROR_STOP on
 BEGIN;
 
@@ -21,14 +21,14 @@ BEGIN
     END LOOP;
 END $$;
 
--- Nobody else comes in, and nobody but the owner makes anything.
+-- Revoke access of other roles; only the owner may create objects.
 SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database()) \gexec
 SELECT format('GRANT CONNECT ON DATABASE %I TO muster_owner, muster_service, muster_reader', current_database()) \gexec
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 GRANT USAGE, CREATE ON SCHEMA public TO muster_owner;
 GRANT USAGE ON SCHEMA public TO muster_service, muster_reader;
 
--- What there is already belongs to the owner from now on.
+-- Transfer existing objects to the owner.
 SELECT format('ALTER %s public.%I OWNER TO muster_owner',
               CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, relname)
 FROM pg_class c
@@ -47,7 +47,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO muster_se
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO muster_service;
 REVOKE INSERT, UPDATE, DELETE ON schema_version FROM muster_service;
 REVOKE UPDATE, DELETE ON act, setting_audit FROM muster_service;  -- the audit trail only grows
--- Partitions come and go while it serves: by these functions, which act as the owner, and by nothing else.
+-- The service creates and drops partitions only through these functions, which run as the owner.
 SELECT format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = public, pg_temp', oid::regprocedure),
        format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', oid::regprocedure),
        format('GRANT EXECUTE ON FUNCTION %s TO muster_service', oid::regprocedure)
@@ -61,7 +61,7 @@ GRANT SELECT (person_id, name, role, submitter_id, active, created_at) ON person
 GRANT SELECT (volunteer_id, name, beta, no_gpu, max_jobs, app_ids, created_at, no_cpu, max_cpus, preferred_at) ON volunteer
     TO muster_reader;
 
--- The same for what is made later by a role that acts as the owner.
+-- Default privileges for objects that the owner creates later.
 ALTER DEFAULT PRIVILEGES FOR ROLE muster_owner IN SCHEMA public
     GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO muster_service;
 ALTER DEFAULT PRIVILEGES FOR ROLE muster_owner IN SCHEMA public GRANT USAGE, SELECT ON SEQUENCES TO muster_service;

@@ -1,10 +1,9 @@
-"""Which hosts, apps and batches does batch acceleration single out? The rule `accelerated`, hour by hour. Pure.
+"""Selects hosts, apps and batches for batch acceleration (the rule `accelerated`), once per hour. Pure.
 
-Facts of the reference server's batch acceleration: a batch of the last 30 days with at least 100
-results has a median turnaround m; a result counts turnaround / m, a time-out 10; a host whose mean over all
-batches is below 1 is a low-turnaround host; an app is accelerable when more than 100 hosts returned jobs of it, more
-than a quarter of them low-turnaround hosts. A batch is accelerated when more than 85 % of it is done or fewer than 20
-jobs are not done.
+The reference server's rules: a batch of the last 30 days with at least 100 results has a median turnaround m; a result
+counts turnaround / m, a time-out 10; a host with a mean below 1 over all batches is a low-turnaround host; an app is
+accelerable if more than 100 hosts returned jobs of it and more than a quarter of them are low-turnaround hosts. A batch
+is accelerated when more than 85 % of it is done or fewer than 20 jobs are open.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from domain.batches import BatchCounts
 from domain.units import AppId, BatchId, HostId, Instant, Seconds
 
 LOOK_BACK_S = Seconds(30 * 86400.0)
-LEAST_RESULTS = 100  # of a batch, or it has no median
-TIMED_OUT = 10.0  # what a time-out counts in medians
+LEAST_RESULTS = 100  # minimum number of results of a batch for a median
+TIMED_OUT = 10.0  # value of a time-out, in medians
 LOW_BELOW = 1.0
-LEAST_HOSTS = 100  # more than these must have returned jobs of an app,
-LEAST_LOW_FRACTION = 0.25  # and more than this share of them be low-turnaround hosts
+LEAST_HOSTS = 100  # more hosts than this must have returned jobs of an app,
+LEAST_LOW_FRACTION = 0.25  # and more than this share of them must be low-turnaround hosts
 LEAST_DONE_FRACTION = 0.85
 MOST_NOT_DONE = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Acceleration:
-    """What the last look at hosts and batches found."""
+    """The low-turnaround hosts, accelerable apps and accelerated batches last found."""
 
     computed_at: Instant
     hosts: frozenset[HostId] = frozenset()  # with low turnaround
@@ -35,7 +34,7 @@ class Acceleration:
     batches: frozenset[BatchId] = frozenset()  # accelerated
 
     def covers(self, batch_id: BatchId, app_id: AppId) -> bool:
-        """Whether the jobs of this batch are for low-turnaround hosts alone."""
+        """Return whether the batch's jobs are only for low-turnaround hosts."""
         return batch_id in self.batches and app_id in self.apps
 
 
@@ -49,7 +48,7 @@ class LowTurnaround:
 
 
 def is_accelerable(hosts: int, low: int) -> bool:
-    """Whether enough hosts returned jobs of an app, enough of them low-turnaround hosts.
+    """Return whether enough hosts returned jobs of an app and enough of them have a low turnaround.
 
     >>> is_accelerable(101, 26), is_accelerable(100, 100), is_accelerable(104, 26)
     (True, False, False)
@@ -58,7 +57,7 @@ def is_accelerable(hosts: int, low: int) -> bool:
 
 
 def is_accelerated(counts: BatchCounts) -> bool:
-    """Whether a batch under way has so little left that it is accelerated.
+    """Return whether an active batch is close enough to its end to be accelerated.
 
     >>> is_accelerated(BatchCounts(jobs_total=1000, jobs_validated=850)), is_accelerated(BatchCounts(jobs_total=19))
     (False, True)

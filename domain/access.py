@@ -1,4 +1,4 @@
-"""Who signs in, with what, and what they may do. Pure."""
+"""Users who sign in, their credentials and rights. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from domain.volunteers import VolunteerRecord
 
 
 class Right(StrEnum):
-    """What a request may do: every one of them is asked for by the routes that need it."""
+    """A permission that routes require."""
 
-    READ = "read"  # look at everything
-    SUBMIT = "submit"  # submit batches, and change one's own
+    READ = "read"  # read everything
+    SUBMIT = "submit"  # submit batches, and change one's own batches
     OPERATE = "operate"  # change anything
 
 
 class Role(StrEnum):
-    """What a person is; each may do what those before it may."""
+    """A user's role; each includes the rights of those before it."""
 
     VIEWER = "viewer"
     SUBMITTER = "submitter"
@@ -28,7 +28,7 @@ class Role(StrEnum):
 
     @property
     def right(self) -> Right:
-        """What only this role and those above it may do.
+        """Return the right that this role adds to those before it.
 
         >>> Role.SUBMITTER.right.value
         'submit'
@@ -37,7 +37,7 @@ class Role(StrEnum):
 
     @property
     def rights(self) -> frozenset[Right]:
-        """All that it may do.
+        """Return all rights of the role.
 
         >>> sorted(Role.SUBMITTER.rights)
         [<Right.READ: 'read'>, <Right.SUBMIT: 'submit'>]
@@ -47,17 +47,17 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    session_s: Seconds = knob(Seconds(12 * HOUR_S), "seconds a session lasts after it was last used", low=60)
-    session_most_s: Seconds = knob(Seconds(30 * DAY_S), "seconds after which one signs in again in any case", low=60)
-    one_time_s: Seconds = knob(Seconds(7 * DAY_S), "seconds a one-time password may be used", low=60)
-    min_password_length: int = knob(10, "characters the password of somebody who signs in must have", low=8, high=64)
-    submission_key_s: Seconds = knob(Seconds(7 * DAY_S), "seconds an Idempotency-Key is remembered", low=3600)
-    event_streams: int = knob(200, "streams of progress one worker serves at a time", low=0, high=100_000)
+    session_s: Seconds = knob(Seconds(12 * HOUR_S), "idle time after which a session ends", low=60)
+    session_most_s: Seconds = knob(Seconds(30 * DAY_S), "maximum age of a session", low=60)
+    one_time_s: Seconds = knob(Seconds(7 * DAY_S), "validity of a one-time password", low=60)
+    min_password_length: int = knob(10, "minimum length of operators' passwords, characters", low=8, high=64)
+    submission_key_s: Seconds = knob(Seconds(7 * DAY_S), "time an Idempotency-Key is remembered", low=3600)
+    event_streams: int = knob(200, "maximum concurrent progress streams per worker", low=0, high=100_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Stretched:
-    """A password as it is kept: scrypt(password, salt) with the costs it was made with."""
+    """A stored password: scrypt(password, salt) with the cost parameters used."""
 
     hash: bytes = field(repr=False)
     salt: bytes = field(repr=False)
@@ -68,21 +68,21 @@ class Stretched:
 
 @dataclass(frozen=True, slots=True)
 class PersonRecord:
-    """Somebody who may sign in. `one_time_until`: the password was given by another, and must be changed."""
+    """A user who may sign in. `one_time_until`: the password was set by another user and must be changed."""
 
     person_id: PersonId
     name: str
     role: Role
     password: Stretched
     created_at: Instant
-    submitter_id: SubmitterId | None = None  # whose batches are the person's own
+    submitter_id: SubmitterId | None = None  # the submitter whose batches belong to this user
     one_time_until: Instant | None = None
     active: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody signed in with a browser. The hash is of what the browser holds, which is not kept."""
+    """A browser session. Only the hash of the browser's secret is stored."""
 
     session_hash: bytes = field(repr=False)
     created_at: Instant
@@ -90,11 +90,11 @@ class Session:
     expires_at: Instant
     address: str = ""
     agent: str = ""
-    person_id: PersonId | None = None  # one of the two
+    person_id: PersonId | None = None  # one of the two is set
     volunteer_id: VolunteerId | None = None
 
     def renewed(self, now: Instant, settings: AccessSettings) -> Session:
-        """The same session, used at `now`: it lasts on, but not for ever. Pure."""
+        """Return the session used at `now`: its idle time starts again, its maximum age does not. Pure."""
         last = min(now + settings.session_s, self.created_at + settings.session_most_s)
         return Session(
             self.session_hash,
@@ -110,7 +110,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A session and whose it is."""
+    """A session and its user."""
 
     session: Session
     person: PersonRecord | None = None
@@ -119,7 +119,7 @@ class SignedIn:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of the API: its person's, with some of the person's rights. The token itself is not kept."""
+    """An API token with some of its owner's rights. The token itself is not stored."""
 
     token_id: TokenId
     token_hash: bytes = field(repr=False)
@@ -132,17 +132,17 @@ class Token:
     revoked_at: Instant | None = None
 
     def serves(self, now: Instant) -> bool:
-        """Whether it may be used at `now`."""
+        """Return whether it is valid at `now`."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What somebody did, for the audit trail."""
+    """A user's action, for the audit trail."""
 
     acted_at: Instant
     who: str
-    what: str  # the route's or the form's name, such as abort_batch
+    what: str  # the name of the route or the form, such as abort_batch
     target: str = ""
     detail: Mapping[str, object] = field(default_factory=dict)
     address: str = ""
@@ -151,7 +151,7 @@ class Act:
 
 # ---------------------------------------------------------------- how fast may be guessed
 
-FREE_FAILURES = 5  # of a name from one address, that cost nothing
+FREE_FAILURES = 5  # failures without delay, of a name from one address
 FREE_OF_MANY = 20  # of one address with any names, or of one name from any addresses
 FORGOTTEN_AFTER_S = HOUR_S
 MOST_WAIT_S = 900.0
@@ -160,16 +160,16 @@ KNOWN_FOR_S = Seconds(90 * DAY_S)  # after a success
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A password that is tried: `who` is the kind of account and its name, `network` where it comes from."""
+    """A sign-in attempt: `who` is the kind of account and its name, `network` the origin."""
 
     who: str
     network: str
 
     def limits(self, *, known: bool) -> Mapping[str, int]:
-        """What is counted, each with the failures that cost nothing.
+        """Return the keys under which it is counted, each with its number of failures without delay.
 
-        Failures from other addresses do not count where the name has signed in from before (`known`): guessing at an
-        account does not keep its owner out.
+        Failures from other addresses do not count if the name has signed in from this address before (`known`): attacks
+        on an account do not lock out its owner.
 
         >>> sorted(Guess("person ada", "192.0.2.7").limits(known=True))
         ['address 192.0.2.7', 'person ada from 192.0.2.7']
@@ -179,19 +179,19 @@ class Guess:
 
     @property
     def own(self) -> str:
-        """The key of this name from this address."""
+        """Return the key of this name from this address."""
         return f"{self.who} from {self.network}"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """How often a password was tried without success."""
+    """Failed sign-in attempts."""
 
     failures: int
     at: Instant  # the last time
 
     def wait_s(self, now: Instant, free: int = FREE_FAILURES) -> Seconds:
-        """How long until it may be tried again; 0 = now. Beyond the `free` failures it doubles, from 1 s to 15 min.
+        """Return the delay until the next attempt; 0 = none. Beyond `free` failures it doubles, from 1 s to 15 min.
 
         >>> [Attempts(n, Instant(100.0)).wait_s(Instant(101.0)) for n in (1, 5, 6, 8, 40)]
         [0.0, 0.0, 0.0, 3.0, 899.0]
@@ -202,7 +202,7 @@ class Attempts:
         return Seconds(max(0.0, wait_s - max(0.0, elapsed_s(self.at, now))))
 
     def more(self, now: Instant) -> Attempts:
-        """One more failure; those of an hour ago are forgotten.
+        """Add a failure; failures older than an hour are dropped.
 
         >>> Attempts(9, Instant(0.0)).more(Instant(4000.0)).failures
         1
@@ -211,5 +211,5 @@ class Attempts:
         return Attempts(1 if forgotten else self.failures + 1, now)
 
     def less(self) -> Attempts:
-        """One failure less: what was counted before the password was found right."""
+        """Remove the failure that was counted before the password proved correct."""
         return Attempts(max(0, self.failures - 1), self.at)

@@ -1,4 +1,4 @@
-"""Applications, over which hosts the instances of their jobs are spread, and what a version needs of a host. Pure."""
+"""Applications, how a job's instances spread over hosts, and what an app version requires of a host. Pure."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ NVIDIA = ProcessorType("NVIDIA")
 ATI = ProcessorType("ATI")
 INTEL_GPU = ProcessorType("intel_gpu")
 
-ANONYMOUS = "anonymous"  # the platform a client names when its user brings an own executable
+ANONYMOUS = "anonymous"  # the platform of clients with the user's own executable
 
 
 class OnePerVolunteer(StrEnum):
-    """For which jobs of an app a volunteer gets one instance at most, over all of the volunteer's hosts."""
+    """The jobs of an app that are limited to one instance per volunteer, over all of the volunteer's hosts."""
 
-    QUORUM = "quorum"  # those of which several results must agree
+    QUORUM = "quorum"  # jobs of which several results must agree
     ALWAYS = "always"
     NEVER = "never"
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Spread:
-    """The limits of one job. A limit per volunteer includes one per host: a host has one owner for good.
+    """The limits of one job. A limit per volunteer includes one per host, because a host's owner never changes.
 
-    `per_volunteer`: a volunteer gets one instance at most. `per_host`: a host gets one instance at most; without that
-    limit it gets another one only when it has none in progress.
+    `per_volunteer`: at most one instance per volunteer. `per_host`: at most one instance per host; without that limit a
+    host gets another one only when it has none in progress.
     """
 
     per_volunteer: bool
@@ -40,12 +40,12 @@ class Spread:
 
     @property
     def one_per(self) -> str | None:
-        """What gets one instance at most: "volunteer", "host", or None: a host gets another one after its first."""
+        """Return the unit limited to one instance: "volunteer", "host", or None if a host may get another one later."""
         return "volunteer" if self.per_volunteer else "host" if self.per_host else None
 
 
 def spread_of(one_per_volunteer: OnePerVolunteer, *, one_per_host: bool, agreeing: int) -> Spread:
-    """The limits of a job of which `agreeing` results must agree, by its app's settings.
+    """Return the limits of a job that needs `agreeing` agreeing results, by its app's settings.
 
     >>> spread_of(OnePerVolunteer.QUORUM, one_per_host=True, agreeing=1)
     Spread(per_volunteer=False, per_host=True)
@@ -60,27 +60,27 @@ def spread_of(one_per_volunteer: OnePerVolunteer, *, one_per_host: bool, agreein
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An application: what batches are made for."""
+    """An application, for which batches are submitted."""
 
     app_id: AppId
     name: str
     user_friendly_name: str = ""
     beta: bool = False  # only for volunteers who opted in
     deprecated: bool = False
-    # Adaptive replication: a host without a record gets its jobs checked by this many copies. 0 = off.
+    # Adaptive replication: jobs of a host without a record are checked by this many copies. 0 = off.
     adaptive_copies: int = 0
-    one_per_host: bool = True  # a host gets one instance of a job at most
+    one_per_host: bool = True  # at most one instance of a job per host
     one_per_volunteer: OnePerVolunteer = OnePerVolunteer.QUORUM
 
     def spread(self, quorum: int, copies: int = 0) -> Spread:
-        """The limits of jobs with this quorum, for which a dispatch has asked for so many copies (0 = for none)."""
+        """Return the limits of jobs with this quorum, for which a dispatch requested `copies` copies (0 = none)."""
         agreeing = max(quorum, self.adaptive_copies, copies)
         return spread_of(self.one_per_volunteer, one_per_host=self.one_per_host, agreeing=agreeing)
 
 
 @quick_dataclass(frozen=True, slots=True)
 class PlanClass:
-    """What a kind of app version uses and needs. One processor type per plan class.
+    """Resources and requirements of a kind of app version. One processor type per plan class.
 
     `gpu_type` None means a CPU version. `gpu_count` may be a fraction (two jobs share a GPU at 0.5).
     """
@@ -109,7 +109,7 @@ DEFAULT_PLAN_CLASS = PlanClass("")
 class AppFile:
     """One signed file of an app version."""
 
-    name: str  # its identity for every client, for ever
+    name: str  # its permanent identity for every client
     nbytes: int
     md5: str
     signature: str  # text form, docs/protocol.md#signatures
@@ -139,7 +139,7 @@ class AppVersion:
 
     @property
     def title(self) -> str:
-        """What people call it.
+        """Return the name shown to people.
 
         >>> AppVersion(AppVersionId(1), AppId(1), "x86_64-pc-linux-gnu", 110).title
         '1.10 x86_64-pc-linux-gnu'
@@ -148,6 +148,6 @@ class AppVersion:
 
 
 def plan_of(versions: Mapping[AppVersionId, AppVersion], app_version_id: AppVersionId) -> PlanClass:
-    """The plan class of a version; that of one CPU where the version is not known any more."""
+    """Return the plan class of a version; that of one CPU if the version is unknown."""
     version = versions.get(app_version_id)
     return version.plan_class if version is not None else DEFAULT_PLAN_CLASS

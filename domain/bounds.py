@@ -1,7 +1,7 @@
-"""Ranges of the numbers that submitters and operators give, and fields of settings with their ranges. Pure.
+"""Ranges of numbers in user input, and settings fields with their ranges. Pure.
 
-A number outside its range is refused with the field, the range and what came. The ranges are far wider than any project
-needs; they keep sums finite: a million jobs of every largest value still add up, and every instant has a date.
+A number outside its range is refused with the field, the range and the value. The ranges are far wider than any project
+needs; they keep sums finite: the largest values of a million jobs still add up, and every instant is a valid date.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from domain.errors import InvalidInputError
 from domain.units import DAY_S, Seconds
 
 LONGEST_S: Final = Seconds(3650 * DAY_S)
-FURTHEST_S: Final = Seconds(36_500 * DAY_S)  # of a deadline
-MOST_WHOLE: Final = 2**31 - 1  # what an int column holds
+FURTHEST_S: Final = Seconds(36_500 * DAY_S)  # maximum time to a deadline
+MOST_WHOLE: Final = 2**31 - 1  # maximum of an int column
 MOST_BYTES: Final = 1e15
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A range, both ends allowed.
+    """A range, both ends included.
 
     >>> Bound(1.0, 1e21).expected
     'a number from 1 to 1e+21'
@@ -38,11 +38,11 @@ class Bound:
         return f"a number from {written(self.low)} to {written(self.high)}"
 
     def has(self, value: float) -> bool:
-        """Whether the value is in the range; NaN never is."""
+        """Return whether the value is in the range; NaN never is."""
         return self.low <= value <= self.high
 
     def nearest(self, value: float) -> float:
-        """The value moved into the range; NaN becomes the upper end.
+        """Clamp the value to the range; NaN becomes the upper end.
 
         >>> Bound(1.0, 10.0).nearest(1e300), Bound(1.0, 10.0).nearest(0.0), Bound(1.0, 10.0).nearest(float("nan"))
         (10.0, 1.0, 10.0)
@@ -84,7 +84,7 @@ BOUNDS: Final[Mapping[str, Bound]] = MappingProxyType(
 
 
 def in_bounds(name: str, value: float, *, field: str = "") -> float:
-    """The value, checked by the bound called `name`. Raises InvalidInputError naming `field`, or else `name`.
+    """Return the value if it is within the bound called `name`. Raises InvalidInputError naming `field`, or `name`.
 
     >>> in_bounds("shares", 2.5)
     2.5
@@ -99,7 +99,7 @@ def in_bounds(name: str, value: float, *, field: str = "") -> float:
 
 
 def written(number: float) -> str:
-    """A number as messages have it: whole ones up to 15 digits without an exponent.
+    """Format a number for messages: integers of up to 15 digits without an exponent.
 
     >>> written(315360000.0), written(1e21), written(0.001)
     ('315360000', '1e+21', '0.001')
@@ -121,10 +121,10 @@ def knob(
     pattern: str = r"[\s\S]*",
     expected: str = "text",
 ) -> Any:
-    """A settings field: its default, what it means, and its range (both ends allowed).
+    """Declare a settings field: default, meaning and range (both ends included).
 
-    A number without an upper end of its own has that of its kind: LONGEST_S, or MOST_WHOLE of a whole number.
-    A text matches `pattern` as a whole; `expected` says the same in words.
+    Without `high`, the maximum is LONGEST_S for a float and MOST_WHOLE for an integer. A text must match `pattern`
+    completely; `expected` describes the pattern.
     """
     if high is None and isinstance(default, (int, float)) and not isinstance(default, bool):
         high = LONGEST_S if isinstance(default, float) else MOST_WHOLE
@@ -133,12 +133,12 @@ def knob(
 
 
 def one_of(default: str, meaning: str, *names: str) -> Any:
-    """A settings field that takes one of some names; the meaning ends in their list."""
+    """Declare a settings field that takes one of `names`; the meaning ends in their list."""
     return knob(default, meaning, pattern="|".join(names), expected="one of " + ", ".join(names))
 
 
 def name_of_setting(key: str, known: Iterable[str]) -> str:
-    """What was expected instead of a key that no setting has: those of the `known` ones that are nearest to it.
+    """Return the expectation for an unknown setting name, with the closest of the `known` names.
 
     >>> name_of_setting("deadline.p_tigth", ["deadline.p_tight", "feeder.slots"])
     'the name of a setting (see `muster setting list`), perhaps deadline.p_tight'

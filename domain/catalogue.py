@@ -1,6 +1,6 @@
-"""What the request handler needs to know besides the host: apps, versions, cut points. Pure.
+"""The request handler's data besides the host: apps, versions, cut points. Pure.
 
-A catalogue is a snapshot that is replaced as a whole every few seconds; nothing in it changes.
+A catalogue is an immutable snapshot, replaced as a whole every few seconds.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from domain.units import AppId, AppVersionId, HostId, Instant, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Apps, their current versions, and where hosts stand.
+    """Apps, their current versions, and cut points.
 
-    `versions` holds every version that instances may still refer to; `current` only those that new
-    work is given for: not deprecated, the highest number of its (app, platform, plan class).
+    `versions` holds every version that instances may still refer to; `current` only those used for new work: not
+    deprecated, with the highest number of their (app, platform, plan class).
     """
 
     apps: Mapping[AppId, App] = field(default_factory=dict)
@@ -33,49 +33,53 @@ class Catalogue:
     current: Mapping[AppId, tuple[AppVersion, ...]] = field(default_factory=dict)
     cut_points: Mapping[tuple[AppId, ProcessorType], CutPoints] = field(default_factory=dict)
     settings: Settings = Settings()
-    unfit_settings: tuple[InvalidInputError, ...] = ()  # stored ones this version refuses: their defaults hold
-    acceleration: Acceleration | None = None  # of the rule accelerated; None: another rule, or nothing found yet
+    unfit_settings: tuple[
+        InvalidInputError, ...
+    ] = ()  # stored settings that this version rejects: their defaults apply
+    acceleration: Acceleration | None = None  # for the rule accelerated; None: another rule, or nothing found yet
     reserved: Reserved = NOTHING_RESERVED  # for big jobs
-    host_classes: ClassesByApp = NO_CLASSES  # of homogeneous redundancy
-    stale_since: Mapping[tuple[AppId, ProcessorType], Instant] = field(default_factory=dict)  # of cut points left out
+    host_classes: ClassesByApp = NO_CLASSES  # for homogeneous redundancy
+    stale_since: Mapping[tuple[AppId, ProcessorType], Instant] = field(
+        default_factory=dict
+    )  # when omitted cut points were computed
 
     def processor_types(self, app_id: AppId) -> frozenset[ProcessorType]:
-        """The processor types an app has current versions for."""
+        """Return the processor types for which an app has current versions."""
         return frozenset(version.processor_type for version in self.current.get(app_id, ()))
 
     def retry_turnarounds_s(self, app_id: AppId) -> list[Seconds]:
-        """T_retry of an app on each of its processor types on which it is known."""
+        """Return the known T_retry of an app, one per processor type."""
         found = (cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id)
         return [one for one in found if one is not None]
 
     def has_version_for(self, app_id: AppId, kind: ProcessorType) -> bool:
-        """Whether an app has a current version for these processors."""
+        """Return whether an app has a current version for these processors."""
         return any(version.processor_type == kind for version in self.current.get(app_id, ()))
 
     def low_turnaround(self, batch: Batch, host_id: HostId) -> bool | None:
-        """Whether the host has the low turnaround that an accelerated batch requires; None for any other batch."""
+        """Return whether the host has the low turnaround that an accelerated batch requires; None for other batches."""
         found = self.acceleration
         if found is None or not found.covers(batch.batch_id, batch.app_id):
             return None
         return host_id in found.hosts
 
     def median_safe_runtime_s(self, app_id: AppId) -> Seconds | None:
-        """The median of R_q over an app's hosts, on the processors most of them use; None while unknown."""
+        """Return the median of R_q over an app's hosts, on the most used processor type; None if unknown."""
         known = [cuts for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]
         most = max((cuts for cuts in known if cuts.median_safe_runtime_s is not None), key=_rows, default=None)
         return most.median_safe_runtime_s if most is not None else None
 
 
 class CatalogueSource(Protocol):
-    """Where the catalogue of the moment comes from."""
+    """Provides the current catalogue."""
 
     def catalogue(self) -> Catalogue: ...
 
 
 def without_stale(catalogue: Catalogue, now: Instant) -> Catalogue:
-    """Without cut points that are too old to judge by: as if those hosts had never been ranked.
+    """Remove cut points that are too old to use, as if those hosts had never been ranked.
 
-    `stale_since` of the result says which were left out, and when they were computed.
+    `stale_since` of the result has the omitted ones, and when they were computed.
     """
     known, ranking = catalogue.cut_points, catalogue.settings.ranking
     stale = {key: cuts.computed_at for key, cuts in known.items() if are_stale(cuts, now, ranking)}
@@ -90,7 +94,7 @@ def _rows(cuts: CutPoints) -> tuple[int, str]:
 
 
 def current_versions(versions: Mapping[AppVersionId, AppVersion]) -> dict[AppId, tuple[AppVersion, ...]]:
-    """Per app, the version new work is given for, one per (platform, plan class): the highest number.
+    """Return the versions for new work per app, one per (platform, plan class): the highest number.
 
     >>> a = AppVersion(AppVersionId(1), AppId(1), "linux", 100)
     >>> b = AppVersion(AppVersionId(2), AppId(1), "linux", 101)

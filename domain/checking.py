@@ -1,4 +1,4 @@
-"""What an inspection of the whole project finds, and what `muster restore` changed. Values only."""
+"""Findings of a check of the whole project, and the changes made by `muster restore`. Values only."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from domain.units import InstanceId
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """One thing that is not as it must be: what, and why, in words.
+    """One inconsistency: the object and the reason, in words.
 
-    >>> print(Wrong("job 7", "it is there 2 times"))
-    job 7: it is there 2 times
+    >>> print(Wrong("job 7", "it exists 2 times"))
+    job 7: it exists 2 times
     """
 
     thing: str
@@ -24,7 +24,7 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class StoredOutput:
-    """An output the database says is whole on disk."""
+    """An output that is complete on disk according to the database."""
 
     instance_id: InstanceId
     name: str
@@ -34,9 +34,9 @@ class StoredOutput:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """What the database knows of a file in the upload folder.
+    """The database's record of a file in the upload folder.
 
-    `state` of its instance, None where there is no such instance; `nbytes` None where no upload of it was recorded;
+    `state` of its instance, None if there is no such instance; `nbytes` None if no upload was recorded;
     `reported_success`: its host reported the instance with exit status 0.
     """
 
@@ -48,7 +48,7 @@ class KnownFile:
 
 @dataclass(frozen=True, slots=True)
 class NewIds:
-    """Unsent instances that were given new ids, and id sequences that were moved forward."""
+    """Unsent instances that got new ids, and id sequences that were moved forward."""
 
     instances: int
     sequences: int

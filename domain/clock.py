@@ -1,7 +1,7 @@
-"""The one door to time.
+"""The only access to the system clock.
 
-Pure code takes `now`; loops take a `Clock`. Instants come from the wall clock, durations inside the
-process from `monotonic`.
+Pure code takes `now`; loops take a `Clock`. Instants come from the wall clock, durations inside a process from
+`monotonic`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Protocol
 
 from domain.units import Instant, Seconds
 
-CLOCK_WAS_AHEAD_S = Seconds(60.0)  # a note so far ahead was made while a clock was wrong
+CLOCK_WAS_AHEAD_S = Seconds(60.0)  # a timestamp this far ahead was written with a wrong clock
 
 
 class Clock(Protocol):
-    """What a service may know about time."""
+    """A service's access to time."""
 
     def now(self) -> Instant:
-        """The present instant, seconds since the epoch, UTC."""
+        """Return the current instant, seconds since the epoch, UTC."""
         ...
 
     def monotonic(self) -> Seconds:
-        """Seconds since an arbitrary start; never goes backward. For durations only."""
+        """Return seconds since an arbitrary start; never goes backward. For durations only."""
         ...
 
     async def sleep(self, duration_s: float) -> None:
@@ -32,7 +32,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The system's clock."""
 
     def now(self) -> Instant:
         return Instant(time.time())

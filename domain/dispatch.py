@@ -1,9 +1,9 @@
 """What one scheduler request reads and writes, as values. Pure.
 
-A request is one read, one decision, one write. `RequestKey` names what to read, `ReportedResult` is what the client
-reports, not trusted (numbers are finite, otherwise unchecked), `RequestView` is what
-was found, `RequestWrites` is what the decision changes, `WriteOutcome` what of it was committed. A request may also
-bring `Trickle`s: messages that an app sends while its job runs (trickle-ups).
+A request is one read, one decision, one write. `RequestKey` says what to read, `ReportedResult` is a client's report
+(untrusted: numbers are finite, otherwise unchecked), `RequestView` the result of the read, `RequestWrites` the changes
+to make, `WriteOutcome` what was committed. A request may also carry `Trickle`s: messages an app sends while its job
+runs (trickle-ups).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from domain.volunteers import Volunteer
 
 @quick_dataclass(frozen=True, slots=True)
 class RequestKey:
-    """What to look up for a request. `authenticator_hash` is the SHA-256 of the account key.
+    """The lookup key of a request. `authenticator_hash` is the SHA-256 of the account key.
 
-    `host_id` 0 asks for the volunteer's newest host of that `host_cpid` instead.
-    `instance_ids` are the instances named in the request's reports; those of other hosts are left out, unless
-    `of_computer` asks for those of all records of the host's computer: same volunteer, CPID and computer's name.
-    `network` is where the request comes from, empty: not known; None asks for the network that the host's record has.
+    `host_id` 0 selects the volunteer's newest host with that `host_cpid` instead. `instance_ids` are the instances the
+    request reports; those of other hosts are left out, unless `of_computer` includes all records of the same computer:
+    same volunteer, CPID and domain name. `network` is the request's origin; empty: unknown; None: use the network in
+    the host's record.
     """
 
     authenticator_hash: bytes
@@ -55,7 +55,7 @@ class RequestKey:
 
 @quick_dataclass(frozen=True, slots=True)
 class Upload:
-    """An output that is whole on the server."""
+    """An output that is complete on the server."""
 
     name: str
     nbytes: int
@@ -64,15 +64,15 @@ class Upload:
 
 @quick_dataclass(frozen=True, slots=True)
 class ExpectedOutput:
-    """What the database knows of one output of an existing instance."""
+    """The database's record of one output of an existing instance."""
 
-    accepted: bool  # the state of its instance allows a success report, so uploads are accepted
+    accepted: bool  # the instance's state allows a success report, so uploads are accepted
     recorded: Upload | None
 
 
 @quick_dataclass(frozen=True, slots=True)
 class ReportedFile:
-    """An output as the client reports it. `error` is why it could not be uploaded; empty: it was."""
+    """An output as reported by the client. `error`: why the upload failed; empty if it succeeded."""
 
     name: str
     nbytes: float
@@ -82,7 +82,7 @@ class ReportedFile:
 
 @quick_dataclass(frozen=True, slots=True)
 class ReportedResult:
-    """A finished result, as the client tells it."""
+    """A finished result, as reported by the client."""
 
     name: str
     state: int
@@ -97,7 +97,7 @@ class ReportedResult:
 
 @quick_dataclass(frozen=True, slots=True)
 class Reported:
-    """An instance a host reports about, as the server knows it."""
+    """The server's record of an instance that a host reports."""
 
     held: InstanceInProgress
     state: InstanceState
@@ -105,18 +105,18 @@ class Reported:
     fpops_est_flop: Flop
     outputs: tuple[Output, ...]
     uploads: tuple[Upload, ...]
-    turnaround_sample: float | None = None  # the censored sample its time-out left
+    turnaround_sample: float | None = None  # the censored sample recorded at its time-out
     timeout_at: Instant | None = None
     reported_at: Instant | None = None  # of an earlier report
 
 
 @quick_dataclass(frozen=True, slots=True)
 class RequestView:
-    """What the server knows about who is asking. `volunteer` None: no such account key.
+    """The server's data for a request. `volunteer` None: unknown account key.
 
-    `host` is None when there is no such host or it belongs to somebody else. `havs` are the host's
-    rows; `held` what it has in progress; `reported` the instances asked for that belong to the host. `quotas` are those
-    of the account and of `network`, as far as they were drawn on.
+    `host` is None if it does not exist or belongs to another volunteer. `havs` are the host's rows, `held` its
+    instances in progress, `reported` the requested instances that belong to the host. `quotas` are the used quotas of
+    the account and of `network`.
     """
 
     volunteer: Volunteer | None = None
@@ -130,22 +130,22 @@ class RequestView:
 
 @quick_dataclass(frozen=True, slots=True)
 class InstanceStep:
-    """A guarded change of one instance: applied only while it is still in `from_state`."""
+    """A guarded change of one instance, applied only if it is still in `from_state`."""
 
     instance_id: InstanceId
     from_state: InstanceState
     to_state: InstanceState
     turnaround_sample: float | None = None
-    hav_event: HavEvent | None = None  # counts only if this step is really made
-    reason: str = ""  # why, in words, where the instance is to keep it
+    hav_event: HavEvent | None = None  # counted only if this step is applied
+    reason: str = ""  # in words, if the instance is to store it
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Report(InstanceStep):
-    """The step that one instance's end makes, and what is recorded with it.
+    """The final step of one instance, and the values recorded with it.
 
-    `host_id` is the record that has the instance: the step is made only for that host, or for the host of the request
-    once it has taken the instance over.
+    `host_id` is the host that has the instance: the step is applied only for that host, or for the requesting host
+    after it has taken the instance over.
     """
 
     _: KW_ONLY
@@ -155,13 +155,13 @@ class Report(InstanceStep):
     reported_before_at: Instant | None = None  # of an earlier report that this one corrects
     elapsed_s: Seconds = Seconds(0.0)
     cpu_s: Seconds = Seconds(0.0)
-    exit_status: int = 0
+    exit_status: int | None = None  # None: no report, the client no longer has the job
     stderr: str = ""
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Assignment:
-    """One instance for one host, and by when it must be back."""
+    """One instance assigned to one host, with its due date."""
 
     instance_id: InstanceId
     job_id: JobId
@@ -176,34 +176,34 @@ class Assignment:
     est_runtime_s: Seconds
     tight: bool
     due_terms: DueTerms
-    hr_class: int = 0  # fixed for the job by its first dispatch; 0 = none
-    copies: int = 0  # adaptive replication: copies the job now needs; 0 = leave
-    gated: bool = False  # the host was asked for a percentile: one of its share of urgent jobs
+    hr_class: int = 0  # set for the job by its first dispatch; 0 = none
+    copies: int = 0  # adaptive replication: copies the job now needs; 0 = unchanged
+    gated: bool = False  # the host had to pass a percentile gate; counts in its share of gated jobs
 
 
 class AssignmentFate(StrEnum):
-    """What became of an assignment when it was written."""
+    """The result of writing an assignment."""
 
     SENT = "sent"
-    LOST = "lost"  # somebody else has it, or it is no longer needed
-    SIBLING = "sibling"  # the host or its volunteer had an instance of this job
+    LOST = "lost"  # another host has it, or it is no longer needed
+    SIBLING = "sibling"  # the host or its volunteer already had an instance of this job
 
 
 @quick_dataclass(frozen=True, slots=True)
 class SentJob:
-    """What a reply needs of a job that was sent, read in the transaction that sent it."""
+    """Data of a sent job for the reply, read in the transaction that sent it."""
 
     instance_id: InstanceId
     command_line: str
-    inputs: tuple[Input, ...] | None  # of this job alone; None = only its class's
+    inputs: tuple[Input, ...] | None  # of this job alone; None = only the class's inputs
 
 
 @quick_dataclass(frozen=True, slots=True)
 class TakeOver:
-    """An instance that moves to the host of a request from another record of the same computer and volunteer.
+    """An instance that moves to the requesting host from another record of the same computer and volunteer.
 
-    `unused_only`: from a record that no client has called as yet, and so perhaps none ever will: a request that was
-    overtaken by a later one of the same client makes such a record.
+    `unused_only`: only from a record that no client has used yet. A request overtaken by a later one of the same client
+    leaves such a record.
     """
 
     instance_id: InstanceId
@@ -213,11 +213,11 @@ class TakeOver:
 
 @quick_dataclass(frozen=True, slots=True)
 class RequestWrites:
-    """Everything one request changes, in one transaction.
+    """All changes of one request, made in one transaction.
 
     `host` holds the new description (with rpc_seqno and last_rpc_at), `known` the record as it was read: a
     description that says nothing new need not be written.
-    `detach`: the host lost everything it held; those instances end as aborted. `lease` is made unless the host or the
+    `detach`: the host lost all its instances; those instances end as aborted. `lease` is made unless the host or the
     batch has one. `refused` is why it was given no job, where it wanted one; without, what was kept of that stays.
     `take_over` is made before the reports, of one instance per job at most; a report of an instance that cannot move
     counts for the record that has it.
@@ -233,7 +233,7 @@ class RequestWrites:
     take_over: tuple[TakeOver, ...] = ()
 
     def with_choice(self, assignments: tuple[Assignment, ...], lease: Lease | None, refused: Whys) -> RequestWrites:
-        """The same with what was chosen for the host, or why nothing was."""
+        """Return the same writes with the jobs chosen for the host, or the reasons for refusing."""
         return RequestWrites(
             self.host, self.reports, assignments, self.detach, self.known, lease, refused, self.take_over
         )
@@ -241,11 +241,11 @@ class RequestWrites:
 
 @quick_dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """What was committed. `fates` has one entry per assignment; `sent` one per SENT.
+    """The committed part of a request's writes. `fates` has one entry per assignment, `sent` one per SENT.
 
-    `left_out`: the reports that lost a race, say to a time-out. They must not be acknowledged: the client then says
-    them again, and they are judged by what the instances are by then. `moved` are the instances of the take-over that
-    are the host's now; another host may have taken the others.
+    `left_out`: reports that lost a race, for example against a time-out. They must not be acknowledged, so that the
+    client repeats them and they are checked against the new states. `moved` are the taken-over instances that now
+    belong to the host; another host may have taken the others.
     """
 
     fates: Mapping[InstanceId, AssignmentFate] = field(default_factory=dict)
@@ -256,20 +256,20 @@ class WriteOutcome:
 
 @quick_dataclass(frozen=True, slots=True)
 class Trickle:
-    """One message of an instance. `sent_at` is by the client's clock; `trickle_id` is 0 until it is stored."""
+    """One message of an instance. `sent_at` is the client's clock; `trickle_id` is 0 until it is stored."""
 
     instance_id: InstanceId
     sent_at: Instant
     received_at: Instant
-    variety: str  # the kind of message, as the app names it
+    variety: str  # the app's name for this kind of message
     text: str
     trickle_id: int = 0
 
 
 class TrickleFate(StrEnum):
-    """What became of a message. Every one is acknowledged: clients repeat a message until it is."""
+    """The result of handling a message. All are acknowledged: clients repeat a message until then."""
 
     KEPT = "kept"
     TOO_LARGE = "too_large"
-    TOO_MANY = "too_many"  # of its instance, or of the request
-    NOT_IN_PROGRESS = "not_in_progress"  # the client neither runs nor reports that instance
+    TOO_MANY = "too_many"  # for its instance, or for the request
+    NOT_IN_PROGRESS = "not_in_progress"  # the client neither has nor reports that instance

@@ -1,6 +1,6 @@
-"""The terms of a due date: what it followed from at dispatch, stored with the instance. Sentences are made on reading.
+"""The terms of a due date, stored with the instance at dispatch; sentences are formatted when they are read. Pure.
 
-A due date can so be taken apart long after the host has changed. Pure.
+So a due date can be explained long after the host has changed.
 """
 
 from __future__ import annotations
@@ -16,107 +16,94 @@ from domain.units import Seconds
 
 
 class DueRow(StrEnum):
-    """What decided a due date: a row of a deadline rule, by the name it is stored under, with its sentence.
+    """The row of a deadline rule that set a due date: the name it is stored under, and its sentence.
 
-    `number` is the row's in docs/formulas.md; 0: its rule has none. A row whose numbers change gets a new name, because
-    stored terms are read with today's sentences.
+    `number` is the row number in docs/formulas.md, which starts the sentence; 0 if the rule has no rows. A row whose
+    numbers change gets a new name, because stored terms are shown with the current sentences.
     """
 
     number: int
     sentence: str
 
-    def __new__(cls, name: str, number: int, sentence: str) -> Self:
+    def __new__(cls, name: str, sentence: str) -> Self:
         row = str.__new__(cls, name)
-        row._value_, row.number, row.sentence = name, number, sentence
+        row._value_, row.sentence = name, sentence
+        row.number = int(sentence.removeprefix("row ").partition(":")[0]) if sentence.startswith("row ") else 0
         return row
 
     PROMPT_2_NO_ESTIMATE = (
         "prompt_2_no_estimate",
-        2,
-        "row 2: no estimate yet, P {0:.3f} >= {1:g}, done for sure {2:length} from now; due in {3:length}",
+        "row 2: no estimate yet, P {0:.3f} >= {1:g}, safe completion in {2:length}; due in {3:length}",
     )
     PROMPT_2 = (
         "prompt_2",
-        2,
-        "row 2: a good host, P {0:.3f} >= {1:g}, done for sure {2:length} from now; due in {3:length}",
+        "row 2: good host, P {0:.3f} >= {1:g}, safe completion in {2:length}; due in {3:length}",
     )
     PROMPT_3 = (
         "prompt_3",
-        3,
-        "row 3: done in its turn {0:length} from now, within {1:g} times the {2:length} of a retry; due in {3:length}",
+        "row 3: done in queue order in {0:length}, within {1:g} retry turnarounds of {2:length}; due in {3:length}",
     )
     TABLE_1 = (
         "table_1",
-        1,
-        "row 1: throughput, all work done {0:length} from now, due at the delay bound of {1:length}",
+        "row 1: throughput, queue empty in {0:length}; due at the delay bound of {1:length}",
     )
     TABLE_2 = (
         "table_2",
-        2,
-        "row 2: no estimate yet, P {0:.3f} >= {1:g}, due when this host is done for sure, {2:length} from now",
+        "row 2: no estimate yet, P {0:.3f} >= {1:g}; due at safe completion, in {2:length}",
     )
     TABLE_3 = (
         "table_3",
-        3,
         (
-            "row 3: done for sure {0:length} from now; the batch is to be complete in {1:length}, a retry takes "
+            "row 3: safe completion in {0:length}; batch completes in {1:length}, retry turnaround "
             "{2:length}; due in {3:length}"
         ),
     )
     TABLE_4 = (
         "table_4",
-        4,
         (
-            "row 4: done for sure {0:length} from now, too late for a retry before completion in {1:length}, "
+            "row 4: safe completion in {0:length}, too late for a retry before the batch completes in {1:length}, "
             "P {2:.3f} >= {3:g}; due in {4:length}"
         ),
     )
     TABLE_5 = (
         "table_5",
-        5,
-        "row 5: completion in {0:length} comes first, P {1:.3f} >= {2:g}, due when done for sure, {3:length} from now",
+        "row 5: batch completes earlier, in {0:length}, P {1:.3f} >= {2:g}; due at safe completion, in {3:length}",
     )
     PROPOSAL_AFAP = (
         "proposal_afap",
-        0,
-        "proposal: no estimate yet, P {0:.3f} > {1:g}, due at busy time + runtime, {2:length} from now",
+        "proposal: no estimate yet, P {0:.3f} > {1:g}; due at busy time + runtime, in {2:length}",
     )
     PROPOSAL_EARLY = (
         "proposal_early",
-        0,
-        "proposal: done {0:length} from now, before completion in {1:length}: due at completion",
+        "proposal: host finishes in {0:length}, before the batch completes in {1:length}; due when the batch completes",
     )
     PROPOSAL_LATE = (
         "proposal_late",
-        0,
-        "proposal: completion in {0:length} comes first, P {1:.3f} > {2:g}, due when done, {3:length} from now",
+        "proposal: batch completes earlier, in {0:length}, P {1:.3f} > {2:g}; due when host finishes, in {3:length}",
     )
-    FIXED = ("fixed", 0, "fixed: all work done {0:length} from now, due at the delay bound of {1:length}")
+    FIXED = ("fixed", "fixed: queue empty in {0:length}; due at the delay bound of {1:length}")
     ACCELERATED = (
         "accelerated",
-        0,
-        (
-            "accelerated: for a low-turnaround host; all work done {0:length} from now, due at the delay bound of "
-            "{1:length}"
-        ),
+        ("accelerated: low-turnaround host, queue empty in {0:length}; due at the delay bound of {1:length}"),
     )
 
     def because(self, numbers: tuple[float, ...], *, retry: bool) -> str:
-        """Return the reason in one sentence; `numbers` in the order of its places, times in seconds from dispatch.
+        """Return the reason in one sentence; `numbers` are in the order of the placeholders, times in seconds from
+        dispatch.
 
         >>> DueRow.FIXED.because((3600.0, 86400.0), retry=True)
-        'fixed: all work done 1 h from now, due at the delay bound of 1 d; a retry'
+        'fixed: queue empty in 1 h; due at the delay bound of 1 d; a retry'
         """
         return told(self.sentence, *numbers) + ("; a retry" if retry else "")
 
 
 @quick_dataclass(frozen=True, slots=True)
 class DueTerms:
-    """What a due date followed from at dispatch: the rule, the row that decided, and its inputs in whole seconds.
+    """The inputs of a due date at dispatch: the rule, the row that decided, and the times in whole seconds.
 
-    `numbers` are those of the row's sentence. `retry`: the row also asked for the percentile of a retry. `start_s` and
-    `queue_s` are the host's busy times, with what the same reply gave it before. `runtime_s` is R, `safe_runtime_s`
-    R_q, `p` the host's percentile, `threshold` that of the gate (0 where no percentile was asked for).
+    `numbers` fill the row's sentence. `retry`: the row also required the percentile of a retry. `start_s` and `queue_s`
+    are the host's busy times, including jobs assigned earlier in the same reply. `runtime_s` is R, `safe_runtime_s` is
+    R_q, `p` the host's percentile, `threshold` the gate's threshold (0 if no percentile was required).
     """
 
     rule: DeadlineRule
@@ -133,12 +120,12 @@ class DueTerms:
 
     @property
     def because(self) -> str:
-        """The reason in one sentence."""
+        """Return the reason in one sentence."""
         return self.row.because(self.numbers, retry=self.retry)
 
     @property
     def in_full(self) -> str:
-        """The reason with its terms, also those that did not decide."""
+        """Return the reason with all terms, including those that did not decide."""
         p = "none" if self.p is None else f"{self.p:.3f}"
         return (
             f"{self.because} [{self.rule}: start {self.start_s:.0f} s, queue {self.queue_s:.0f} s, "

@@ -1,4 +1,4 @@
-"""The exceptions of the project. A class's docstring is its message where none is given."""
+"""The project's exceptions. The docstring of a class is its default message."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class MusterError(Exception):
         return super().__str__() or (type(self).__doc__ or "").strip()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Copies of it are made without __init__, whose arguments differ: it crosses processes as it is."""
+        """Pickle the state without calling __init__, whose arguments differ."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class InvalidInputError(MusterError):
-    """Input is wrong. `field` names it; `expected` and `got` say what was wanted and what came.
+    """Invalid input. `field` names it; `expected` and `got` give the expectation and the value.
 
     >>> str(InvalidInputError("jobs.count", "a whole number from 1 to 1000000", -5))
     'jobs.count: expected a whole number from 1 to 1000000, got -5'
@@ -34,7 +34,7 @@ class InvalidInputError(MusterError):
 
 
 class NotFoundError(MusterError):
-    """The thing asked for does not exist.
+    """The requested object does not exist.
 
     >>> str(NotFoundError("batch", 7))
     'no batch 7'
@@ -47,7 +47,7 @@ class NotFoundError(MusterError):
 
 
 class AlreadyExistsError(MusterError):
-    """A thing of that name exists already.
+    """An object of that name already exists.
 
     >>> str(AlreadyExistsError("app", "pi"))
     "app 'pi' exists already"
@@ -60,16 +60,16 @@ class AlreadyExistsError(MusterError):
 
 
 class ConflictError(MusterError):
-    """It is otherwise than the caller takes it to be."""
+    """The state has changed or does not allow the operation."""
 
 
 class IllegalTransitionError(MusterError):
-    """The life-cycle has no such step."""
+    """The life cycle has no such step."""
 
 
 class TooManyHostsError(MusterError):
-    """No more new computers are taken today. The message is for the volunteer."""
+    """No more new computers are accepted today. The message is for the volunteer."""
 
 
 class UnavailableError(MusterError):
-    """The database or the node cannot serve now; nothing was written. Try again later."""
+    """The database or the node is unavailable; nothing was written. Try again later."""

@@ -1,7 +1,6 @@
-"""What does the completion estimator read of a batch, its hosts and its app? Tables of numbers, as numpy names types.
+"""Input of the completion estimator: a batch, its hosts and its app, as tables of numbers with numpy type names.
 
-No field is ever null: an instant that has not happened is NaN, a host or app version that is not known yet is -1. The
-rows come in any order.
+No field is null: an instant that has not happened is NaN, an unknown host or app version is -1. Rows are in any order.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from domain.batches import QoS
 from domain.jobs import InstanceState
 from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds
 
-OTHERS_MOST = 5_000  # (host, app version) rows of hosts without an instance of the batch,
-SENT_MOST = 2_000  # and those of this many other instances, sent within
+OTHERS_MOST = 5_000  # maximum of (host, app version) rows of hosts without an instance of the batch,
+SENT_MOST = 2_000  # and of rows of this many other instances, sent within
 SENT_WITHIN_S = Seconds(30 * DAY_S)
-ACTIVE_WITHIN_S = Seconds(7 * DAY_S)  # a host that called within this is active
+ACTIVE_WITHIN_S = Seconds(7 * DAY_S)  # a host that called within this time is active
 
-# `needed`: how many results must agree, as adaptive replication has it for each job; at most its instances.
+# `needed`: results that must agree, by adaptive replication for each job; at most its instances.
 JOB_FIELDS: tuple[tuple[str, str], ...] = (
     ("job_id", "i8"),
     ("fpops_est_flop", "f8"),
@@ -29,7 +28,7 @@ JOB_FIELDS: tuple[tuple[str, str], ...] = (
     ("needed", "i4"),
 )
 
-# `standing`: STANDINGS. `counted`: in which of its (host, app version)'s sums it is, a CountedAs.
+# `standing`: STANDINGS. `counted`: the sum of its (host, app version) that includes it, a CountedAs.
 INSTANCE_FIELDS: tuple[tuple[str, str], ...] = (
     ("job_id", "i8"),
     ("host_id", "i4"),
@@ -42,7 +41,7 @@ INSTANCE_FIELDS: tuple[tuple[str, str], ...] = (
     ("timeout_at", "f8"),
     ("reported_at", "f8"),
 )
-# Undecayed sums over all work of the app, this batch's included; log_: of ln(turnaround in seconds) of valid results.
+# Undecayed sums over all work of the app, including this batch; log_: of ln(turnaround in seconds) of valid results.
 FORECAST_HAV_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("app_version_id", "i4"),
@@ -54,9 +53,9 @@ FORECAST_HAV_FIELDS: tuple[tuple[str, str], ...] = (
     ("n_due", "i8"),
     ("last_rpc_at", "f8"),
 )
-# The same of a sample; `found` rows were found before all but OTHERS_MOST were left out.
+# The same for a sample of at most OTHERS_MOST of `found` rows.
 SAMPLED_HAV_FIELDS: tuple[tuple[str, str], ...] = (*FORECAST_HAV_FIELDS, ("found", "i8"))
-# A sample; `found` rows were found before all but SENT_MOST were left out.
+# A sample of at most SENT_MOST of `found` rows.
 SENT_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("app_version_id", "i4"),
@@ -85,7 +84,7 @@ STANDINGS: Mapping[InstanceState, int] = MappingProxyType(
 
 
 def send_rank(qos: QoS, deadline_at: Instant | None, *, unpaid: bool) -> int:
-    """Which batches are sent first, wherever they stand in the queue; equal ranks keep its order.
+    """Return a rank of batches that are sent first, wherever they are in the queue; equal ranks keep its order.
 
     >>> send_rank(QoS.AFAP, None, unpaid=False), send_rank(QoS.SHORT_DEADLINE, Instant(9.0), unpaid=False)
     (0, 1)
@@ -100,7 +99,7 @@ def send_rank(qos: QoS, deadline_at: Instant | None, *, unpaid: bool) -> int:
 
 
 class CountedAs(IntEnum):
-    """Which of the sums of its (host, app version) hold an instance."""
+    """The sum of its (host, app version) that includes an instance."""
 
     NOTHING = 0
     VALID = 1
@@ -109,7 +108,7 @@ class CountedAs(IntEnum):
 
 
 def counted_as(state: InstanceState, *, has_sample: bool) -> CountedAs:
-    """An aborted instance that left a turnaround sample was given up at its due date: a time-out."""
+    """Return the sum for an instance; an aborted one with a turnaround sample counts as a time-out."""
     match state:
         case InstanceState.VALID:
             return CountedAs.VALID
@@ -125,12 +124,12 @@ def counted_as(state: InstanceState, *, has_sample: bool) -> CountedAs:
 
 @dataclass(frozen=True, slots=True)
 class BatchTerms:
-    """An active batch, and who could compute for it.
+    """An active batch, and the hosts that could compute for it.
 
-    `delay_bound_s` is the greatest of its classes'. `median_flop_per_s` is of the active hosts' processors, NaN while
-    there are none; `active_processors` is how many of these are available on average. `ahead` unsent instances of the
-    app and `ahead_of_others` of other apps are sent before its own (`send_rank`), and a limit holds it if `held`; the
-    two are 0 where something of it was sent and nothing holds it.
+    `delay_bound_s` is the maximum over its classes. `median_flop_per_s` is over the active hosts' processors, NaN
+    without any; `active_processors` is how many of these are available on average. `ahead` unsent instances of the app
+    and `ahead_of_others` of other apps are sent before its own (`send_rank`); a limit blocks it if `held`. Both counts
+    are 0 if some of it was sent and nothing blocks it.
     """
 
     batch_id: BatchId
@@ -148,9 +147,9 @@ class BatchTerms:
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """A batch somebody may submit: what it asks of its app's hosts.
+    """A planned batch, with what it requires of its app's hosts.
 
-    `delay_bound_s` and `quorum` are the greatest of its jobs'; `jobs_of_flop` is how many jobs there are of each size.
+    `delay_bound_s` and `quorum` are maxima over its jobs; `jobs_of_flop` is the number of jobs of each size.
     """
 
     app_id: AppId
@@ -170,16 +169,15 @@ Table = TypeVar("Table")
 
 @dataclass(frozen=True, slots=True)
 class BatchTables(Generic[Table]):
-    """A batch in tables.
+    """The tables of a batch.
 
-    `havs` has the row of each (host, app version) in `instances` or `sent`, zeros where none is stored; `others` a
-    sample of the app's rows at large, each of which stands for `others_weight` before any were left out; so each of
-    `sent` for `sent_weight`.
+    `havs` has the row of each (host, app version) in `instances` or `sent`, zeros if none is stored; `others` is a
+    sample of the app's other rows, each of which represents `others_weight` rows; likewise `sent` and `sent_weight`.
     """
 
     terms: BatchTerms
     jobs: Table  # JOB_FIELDS
-    instances: Table  # INSTANCE_FIELDS, of the batch, not cancelled
+    instances: Table  # INSTANCE_FIELDS, of the batch, without cancelled ones
     havs: Table  # FORECAST_HAV_FIELDS
     others: Table  # SAMPLED_HAV_FIELDS
     others_weight: float
@@ -189,7 +187,7 @@ class BatchTables(Generic[Table]):
 
 @dataclass(frozen=True, slots=True)
 class AppTables(Generic[Table]):
-    """What a new batch of an app would meet: the tables of BatchTables that are not the batch's own."""
+    """The tables of BatchTables that do not depend on the batch, for a new batch of an app."""
 
     active_hosts: int
     median_flop_per_s: float

@@ -1,4 +1,4 @@
-"""Forecasts of a batch's completion as they are kept and shown, and how good they were. Pure values."""
+"""Forecasts of a batch's completion as stored and shown, and their accuracy. Pure values."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from domain.batches import Batch
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds
 
-THIN_AFTER_S = DAY_S  # a forecast of an active batch is kept for this long at least,
-PART_S = Seconds(6 * HOUR_S)  # and then the changes, the checkpoints and the first in each of these
-FAR_BOUNDS = 10.0  # delay bounds ahead that are no forecast any more
-REMAINING_FRACTION = 0.01  # of the time that was left are validations gathered
+THIN_AFTER_S = DAY_S  # every forecast of an active batch is kept for this long,
+PART_S = Seconds(6 * HOUR_S)  # and then the changes, the checkpoints and the first in each of these intervals
+FAR_BOUNDS = 10.0  # from this many delay bounds ahead, no forecast is shown
+REMAINING_FRACTION = 0.01  # of the remaining time, to collect validations
 ENDED_PARTS = 100  # of an ended batch's life, if those are longer
 
 
 class Trigger(StrEnum):
-    """Why a batch was forecast."""
+    """The reason for making a forecast."""
 
-    SUBMISSION = "submission"  # it never was before
-    VALIDATION = "validation"  # jobs of it are over that were not when it was forecast last
+    SUBMISSION = "submission"  # it has no forecast yet
+    VALIDATION = "validation"  # jobs have finished since the last forecast
     TIMER = "timer"
-    MANUAL = "manual"  # somebody asked for it
+    MANUAL = "manual"  # a user requested it
 
 
 class Method(StrEnum):
-    """What the forecast rests on, best first."""
+    """The basis of a forecast, best first."""
 
     COMPLETE = "complete"  # nothing is open
     WARM = "warm"  # sums of the app's other work on these hosts
-    COLD = "cold"  # a new app: this batch's own replies and silences
-    APRIORI = "a_priori"  # what the jobs ask for; nothing came back yet
-    FALLBACK = "fallback"  # the model gave no answer
+    COLD = "cold"  # a new app: this batch's own results and silences
+    APRIORI = "a_priori"  # the jobs' requirements; no result yet
+    FALLBACK = "fallback"  # the model gave no result
 
 
 class Change(StrEnum):
-    """What became of the published completion time."""
+    """The change of the published completion time."""
 
     FIRST = "first"
     HELD = "held"
     MOVED = "moved"
-    PASSED = "passed"  # the old one lay in the past
+    PASSED = "passed"  # the old one was in the past
 
 
 class HoldKind(StrEnum):
@@ -50,17 +50,17 @@ class HoldKind(StrEnum):
 
     NOT_SENT = "not_sent"
     IN_PROGRESS = "in_progress"
-    OVERDUE = "overdue"  # out for longer than three replies in four from that host take
-    QUORUM = "quorum"  # out as well, to agree with a result that is there
-    RETRIES = "retries"  # a retry to be sent
+    OVERDUE = "overdue"  # in progress for longer than three in four results of that host take
+    QUORUM = "quorum"  # in progress as well, to agree with a returned result
+    RETRIES = "retries"  # a retry that is not sent yet
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastHold:
-    """One kind of what holds the batch.
+    """One cause for which the batch waits.
 
-    `doubt_fraction` is its part of the doubt that the batch is complete at q90: its sum of -ln H over
-    the sum of all. `host_ids` are the hosts with most of it, at most five.
+    `doubt_fraction` is its part of the doubt that the batch is complete at q90: its sum of -ln H over the sum of all.
+    `host_ids` are the hosts with the largest part, at most five.
     """
 
     kind: HoldKind
@@ -72,26 +72,26 @@ class ForecastHold:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The fitted quantities a forecast rests on."""
+    """The fitted quantities of a forecast."""
 
     jobs_open: int
-    jobs_with_success: int  # open all the same: their quorum lacks another
+    jobs_with_success: int  # still open: their quorum needs another
     sending_s: Seconds  # until the last first instance is sent, at the present rate
-    loss_fraction: float  # of instances that never come back
+    loss_fraction: float  # fraction of instances that never come back
     error_fraction: float  # of replies
     retries_expected: float  # of the instances out now, by their time-outs
     median_turnaround_s: Seconds  # of a first instance of this batch
-    shift: float  # ln of how much longer this batch's jobs take than the app's others
+    shift: float  # ln of (duration of this batch's jobs / duration of the app's other jobs)
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastRecord:
-    """A forecast as it was made: q10, q50, q90, what it rests on, and what became of the published C(B).
+    """A stored forecast: q10, q50, q90, its basis, and the effect on the published C(B).
 
-    `completion_at` is C(B) from then on and `because` why it changed or was held. `method_because` says what the
-    quantiles rest on, or what the model failed at. `checkpoint_fraction` (0.1, 0.5, 0.9): this is the first forecast
-    with so many of the jobs over, and will be scored. `at_risk`: why a short deadline will hardly be kept; `flag`: why
-    an operator should look at the batch; None where all is well. `terms` and `holds` are dropped when a batch ends.
+    `completion_at` is C(B) from then on and `because` why it changed or was kept. `method_because` is the basis of the
+    quantiles, or the model's failure. `checkpoint_fraction` (0.1, 0.5, 0.9): the first forecast with this fraction of
+    jobs finished, which will be scored. `at_risk`: why a short deadline is unlikely to be met; `flag`: why an operator
+    should check the batch; None if all is well. `terms` and `holds` are deleted when a batch ends.
     """
 
     batch_id: BatchId
@@ -118,7 +118,7 @@ class ForecastRecord:
 
 @dataclass(frozen=True, slots=True)
 class ForecastPoint:
-    """A forecast as a chart has it: what it said when so many of the jobs were over."""
+    """A point of the chart: the forecast at a number of finished jobs."""
 
     made_at: Instant
     q50_at: Instant
@@ -128,18 +128,18 @@ class ForecastPoint:
 
 
 class ForecastState(StrEnum):
-    """Whether a batch has a forecast that people are shown, or why not."""
+    """Whether a batch's forecast is shown, or why not."""
 
     SHOWN = "shown"
-    NOT_YET = "not_yet"  # it was never forecast
-    FIRST_RESULTS = "first_results"  # nothing is known of the app's turnarounds before the first results are back
+    NOT_YET = "not_yet"  # no forecast yet
+    FIRST_RESULTS = "first_results"  # the app's turnarounds are unknown before the first results
     FAR = "far"  # q90 is more than FAR_BOUNDS delay bounds ahead
-    FAILED = "failed"  # the model gave no answer
+    FAILED = "failed"  # the model gave no result
     ENDED = "ended"
 
 
 def forecast_state(method: Method, ahead_s: float, delay_bound_s: Seconds) -> ForecastState:
-    """Whether a forecast whose q90 is `ahead_s` ahead is shown.
+    """Return whether a forecast with q90 `ahead_s` ahead is shown.
 
     >>> forecast_state(Method.WARM, 86400.0, Seconds(86400.0)).value
     'shown'
@@ -154,12 +154,12 @@ def forecast_state(method: Method, ahead_s: float, delay_bound_s: Seconds) -> Fo
 
 
 def state_of(record: ForecastRecord | ForecastPoint, delay_bound_s: Seconds) -> ForecastState:
-    """Whether the q50 and q90 of a kept forecast are shown to people."""
+    """Return whether q50 and q90 of a stored forecast are shown."""
     return forecast_state(record.method, record.q90_at - record.made_at, delay_bound_s)
 
 
 def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
-    """The same of a batch with its last forecast, if there is one: its q50 is published only where it is shown."""
+    """Return the state of a batch with its last forecast, if any: q50 is published only if it is shown."""
     if batch.ended_at is not None:
         return ForecastState.ENDED
     if last is None:
@@ -170,9 +170,9 @@ def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
 
 @dataclass(frozen=True, slots=True)
 class ForecastAge:
-    """When an active batch was forecast last, if ever, and how many of its jobs are over since.
+    """The time of an active batch's last forecast, if any, and the jobs finished since.
 
-    `completion_at` is C(B) as it is published.
+    `completion_at` is the published C(B).
     """
 
     batch_id: BatchId
@@ -186,9 +186,9 @@ class ForecastAge:
         return self.jobs_over != self.jobs_over_then
 
     def wait_s(self, settings: EstimatorSettings) -> Seconds:
-        """How long validations are gathered at most after the last forecast, before they make another.
+        """Return the maximum time for collecting validations after the last forecast, before a new one is made.
 
-        max(`pause_s`, 1 % of the time that was left), but at most `timer_s`.
+        max(`pause_s`, 1 % of the remaining time), but at most `timer_s`.
 
         >>> ForecastAge(BatchId(1), Instant(1000.0), Instant(21000.0), 4, 5).wait_s(EstimatorSettings())
         200.0
@@ -201,10 +201,11 @@ class ForecastAge:
 
 @dataclass(frozen=True, slots=True)
 class ForecastStanding:
-    """An active batch as a forecast of it begins: itself, its last forecast's age, and its app's spread.
+    """An active batch at the start of a forecast: the batch, its last forecast's age, and its app's spread.
 
-    `delay_bound_s` is the greatest of its classes'; `least_spare_instances` the least number of instances a job of one
-    may have beyond its quorum; `checkpoint_fraction` the last checkpoint that a forecast of the model is kept of.
+    `delay_bound_s` is the maximum over its classes; `least_spare_instances` the minimum over its classes of the
+    instances a job may have beyond its quorum; `checkpoint_fraction` the last checkpoint with a stored forecast of the
+    model.
     """
 
     batch: Batch
@@ -217,7 +218,7 @@ class ForecastStanding:
 
 @dataclass(frozen=True, slots=True)
 class KeptForecast:
-    """A forecast to be scored, with the `spread` it was made at."""
+    """A forecast to be scored, with the `spread` used for it."""
 
     batch_id: BatchId
     progress_fraction: float
@@ -230,7 +231,7 @@ class KeptForecast:
 
 @dataclass(frozen=True, slots=True)
 class EndedBatch:
-    """A batch that ended since it was forecast last, with its checkpoints' forecasts that the model made."""
+    """A batch that ended since its last forecast, with the model's forecasts at its checkpoints."""
 
     batch: Batch
     delay_bound_s: Seconds
@@ -239,11 +240,11 @@ class EndedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A kept forecast against the end of its batch.
+    """A stored forecast compared with the end of its batch.
 
-    `error_fraction` is (q50 - end) / makespan, `remaining_error_fraction` (q50 - end) / what was left;
-    `pinball` the mean loss of the three quantiles in delay bounds. `needed_spread` is the spread at
-    which q90 would have been the end exactly.
+    `error_fraction` is (q50 - end) / makespan, `remaining_error_fraction` (q50 - end) / remaining time; `pinball` the
+    mean loss of the three quantiles in delay bounds. `needed_spread` is the spread at which q90 would have equalled the
+    end.
     """
 
     batch_id: BatchId
@@ -260,21 +261,21 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """An app's forecasts: shares of ends below each quantile, median errors, mean pinball loss."""
+    """Accuracy of an app's forecasts: shares of ends below each quantile, median errors, mean pinball loss."""
 
     batches: int
     coverage_q10: float
     coverage_q50: float
     coverage_q90: float
-    median_error_fraction: float  # without sign
-    median_remaining_error_fraction: float  # without sign
+    median_error_fraction: float  # absolute
+    median_remaining_error_fraction: float  # absolute
     bias_fraction: float
     pinball: float
 
 
 @dataclass(frozen=True, slots=True)
 class AppAccuracy:
-    """How good an app's forecasts were as of `scored_at`, and the spread of the next ones, with its reason."""
+    """The accuracy of an app's forecasts as of `scored_at`, and the spread of the next ones, with its reason."""
 
     app_id: AppId
     scored_at: Instant
@@ -285,10 +286,10 @@ class AppAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class ForecastHealth:
-    """How forecasting goes for one app: what metrics tell of it.
+    """The state of an app's forecasts, for metrics.
 
-    Of its active batches `never_forecast` have none yet; the last forecasts of the others were made between `oldest_at`
-    and `latest_at` (None: there are no others). `accuracy` None: no batch was scored yet.
+    `never_forecast` of its active batches have no forecast yet; the last forecasts of the others were made between
+    `oldest_at` and `latest_at` (None: there are no others). `accuracy` None: no batch was scored yet.
     """
 
     app_id: AppId
@@ -301,6 +302,6 @@ class ForecastHealth:
 
 
 def ended_part_s(batch: Batch) -> Seconds:
-    """Of how many seconds each an ended batch keeps a forecast that changed nothing: about 100 in all."""
+    """Return the interval in seconds of the unchanged forecasts kept for an ended batch: about 100 in all."""
     lived_s = 0.0 if batch.ended_at is None else batch.ended_at - batch.created_at
     return Seconds(max(PART_S, lived_s / ENDED_PARTS))

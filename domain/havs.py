@@ -1,7 +1,7 @@
-"""How an event changes the statistics of a (host, app version). Pure.
+"""Changes of the statistics of a (host, app version) by events. Pure.
 
-The database applies the same change as relative SQL (never read-modify-write); a contract test keeps
-`applied` and the SQL equal.
+The database applies the same change as relative SQL (never read-modify-write); a contract test keeps `applied` and the
+SQL equal.
 """
 
 from __future__ import annotations
@@ -15,34 +15,33 @@ from domain.hosts import STATS_HALF_LIFE_S, DecayedSums, HostAppVersion
 from domain.quick import quick_dataclass
 from domain.units import AppVersionId, HostId, Instant
 
-QUOTA_FACTOR_MOST = 2.0**16  # of one delta; more doublings change no quota, and its figures fit a database column
+QUOTA_FACTOR_MOST = 2.0**16  # of one delta; more doublings change no quota, and the values fit a database column
 QUOTA_ADDED_LEAST = -(2**30)
-INT_MOST = 2**31 - 1  # of a database column
+INT_MOST = 2**31 - 1  # maximum of a database column
 
 
 class HavEventKind(StrEnum):
-    """What happened to one of its instances."""
+    """The outcome of an instance."""
 
     VALID = "valid"
     INVALID = "invalid"
     ERROR = "error"
     TIMED_OUT = "timed_out"
-    LOST = "lost"  # aborted by its user, or gone with everything the host had
+    LOST = "lost"  # aborted by its user, or lost with all jobs of the host
 
 
 @quick_dataclass(frozen=True, slots=True)
 class HavEvent:
     """One event of a (host, app version) at `at`.
 
-    `ln_turnaround_ratio` is ln(turnaround / R) while tight, else ln(turnaround / the batch's median): of a valid
-    result, or of a time-out as a censored sample. `late`: a valid result came after its due date.
-    `replaces` is the censored sample an earlier time-out of the same instance left at `replaces_at`, taken
-    back now with the weight it still has; without `replaces_at` with its whole weight. The instance knows when it was
-    due to be given up, not when a sweep did so: a minute later, by which the weight is 0.00003 too small.
-    Only a valid result or another time-out takes it back: an error or an invalid result that comes late says nothing
-    better about the turnaround, so the sample stays and the instance merely counts as no longer silent (`n_timeout`).
-    `ln_turnaround` is ln of the turnaround in seconds, valid results only. `speed_s_per_flop` is elapsed
-    seconds per estimated flop.
+    `ln_turnaround_ratio` is ln(turnaround / R) for tight instances, else ln(turnaround / the batch's median): of a
+    valid result, or of a time-out as a censored sample. `late`: a valid result after its due date. `replaces` is the
+    censored sample that an earlier time-out of the same instance left at `replaces_at`; it is removed with its
+    remaining weight, or with its full weight if `replaces_at` is unknown. The instance stores its scheduled time-out,
+    not the sweep that applied it up to a minute later, which makes the weight 0.00003 too small. Only a valid result or
+    another time-out removes the sample: a late error or invalid result says nothing better about the turnaround, so the
+    sample stays and the instance only leaves the silent ones (`n_timeout`). `ln_turnaround` is ln(turnaround in
+    seconds), valid results only. `speed_s_per_flop` is elapsed seconds per estimated flop.
     """
 
     host_id: HostId
@@ -63,17 +62,17 @@ class HavEvent:
 
     @property
     def takes_back(self) -> float | None:
-        """The sample that no longer counts."""
+        """Return the sample that no longer counts."""
         return self.replaces if self.kind in (HavEventKind.VALID, HavEventKind.TIMED_OUT) else None
 
 
 @quick_dataclass(frozen=True, slots=True)
 class HavDelta:
-    """The sum of some events of one (host, app version), ready to be added to its row.
+    """The sum of events of one (host, app version), to be added to its row.
 
-    `valid_reset`: a failure is among them, so consecutive_valid starts again from 0 before
-    `valid_added` is added. The quota is multiplied by `quota_factor`, then `quota_added` is added; the result is kept
-    within `quota_least` and `quota_most`, the quotas that the least and the greatest one before would have come to.
+    `valid_reset`: the events include a failure, so consecutive_valid is set to 0 before `valid_added` is added. The
+    quota is multiplied by `quota_factor`, then `quota_added` is added; the result is clamped to `quota_least` and
+    `quota_most`, which follow from applying the events to the lowest and the highest quota.
     """
 
     host_id: HostId
@@ -98,13 +97,13 @@ class HavDelta:
 
 
 def combine(events: Iterable[HavEvent], *, quota_most: int) -> list[HavDelta]:
-    """One delta per (host, app version), in key order; events of a row in the order they came.
+    """Return one delta per (host, app version), in key order; events of a row are applied in the order given.
 
-    Its sums are as of the latest event: samples of earlier ones have lost weight until then.
+    Its sums are as of the latest event; earlier samples have decayed until then.
 
-    A valid result adds 1 to consecutive_valid and doubles the quota; an error, an invalid result or a
-    time-out starts it again from 0 and takes 1 off the quota, which stays from 1 to `quota_most` after each of them.
-    A lost instance only takes 1 off the quota.
+    A valid result adds 1 to consecutive_valid and doubles the quota; an error, an invalid result or a time-out resets
+    consecutive_valid to 0 and takes 1 off the quota, which is clamped to 1..`quota_most` after each event. A lost
+    instance only takes 1 off the quota.
     """
     gathered: dict[tuple[HostId, AppVersionId], _Gathered] = {}
     for event in events:
@@ -117,7 +116,7 @@ def combine(events: Iterable[HavEvent], *, quota_most: int) -> list[HavDelta]:
 
 
 class _Sums:
-    """Samples of one kind, added up."""
+    """The sum of samples of one kind."""
 
     __slots__ = ("n", "total", "total_sq")
 
@@ -139,7 +138,7 @@ class _Sums:
 
 
 class _Gathered:
-    """A delta in the making: many are made in a second, so nothing is copied on the way."""
+    """A mutable delta: many are built per second, so nothing is copied on the way."""
 
     def __init__(self, at: Instant, quota_most: int) -> None:
         self.at = at
@@ -181,7 +180,7 @@ class _Gathered:
         self.n_timeout += (event.kind is HavEventKind.TIMED_OUT) - (event.replaces is not None)
 
     def _bound_quota(self, factor: int, added: int) -> None:
-        """What the least and the greatest quota become: a step keeps the order of quotas, so all others lie between."""
+        """Apply a step to the lowest and the highest quota; steps are monotonic, so all others stay between."""
         limit = self._limit
         self.quota_least = min(limit, max(1, self.quota_least * factor + added))
         self.quota_most = min(limit, max(1, self.quota_most * factor + added))
@@ -224,7 +223,7 @@ class _Gathered:
 
 
 def applied(row: HostAppVersion, delta: HavDelta, *, quota_start: int) -> HostAppVersion:
-    """The row after the delta. Sums are brought forward to `delta.at` first.
+    """Return the row after the delta. Its sums are first decayed to `delta.at`.
 
     quota' = min(delta's most, max(delta's least, (quota or start) * factor + added)).
 
@@ -264,5 +263,5 @@ def _summed(old: DecayedSums, new: DecayedSums, weight: float, at: Instant) -> D
 
 
 def _kept_fraction(since_at: Instant, now: Instant) -> float:
-    """What is left of a sample's weight: 2^(-(now - since) / half-life)."""
+    """Return a sample's remaining weight: 2^(-(now - since) / half-life)."""
     return math.exp2(-max(0.0, now - since_at) / STATS_HALF_LIFE_S)

@@ -1,4 +1,4 @@
-"""The history: jobs of batches that ended long ago, kept by the month in which their batch ended. Pure."""
+"""The history: jobs of batches that ended long ago, stored by the month in which the batch ended. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MONTH = re.compile(r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])")
 
 @dataclass(frozen=True, slots=True)
 class JobPlace:
-    """A place in the order in which jobs are looked at: by batch, then by id."""
+    """A position in the scan of jobs, ordered by batch, then by id."""
 
     batch_id: BatchId
     job_id: JobId
@@ -25,9 +25,9 @@ START = JobPlace(BatchId(0), JobId(0))
 
 @dataclass(frozen=True, slots=True)
 class MovedJobs:
-    """What one step moved to the history. `after`: where the next one goes on.
+    """The result of one step of moving jobs to the history. `after`: where the next step continues.
 
-    `more`: there were jobs to look at; without it every batch has been looked at, and `after` is the start.
+    `more` is False once all batches have been scanned; `after` is then the start.
     """
 
     jobs: int = 0
@@ -38,9 +38,9 @@ class MovedJobs:
 
 @dataclass(frozen=True, slots=True)
 class FinishedMonth:
-    """What the history holds of a month. `files` are uploaded outputs; `table_bytes` is what the database needs.
+    """The history of one month. `files` are uploaded outputs; `table_bytes` is the size of its database tables.
 
-    `purged_at`: when what there was of the month was last purged; None for never.
+    `purged_at`: when the month was last purged; None: never.
     """
 
     month: str
@@ -54,14 +54,14 @@ class FinishedMonth:
 
 @dataclass(frozen=True, slots=True)
 class OutputPage:
-    """Names of some outputs; `after` is where the next page goes on, None behind the last."""
+    """Names of some outputs; `after` is where the next page starts, None after the last page."""
 
     names: tuple[str, ...]
     after: InstanceId | None
 
 
 def month_of(at: Instant) -> str:
-    """The month of an instant, UTC.
+    """Return the month of an instant, UTC.
 
     >>> month_of(Instant(1_800_000_000.0))
     '2027-01'
@@ -70,7 +70,7 @@ def month_of(at: Instant) -> str:
 
 
 def month_bounds(month: str) -> tuple[Instant, Instant]:
-    """When a month starts and when the next one does, UTC.
+    """Return the start of a month and of the next one, UTC.
 
     >>> month_bounds("2026-12")
     (1796083200.0, 1798761600.0)
@@ -82,7 +82,7 @@ def month_bounds(month: str) -> tuple[Instant, Instant]:
 
 
 def checked_month(field: str, text: str) -> str:
-    """The month, if it is one. Raises InvalidInputError.
+    """Return the month if it is valid. Raises InvalidInputError.
 
     >>> checked_month("before", "2026-3")
     Traceback (most recent call last):

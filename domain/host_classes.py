@@ -1,4 +1,4 @@
-"""Which hosts are alike for homogeneous redundancy, and what is known of each class of them? Pure."""
+"""Host classes for homogeneous redundancy, and the speed and queue of each class. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 from domain.units import AppId, Flop, FlopPerSecond, Instant, Seconds
 
-# Hosts are alike when these agree: the system, and the CPU vendor for type 1.
+# Hosts of one class have the same operating system and, for type 1, the same CPU vendor.
 SYSTEMS = (("windows", 1), ("linux", 2), ("darwin", 3), ("mac", 3), ("android", 4), ("freebsd", 5))
 VENDORS = (("intel", 1), ("amd", 2), ("apple", 3), ("arm", 4), ("power", 5))
-BY_SYSTEM_ONLY = 2  # hr_type; every other type but 0 compares the CPU vendor, too
+BY_SYSTEM_ONLY = 2  # hr_type; every other type but 0 also compares the CPU vendor
 
 
 def class_by_names(os_name: str, cpu_vendor: str, hr_type: int) -> int:
-    """The class of a host for homogeneous redundancy: 10 * system + vendor; 0 where it cannot be told.
+    """Return a host's class for homogeneous redundancy: 10 * system + vendor; 0 if it is unknown.
 
-    Type 2 compares the system only, type 0 nothing.
+    Type 2 compares only the system, type 0 nothing.
 
     >>> [class_by_names("Linux Debian", "GenuineIntel", hr_type) for hr_type in (1, 2, 0)], class_by_names("", "", 1)
     ([21, 20, 0], 0)
@@ -37,20 +37,20 @@ def _numbered(names: tuple[tuple[str, int], ...], told: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AlikeHosts:
-    """Active hosts that say the same of themselves: how many, their cores and speed, how long between two calls."""
+    """Active hosts with the same description: number, cores, speed and mean time between requests."""
 
     os_name: str
     cpu_vendor: str
     platforms: tuple[str, ...]
     hosts: int
     cores: float
-    flop_per_s: FlopPerSecond  # of all, availability included
+    flop_per_s: FlopPerSecond  # sum over the hosts, availability included
     interval_s: Seconds
 
 
 @dataclass(frozen=True, slots=True)
 class ClassStanding:
-    """Active hosts of one class that can run an app. `queued_flop` is unsent work that is committed to the class."""
+    """Active hosts of one class that can run an app. `queued_flop` is unsent work committed to the class."""
 
     app_id: AppId
     hr_type: int
@@ -64,14 +64,14 @@ class ClassStanding:
 
 @dataclass(frozen=True, slots=True)
 class HostClasses:
-    """All classes as they stood at an instant."""
+    """All classes as of an instant."""
 
     computed_at: Instant = Instant(0.0)
     standings: tuple[ClassStanding, ...] = ()
 
 
 class Standings(tuple[ClassStanding, ...]):
-    """The classes of one app and type. Each object is itself, so that what follows from it is worked out once."""
+    """The classes of one app and type. Objects compare by identity, so that derived values can be cached."""
 
     __slots__ = ()
 
@@ -87,13 +87,13 @@ NO_STANDINGS = Standings()
 
 @dataclass(frozen=True, slots=True)
 class ClassesByApp:
-    """The same by (app, type) for requests."""
+    """The classes by (app, type), for requests."""
 
     of: Mapping[tuple[AppId, int], Standings] = field(default_factory=dict)
 
     @classmethod
     def made(cls, classes: HostClasses) -> ClassesByApp:
-        """Sorted by class within each app and type."""
+        """Group by app and type, sorted by class."""
         found: dict[tuple[AppId, int], list[ClassStanding]] = {}
         for one in sorted(classes.standings, key=lambda one: one.hr_class):
             found.setdefault((one.app_id, one.hr_type), []).append(one)

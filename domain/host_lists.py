@@ -1,4 +1,4 @@
-"""Which hosts does somebody look for, and what did one of them do? Values of lists. Pure."""
+"""Values of the operators' lists of hosts and of one host's instances. Pure."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from domain.jobs import InstanceState
 from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds
 from domain.volunteers import ResultPlace
 
-# What a page reads at most of hosts, or of failures, to find those that are asked for.
+# Maximum number of hosts, or of failures, a page reads to find the selected ones.
 LOOKED_AT = 10_000
-RESULTS_LOOKED_AT = 5000  # of a volunteer, for those of one of his hosts
+RESULTS_LOOKED_AT = 5000  # instances of a volunteer read to list those of one host
 
 
 class HostKind(StrEnum):
-    """Hosts that are looked for.
+    """Kinds of host lists.
 
-    ALL the newest first. SLOW by the last ranking: app versions of which the host is in the slowest tenth (X below
-    0.1), the slowest first. FAILING by what went wrong since an instant: errors, invalid results, time-outs; those with
-    most of them first. SILENT those that have not called since an instant, the newest first.
+    ALL: newest first. SLOW: hosts in the slowest tenth of an app version at the last ranking (X below 0.1), slowest
+    first. FAILING: hosts with errors, invalid results or time-outs since an instant, most failures first. SILENT: hosts
+    that have not called since an instant, newest first.
     """
 
     ALL = "all"
@@ -32,7 +32,7 @@ class HostKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HostChoice:
-    """`since` is the instant of FAILING and SILENT; `email` chooses among ALL those of one volunteer."""
+    """The selection. `since` applies to FAILING and SILENT; `email` restricts ALL to one volunteer."""
 
     kind: HostKind = HostKind.ALL
     since: Instant = Instant(0.0)
@@ -41,7 +41,7 @@ class HostChoice:
 
 @dataclass(frozen=True, slots=True)
 class HostPlace:
-    """Behind which entry a list goes on. `key` is X of a slow host, and the failures of a failing one."""
+    """The last entry of a page, for the next one. `key` is X of a slow host, or the number of failures."""
 
     host_id: HostId
     key: float = 0.0
@@ -50,9 +50,9 @@ class HostPlace:
 
 @dataclass(frozen=True, slots=True)
 class SlowWith:
-    """An app version that a host is slow with: `x` is the share of hosts that are slower, as last ranked.
+    """An app version the host is slow with: `x` is the share of slower hosts at the last ranking.
 
-    `relative` is its turnaround over the usual one, as of now; None while there is no result to tell by.
+    `relative` is its current turnaround divided by the usual one; None without results.
     """
 
     app_version_id: AppVersionId
@@ -62,7 +62,7 @@ class SlowWith:
 
 @dataclass(frozen=True, slots=True)
 class RecentFailures:
-    """What went wrong on a host lately, and when for the last time: its report, or the end of its grace."""
+    """Recent failures of a host, and the time of the last one: its report, or the end of its grace."""
 
     errors: int
     invalid: int
@@ -76,9 +76,9 @@ class RecentFailures:
 
 @dataclass(frozen=True, slots=True)
 class ListedHost:
-    """A host with what it has in progress and what it ever did, over all app versions.
+    """A host with its jobs in progress and its totals over all app versions.
 
-    An invalid result counts among the errors of `n_error`. `slow` and `failures` are told where they are asked for.
+    `n_error` includes invalid results. `slow` and `failures` are set only in those lists.
     """
 
     host: Host
@@ -92,9 +92,9 @@ class ListedHost:
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    """A page. `after` is where the list goes on, None at its end: a page may be empty and yet have one.
+    """One page. `after` is where the next page starts, None at the end; a page may be empty and still have a next one.
 
-    `since` is the first failure that was looked at, where there were more than are looked at.
+    `since` is the first failure read, if there were more than the limit.
     """
 
     hosts: Sequence[ListedHost]
@@ -104,7 +104,7 @@ class HostList:
 
 @dataclass(frozen=True, slots=True)
 class HostInstance:
-    """An instance that a host was sent, whatever became of it."""
+    """An instance sent to a host, in any state."""
 
     instance_id: InstanceId
     job_id: JobId
@@ -129,7 +129,7 @@ class HostInstance:
 
     @property
     def is_late(self) -> bool:
-        """Whether it came back after it was due, or was given up."""
+        """Return whether it came back after its due date, or timed out."""
         if self.reported_at is None:
             return self.state is InstanceState.TIMED_OUT
         return self.reported_at > self.due_at
@@ -137,7 +137,7 @@ class HostInstance:
 
 @dataclass(frozen=True, slots=True)
 class HostInstances:
-    """A page, the last one sent first. `after` is where the list goes on, None at its end."""
+    """One page, newest first. `after` is where the next page starts, None at the end."""
 
     instances: Sequence[HostInstance]
     after: ResultPlace | None = None

@@ -1,4 +1,4 @@
-"""Volunteers' computers, and what is known of each (host, app version). Pure."""
+"""Volunteers' computers and their statistics per (host, app version). Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Coprocessor:
 
 @quick_dataclass(frozen=True, slots=True)
 class Host:
-    """A computer as it described itself last, clamped to sane ranges."""
+    """A computer as it last described itself, with values clamped to sane ranges."""
 
     host_id: HostId
     volunteer_id: VolunteerId
@@ -36,8 +36,8 @@ class Host:
     domain_name: str = ""
     ncpus: int = 1
     flop_per_s: FlopPerSecond = FlopPerSecond(1e9)  # Whetstone, per CPU
-    ram_bytes: float = 0.0  # what the owner lets the client use
-    disk_free_bytes: float = 0.0  # what the project may still use
+    ram_bytes: float = 0.0  # the part the client may use
+    disk_free_bytes: float = 0.0  # the part the project may still use
     on_fraction: float = 1.0
     active_fraction: float = 1.0
     gpu_active_fraction: float = 1.0
@@ -48,22 +48,22 @@ class Host:
     cpu_model: str = ""
     client_version: int = 0  # 7.20.5 -> 72005
     coprocessors: tuple[Coprocessor, ...] = ()
-    clock_skew_s: Seconds = Seconds(0.0)  # ahead of the project's clock; 0 when the client does not send its time
+    clock_skew_s: Seconds = Seconds(0.0)  # ahead of the project's clock; 0 if the client does not send its time
 
     @property
     def cpu_availability_fraction(self) -> float:
-        """Share of wall-clock time in which a CPU job makes progress."""
+        """Return the share of wall-clock time in which a CPU job makes progress."""
         return self.on_fraction * self.active_fraction
 
     @property
     def gpu_availability_fraction(self) -> float:
-        """Share of wall-clock time in which a GPU job makes progress."""
+        """Return the share of wall-clock time in which a GPU job makes progress."""
         return self.on_fraction * self.gpu_active_fraction
 
 
 @quick_dataclass(frozen=True, slots=True)
 class DecayedSums:
-    """n, sum of x and sum of x squared of a sample, decaying with STATS_HALF_LIFE_S; stamped `at`.
+    """n, sum of x and sum of x squared of samples, decaying with STATS_HALF_LIFE_S, as of `at`.
 
     >>> s = DecayedSums(n=4.0, total=8.0, total_sq=20.0, at=Instant(0.0))
     >>> s.mean
@@ -76,7 +76,7 @@ class DecayedSums:
     at: Instant = Instant(0.0)
 
     def at_time(self, now: Instant) -> DecayedSums:
-        """The same sums read at `now`: each times 2^(-(now - at) / half-life); before `at`, as they are.
+        """Return the sums as of `now`, multiplied by 2^(-(now - at) / half-life); unchanged before `at`.
 
         >>> DecayedSums(n=4.0, total=8.0, total_sq=20.0, at=Instant(0.0)).at_time(Instant(14 * 86400.0)).n
         2.0
@@ -85,7 +85,7 @@ class DecayedSums:
         return DecayedSums(self.n * weight, self.total * weight, self.total_sq * weight, max(now, self.at))
 
     def kept_fraction(self, now: Instant) -> float:
-        """What is left of the sums' weight at `now`: 2^(-(now - at) / half-life), 1 before `at`.
+        """Return the remaining weight of the sums at `now`: 2^(-(now - at) / half-life), 1 before `at`.
 
         >>> DecayedSums(at=Instant(0.0)).kept_fraction(Instant(28 * 86400.0))
         0.25
@@ -101,18 +101,17 @@ class DecayedSums:
 class HostAppVersion:
     """HAV: one (host, app version) with its statistics.
 
-    `tight` holds ln(turnaround / R) of instances whose due date came from the host's own speed, `tight_missed_n`
-    how many of those missed it (decayed like them). `relaxed` holds ln(turnaround / the batch's median) of all others.
-    `speed` holds elapsed seconds per estimated flop. `clean_since_at` is its last failure, or its first event while
-    there was none.
-    `quota_per_day` is the most instances per processor and day; `sent_today` counts those of `day`.
-    `log_n`, `log_sum`, `log_sum_sq` are the undecayed sums of ln of the turnaround in seconds of valid results.
+    `tight` holds ln(turnaround / R) of instances with a due date set by the host's own speed; `tight_missed_n` counts
+    those that missed it (decayed alike). `relaxed` holds ln(turnaround / the batch's median) of all others. `speed`
+    holds elapsed seconds per estimated flop. `clean_since_at` is the time of the last failure, or of the first event if
+    there was none. `quota_per_day` is the maximum of instances per processor and day; `sent_today` counts those of
+    `day`. `log_n`, `log_sum`, `log_sum_sq` are the undecayed sums of ln(turnaround in seconds) of valid results.
     """
 
     host_id: HostId
     app_version_id: AppVersionId
     consecutive_valid: int = 0
-    quota_per_day: int = 0  # 0: no row yet, the setting's start value holds
+    quota_per_day: int = 0  # 0: no row yet, use the setting's initial value
     day: int = 0  # days since the epoch of `sent_today`
     sent_today: int = 0
     speed: DecayedSums = DecayedSums()
@@ -131,10 +130,10 @@ class HostAppVersion:
 
     @property
     def failed_last(self) -> bool:
-        """Whether its last result failed, or timed out.
+        """Return whether its last result failed or timed out.
 
-        With no valid result in a row, a first event was a failure; of rows older than `clean_since_at` the counts tell,
-        which a new version does not inherit.
+        With no consecutive valid result, a first event was a failure. Rows older than `clean_since_at` are judged by
+        their counts, which a new version does not inherit.
 
         >>> HostAppVersion(1, 1).failed_last, HostAppVersion(1, 1, clean_since_at=Instant(0.0)).failed_last
         (False, True)

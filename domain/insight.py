@@ -1,4 +1,4 @@
-"""What operators ask about work that waits and about hosts that call: the answers as values. Pure."""
+"""Reports for operators on waiting work and on hosts that call, as values. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from domain.dispatch import RequestKey
 from domain.hosts import Host, HostAppVersion
 from domain.units import HOUR_S, Flop, HostId, Instant, Seconds
 
-MOST_SHORT_HOSTS = 10_000  # that could run an app: with so many it lacks none
-MOST_SHORT_JOBS = 100  # of a batch that are looked at, retries first
-LEAST_INTERVAL_S = Seconds(1.0)  # between two calls of a host: more often would not be a volunteer's client
-SILENT_INTERVALS = 3.0  # silence up to so many of its own intervals says nothing about a host
+MOST_SHORT_HOSTS = 10_000  # an app that so many hosts can run lacks none
+MOST_SHORT_JOBS = 100  # jobs of a batch to check, retries first
+LEAST_INTERVAL_S = Seconds(
+    1.0
+)  # minimum time between two requests of a host; volunteers' clients do not call more often
+SILENT_INTERVALS = 3.0  # silence up to this many of its intervals is normal for a host
 
-# One record of a table of hosts' app versions, as numpy names types: what a percentile is made of, and how often the
-# host calls (0 while that is unknown). Sums are as of `stats_at`. `clean_since_at`: NaN while unknown. `failed`: its
-# last result did, or it timed out.
+# One record per (host, app version), with numpy type names: the inputs of a percentile, and the host's request rate (0
+# if unknown). Sums are as of `stats_at`. `clean_since_at`: NaN if unknown. `failed`: the last result failed or timed
+# out.
 STANDING_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("volunteer_id", "i4"),
@@ -34,10 +36,10 @@ STANDING_FIELDS: tuple[tuple[str, str], ...] = (
 
 
 def calls_per_hour(interval_s: float | None, last_rpc_at: Instant, now: Instant) -> float:
-    """How often a host calls: 3600 / max(interval, silence / 3, 1 s); 0 while it has called only once.
+    """Return a host's requests per hour: 3600 / max(interval, silence / 3, 1 s); 0 if it has called only once.
 
-    `interval_s` is the decayed mean of the time between its requests. A host that has been silent for longer than
-    three intervals is believed to have become slower: it counts as calling every third of its silence.
+    `interval_s` is the decayed mean time between its requests. A host silent for longer than three intervals is assumed
+    to call less often now: its interval counts as a third of the silence.
 
     >>> calls_per_hour(1800.0, Instant(0.0), Instant(3600.0)), calls_per_hour(600.0, Instant(0.0), Instant(10_800.0))
     (2.0, 1.0)
@@ -51,7 +53,7 @@ def calls_per_hour(interval_s: float | None, last_rpc_at: Instant, now: Instant)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A host, by what its next request would be looked up, and how often it calls."""
+    """A host, with the lookup key of its next request and its request rate."""
 
     host_id: HostId
     key: RequestKey
@@ -64,7 +66,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Newcomers:
-    """Active hosts without a row for some app versions that could run one of them, and how often they call."""
+    """Active hosts that could run one of some app versions but have no row for them, and their request rate."""
 
     hosts: int = 0
     calls_per_hour: float = 0.0
@@ -72,9 +74,9 @@ class Newcomers:
 
 @dataclass(frozen=True, slots=True)
 class WaitingBatch:
-    """An active batch with unsent instances. `retries_unsent` of them are retries.
+    """An active batch with unsent instances, `retries_unsent` of them retries.
 
-    `delay_bound_s` is D: the least of its classes'. `most_quorum` and `most_retries` are the greatest of its jobs.
+    `delay_bound_s` is D, the minimum over its classes. `most_quorum` and `most_retries` are maxima over its jobs.
     """
 
     batch: Batch
@@ -85,13 +87,13 @@ class WaitingBatch:
 
     @property
     def most_taken(self) -> int:
-        """How many have or had a waiting job, at most: its retries, and what its quorum needs besides."""
+        """Return how many hosts have or had a waiting job, at most: its retries and the other members of its quorum."""
         return self.most_quorum - 1 + self.most_retries
 
 
 @dataclass(frozen=True, slots=True)
 class RecentHost:
-    """A host that called lately, with what is known of its app versions, by version."""
+    """A host that called recently, with its statistics by app version."""
 
     host: Host
     rpc_interval_s: Seconds | None = None
@@ -100,7 +102,7 @@ class RecentHost:
 
 @dataclass(frozen=True, slots=True)
 class HostSample:
-    """Some of the `active` hosts that called lately, by id; who is among them does not depend on what they are like."""
+    """A sample of the `active` recent hosts, chosen by id and so independent of their properties."""
 
     hosts: tuple[RecentHost, ...] = ()
     active: int = 0
@@ -108,7 +110,7 @@ class HostSample:
 
 @dataclass(frozen=True, slots=True)
 class JobSize:
-    """A batch's jobs: flop of one on average, and the most that any of them asks for."""
+    """The size of a batch's jobs: mean flop, and the maximum of every other requirement."""
 
     flop: Flop
     memory_bytes: float
@@ -118,11 +120,11 @@ class JobSize:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """A batch that no host that called lately can finish, because of its app's limits per volunteer or host.
+    """A batch that no recent host can finish, because of its app's limits per volunteer or host.
 
-    `hosts` of `volunteers` called and have a platform of the app. All of these have had the `jobs` (of the first
-    MOST_SHORT_JOBS retries that wait), or are fewer than the `agreeing` results that a job needs. `one_per`:
-    "volunteer" or "host", of which another one is needed.
+    `hosts` of `volunteers` called and have a platform of the app. All of them already had the `jobs` (counted among the
+    first MOST_SHORT_JOBS waiting retries), or they are fewer than the `agreeing` results a job needs. `one_per`:
+    "volunteer" or "host", whichever the batch needs another of.
     """
 
     one_per: str
@@ -137,28 +139,26 @@ class Short:
 
     @property
     def reason(self) -> str:
-        """Why, with both numbers.
+        """Return the reason, with both numbers.
 
         >>> Short("volunteer", 1, 3, hosts=4, volunteers=1).reason
-        '3 jobs wait for another volunteer: the 1 that called lately has had them'
+        '3 jobs need another volunteer: all recent volunteers (1) already had them'
         >>> Short("volunteer", 2, 0, hosts=4, volunteers=1).reason
-        'waits for another volunteer: 2 results must agree, each of another volunteer, and 1 called lately'
+        'needs another volunteer: 2 results of different volunteers must agree, but only 1 connected recently'
         """
         known = self.volunteers if self.one_per == "volunteer" else self.hosts
         if self.agreeing > known:
             return (
-                f"waits for {self.waits_for}: {self.agreeing} results must agree, each of another {self.one_per}, "
-                f"and {known} called lately"
+                f"needs {self.waits_for}: {self.agreeing} results of different {self.one_per}s must agree, "
+                f"but only {known} connected recently"
             )
-        jobs = "1 job waits" if self.jobs == 1 else f"{self.jobs} jobs wait"
-        return f"{jobs} for {self.waits_for}: the {known} that called lately {'has' if known == 1 else 'have'} had " + (
-            "it" if self.jobs == 1 else "them"
-        )
+        jobs, them = ("1 job needs", "it") if self.jobs == 1 else (f"{self.jobs} jobs need", "them")
+        return f"{jobs} {self.waits_for}: all recent {self.one_per}s ({known}) already had {them}"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkAhead:
-    """What stands before a batch in the order: active batches with unsent instances, and those instances."""
+    """Work ahead of a batch in the order: active batches with unsent instances, and those instances."""
 
     batches: int = 0
     unsent: int = 0

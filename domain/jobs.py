@@ -1,4 +1,4 @@
-"""Jobs and their instances: states, what the feeder and the scheduler know of them, names, and draws. Pure."""
+"""Jobs and their instances: states, values for the feeder and the scheduler, names, and random draws. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from domain.units import (
 
 
 class InstanceState(StrEnum):
-    """Where an instance is. The steps between them are lifecycle/states.py."""
+    """The state of an instance. lifecycle/states.py has the transitions."""
 
     UNSENT = "unsent"
     IN_PROGRESS = "in_progress"
@@ -30,9 +30,9 @@ class InstanceState(StrEnum):
     INCONCLUSIVE = "inconclusive"  # compared, no consensus yet
     VALID = "valid"
     INVALID = "invalid"
-    FAILED = "failed"  # an error on the host, or its output is not here
-    TIMED_OUT = "timed_out"  # due date and grace passed in silence; may still report
-    ABORTED = "aborted"  # by the user, by us, or the host left: not the job's fault
+    FAILED = "failed"  # an error on the host, or its output is missing
+    TIMED_OUT = "timed_out"  # no report by the due date and grace; may still report
+    ABORTED = "aborted"  # by the user or the server, or the host left: not the job's fault
     CANCELLED = "cancelled"  # never sent, no longer needed
     TOO_LATE = "too_late"  # came back after the job was over without a canonical result
 
@@ -40,7 +40,7 @@ class InstanceState(StrEnum):
 class JobState(StrEnum):
     OPEN = "open"
     VALID = "valid"  # has a canonical instance
-    FAILED = "failed"  # gave up, `failure` says why
+    FAILED = "failed"  # given up, `failure` says why
     CANCELLED = "cancelled"  # its batch was aborted
 
 
@@ -52,7 +52,7 @@ class ValidatorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file a job reads. `name` is its identity for every client."""
+    """An input file of a job. `name` is its identity for every client."""
 
     name: str
     open_name: str
@@ -63,7 +63,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A file a job writes: its name in the slot directory and the most it may weigh."""
+    """An output file of a job: its name in the slot directory and its maximum size."""
 
     name: str
     max_bytes: int
@@ -72,9 +72,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class JobClass:
-    """What the jobs of a batch have in common: decisions are made once per class and request.
+    """The common properties of a batch's jobs: decisions are made once per class and request.
 
-    Sizes are of one instance. `delay_bound_s` is what the job allows from sending to return.
+    Sizes are per instance. `delay_bound_s` is the maximum time from sending to return.
     """
 
     job_class_id: JobClassId
@@ -91,13 +91,13 @@ class JobClass:
     hr_type: int = 0
     validator: ValidatorKind = ValidatorKind.BITWISE
     tolerance: float = 0.0
-    inputs: tuple[Input, ...] = ()  # files every job of the class reads
+    inputs: tuple[Input, ...] = ()  # files that every job of the class reads
     outputs: tuple[Output, ...] = ()
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Ready:
-    """An unsent instance as the feeder keeps it: the least that orders it and tells it apart."""
+    """An unsent instance in the feeder: the fields needed to order and identify it."""
 
     instance_id: InstanceId
     job_id: JobId
@@ -106,7 +106,7 @@ class Ready:
     retries: int = 0
     sibling_returned: bool = False  # another instance of the job is back: this one completes a quorum
     hr_class: int = 0
-    copies: int = 0  # how many results an earlier dispatch asked to agree; 0 = the quorum
+    copies: int = 0  # results an earlier dispatch required to agree; 0 = the quorum
 
     @property
     def urgent(self) -> bool:
@@ -115,7 +115,7 @@ class Ready:
 
 @quick_dataclass(frozen=True, slots=True)
 class InstanceInProgress:
-    """An instance a host has in progress, as the server knows it."""
+    """The server's record of an instance in progress."""
 
     instance_id: InstanceId
     name: str
@@ -131,12 +131,12 @@ class InstanceInProgress:
     tight: bool
     no_longer_needed: bool = False  # its job is over
     median_turnaround_s: Seconds | None = None  # of its batch's results, or of the app's by size; None: unknown
-    gated: bool = False  # its host was asked for a percentile
+    gated: bool = False  # its host had to pass a percentile gate
 
 
 @quick_dataclass(frozen=True, slots=True)
 class FreshRange:
-    """The next `limit` fresh instances of a (batch, shard) behind `after_instance_id`."""
+    """The next `limit` first instances of a (batch, shard) after `after_instance_id`."""
 
     batch_id: BatchId
     shard: int
@@ -146,7 +146,7 @@ class FreshRange:
 
 @quick_dataclass(frozen=True, slots=True)
 class Candidate:
-    """An unsent instance and who had its siblings."""
+    """An unsent instance with the hosts and volunteers of its siblings."""
 
     ready: Ready
     sibling_hosts: tuple[HostId, ...] = ()
@@ -154,7 +154,7 @@ class Candidate:
 
 
 def job_name(app_name: str, batch_id: BatchId, job_id: JobId) -> str:
-    """The client's workunit name of a job.
+    """Return the client's workunit name of a job.
 
     >>> job_name("pi", BatchId(3), JobId(41))
     'pi_3_41'
@@ -163,7 +163,7 @@ def job_name(app_name: str, batch_id: BatchId, job_id: JobId) -> str:
 
 
 def instance_name(app_name: str, batch_id: BatchId, job_id: JobId, instance_id: InstanceId) -> str:
-    """The client's result name of an instance.
+    """Return the client's result name of an instance.
 
     >>> instance_name("pi", BatchId(3), JobId(41), InstanceId(77))
     'pi_3_41_77'
@@ -172,7 +172,7 @@ def instance_name(app_name: str, batch_id: BatchId, job_id: JobId, instance_id: 
 
 
 def instance_id_of(name: str) -> InstanceId | None:
-    """The instance a result name belongs to; None for names we never gave.
+    """Return the instance of a result name; None for names this server never used.
 
     >>> instance_id_of("pi_3_41_77")
     77
@@ -185,7 +185,7 @@ def instance_id_of(name: str) -> InstanceId | None:
 
 
 def output_file_name(instance: str, position: int) -> str:
-    """The name under which output number `position` (from 0) of an instance is uploaded.
+    """Return the upload name of an instance's output number `position` (from 0).
 
     >>> output_file_name("pi_3_41_77", 0)
     'pi_3_41_77_r0'
@@ -193,15 +193,14 @@ def output_file_name(instance: str, position: int) -> str:
     return f"{instance}_r{position}"
 
 
-DRAWS_KEPT = 4096  # most draws in the cache; a draw that was dropped is computed again, with the same result
+DRAWS_KEPT = 4096  # maximum of cached draws; a dropped draw is computed again, with the same result
 
 
 @lru_cache(maxsize=DRAWS_KEPT)
 def draw(instance_id: InstanceId) -> float:
-    """A number from 0 to below 1 that belongs to an instance: equal for all requests and workers.
+    """Return the instance's random number, from 0 to below 1: equal for all requests and workers.
 
-    The id's bits are mixed by two rounds of multiply and xor-shift, so that the neighbours of one batch
-    are spread evenly.
+    The id's bits are mixed by two rounds of multiply and xor-shift, so that neighbours in a batch are spread evenly.
 
     >>> sum(draw(InstanceId(i)) < 0.05 for i in range(100_000)) / 100_000
     0.05065

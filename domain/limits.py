@@ -1,4 +1,4 @@
-"""How much may a submitter, account, app or queue have, and what holds a batch? Pure."""
+"""Limits of submitters, accounts, apps and queues, and the limits that block a batch. Pure."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ class Scope(StrEnum):
 
 
 class Quantity(StrEnum):
-    """What is counted."""
+    """The quantity a limit applies to."""
 
-    BATCHES = "batches"  # active; checked when one more is submitted
+    BATCHES = "batches"  # active batches; checked at submission
     JOBS = "jobs in progress"
     PE = "processor equivalents in progress"
     PE_SECONDS = "processor seconds outstanding"
     IDLE_JOBS = "unsent jobs in the job array"
-    JOB_PE = "processor equivalents of one job"
-    JOB_RUNTIME_S = "seconds of one job"
+    JOB_PE = "processor equivalents per job"
+    JOB_RUNTIME_S = "seconds per job"
 
 
-SIZE_LIMITS = frozenset({Quantity.JOB_PE, Quantity.JOB_RUNTIME_S})  # standby work is free of these
+SIZE_LIMITS = frozenset({Quantity.JOB_PE, Quantity.JOB_RUNTIME_S})  # standby work is exempt from these
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of one scope: over `soft` a batch goes after those that are not, over `hard` it is held.
+    """A limit of one scope: a batch over `soft` is sorted behind those that are not, a batch over `hard` is blocked.
 
-    `name` is the submitter's, account's, app's or queue's; None: everybody's, unless one has its own.
+    `name` is the submitter, account, app or queue; None: the default for all without a limit of their own.
     """
 
     scope: Scope
@@ -48,7 +48,7 @@ Counts = Mapping[tuple[Scope, str, Quantity], float]
 
 @dataclass(frozen=True, slots=True)
 class RequestedAmounts:
-    """What sending one more job of a batch would take. `names` of its submitter, account, app and queue."""
+    """The amounts one more job of a batch would use. `names` are its submitter, account, app and queue."""
 
     names: Mapping[Scope, str]
     amounts: Mapping[Quantity, float]
@@ -58,7 +58,7 @@ class RequestedAmounts:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """One limit a batch is over: what it says, what there is, and what one more would make of it."""
+    """One limit a batch exceeds: the bound, the present amount, and the amount of one more job."""
 
     limit: Limit
     name: str
@@ -68,21 +68,21 @@ class Hold:
     hard: bool
 
     def sentence(self) -> str:
-        """What holds it, with both numbers."""
+        """Return the reason, with both numbers."""
         kind = "hard" if self.hard else "soft"
-        more = f"{self.has:g} and {self.wants:g} more" if self.limit.quantity not in SIZE_LIMITS else f"{self.wants:g}"
-        return f"{kind} limit of {self.limit.scope} {self.name}: {more} of at most {self.bound:g} {self.limit.quantity}"
+        amount = f"{self.wants:g}" if self.limit.quantity in SIZE_LIMITS else f"{self.has:g} + {self.wants:g}"
+        return f"{kind} limit of {self.limit.scope} {self.name}: {amount} > {self.bound:g} {self.limit.quantity}"
 
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """Every limit a batch is over."""
+    """All limits a batch exceeds."""
 
     hard: tuple[Hold, ...] = ()
     soft: tuple[Hold, ...] = ()
     others: tuple[str, ...] = field(default=())
 
     def reason(self) -> str | None:
-        """Why the batch is not eligible, all reasons in one sentence; None when it is."""
+        """Return why the batch is blocked, all reasons in one sentence; None if it is eligible."""
         said = [*self.others, *(hold.sentence() for hold in self.hard)]
         return "; ".join(said) if said else None

@@ -1,4 +1,4 @@
-"""What the ordering of batches reads, what it remembers of them, and what one ordering changes. Pure."""
+"""Input, stored state and changes of an ordering pass over batches. Pure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ LeafId = tuple[SubmitterId, AccountId]  # a submitter in one of its accounts
 
 
 class Permission(StrEnum):
-    """What a submitter needs to be allowed. Given to a submitter, or to an account for all in it and below it."""
+    """Rights of submitters, granted to a submitter, or to an account for all submitters in and below it."""
 
-    EXPEDITE = "expedite"  # the service level
-    RAISE = "raise"  # a user priority above 0
+    EXPEDITE = "expedite"  # use the service level
+    RAISE = "raise"  # set a user priority above 0
     DEADLINE = "deadline"  # deadlines of its batches count in the order
 
 
 @dataclass(frozen=True, slots=True)
 class OrderNotes:
-    """What the ordering remembers of a batch.
+    """The stored state of a batch between orderings.
 
-    `sent` is its counter at the last ordering; `charged` instances count as usage, since `charged_at` in the mean,
-    `used` of them are back. An instance takes `used_fraction` of its estimate, looked for when `sampled` jobs were
-    valid. What is under way is charged `rate`, the price when it was sent. `bypassed`: orderings in a row in which
+    `sent` is its counter at the last ordering; `charged` instances count as usage, on average since `charged_at`,
+    `used` of them are back. An instance uses `used_fraction` of its estimate, last computed when `sampled` jobs were
+    valid. Work in progress is charged at `rate`, the price when it was sent. `bypassed`: consecutive orderings in which
     later batches were sent and nothing of this one.
     """
 
@@ -46,11 +46,11 @@ class OrderNotes:
 
 @dataclass(frozen=True, slots=True)
 class OrderedBatch:
-    """One batch as the ordering sees it. `request` is the most that any of its jobs asks for, GPUs left out.
+    """One batch as input of the ordering. `request` is the maximum over its jobs, without GPUs.
 
-    `job_flop` is the mean estimate of its jobs. `notes` None: the ordering has not seen it yet.
-    `explained`: there is a breakdown of it. `charged_s` is what its submitter's logical time was charged for it when it
-    was submitted, `refunded_s` what of that has been given back.
+    `job_flop` is the mean estimate of its jobs. `notes` None: it has not been ordered yet. `explained`: it has a stored
+    breakdown. `charged_s` was charged to its submitter's logical time at submission, `refunded_s` of that has been
+    refunded.
     """
 
     batch: Batch
@@ -66,7 +66,7 @@ class OrderedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A submitter in one of its accounts, with its shares there and its own permissions."""
+    """A submitter in one of its accounts, with its shares and its own permissions there."""
 
     submitter_id: SubmitterId
     name: str
@@ -81,7 +81,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class LeafUsage:
-    """What a submitter used in an account; `accuracies` are actual / estimate of its last jobs, newest first."""
+    """A submitter's usage in an account; `accuracies` are actual / estimate of its last jobs, newest first."""
 
     leaf: LeafId
     usage: DecayedUsage = field(default=DecayedUsage())
@@ -90,7 +90,7 @@ class LeafUsage:
 
 @dataclass(frozen=True, slots=True)
 class WindowUsage:
-    """What was used in one window of time, without decay."""
+    """Usage in one time window, without decay."""
 
     leaf: LeafId
     level: ServiceLevel
@@ -101,9 +101,9 @@ class WindowUsage:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Service units of an account for one period; nothing is carried over into the next.
+    """Service units of an account for one period; unused ones expire with the period.
 
-    `reserved_su` is what its work under way will cost by estimate.
+    `reserved_su` is the estimated cost of its work in progress.
     """
 
     account_id: AccountId
@@ -118,7 +118,7 @@ class Grant:
         return self.granted_su - self.used_su - self.reserved_su
 
     def at(self, now: Instant) -> Grant:
-        """The grant in the period `now` lies in: a new one has used nothing; what is under way stays reserved.
+        """Return the grant in the period of `now`: a new period starts unused; reservations of work in progress stay.
 
         >>> Grant(AccountId(1), 10.0, Instant(0.0), Seconds(100.0), 8.0).at(Instant(250.0)).period_start_at
         200.0
@@ -129,18 +129,18 @@ class Grant:
         return replace(self, period_start_at=Instant(self.period_start_at + passed * self.period_s), used_su=0.0)
 
     def charged(self, used_su: float) -> Grant:
-        """The grant with so much more used, or less where that is negative."""
+        """Return the grant with `used_su` more used (negative: less)."""
         return replace(self, used_su=max(0.0, self.used_su + used_su))
 
 
-ACTIVE_HOST_S = 7 * DAY_S  # a host that called within this counts for the reference and for the pool's speed
+ACTIVE_HOST_S = 7 * DAY_S  # hosts that called within this time count for the reference and the pool's speed
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A host as hosts are: the median of each resource over active hosts. Looked for at `at`.
+    """A typical host: the median of each resource over active hosts, as of `at`.
 
-    `most` is what the largest has of each, `pool_flop_per_s` the speed of all together; 0 hosts: one core at 1e9.
+    `most` is the maximum of each resource, `pool_flop_per_s` the total speed; without hosts: one core at 1e9.
     """
 
     at: Instant
@@ -152,10 +152,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class LeafStanding:
-    """How a submitter in an account stands, or stood at the last ordering. None: not known, neither good nor bad.
+    """A submitter's standing in an account, now or at the last ordering. None: unknown, treated as neutral.
 
-    Deltas are percentage points of target less usage; `account` is the submitter's own, `group` the topmost
-    above it. `held_pe` counts instances under way until report, error or due date.
+    Deltas are target minus usage in percentage points; `account` is the submitter's own account, `group` its topmost
+    ancestor. `held_pe` counts instances in progress until report, error or due date.
     """
 
     fairshare_ratio: float | None = None
@@ -169,7 +169,7 @@ class LeafStanding:
 
 @dataclass(frozen=True, slots=True)
 class OrderingView:
-    """Everything one ordering goes by. `serial` is the last ordering's."""
+    """The complete input of one ordering. `serial` is the number of the last ordering."""
 
     serial: int
     batches: Sequence[OrderedBatch] = ()
@@ -184,9 +184,9 @@ class OrderingView:
 
 @dataclass(frozen=True, slots=True)
 class StoredPlace:
-    """A batch's place in the order, the limits that hold it (None: none), and what its counter `sent` may come to.
+    """A batch's place in the order, the limits that block it (None: none), and the maximum of its counter `sent`.
 
-    `unpaid` and `job_pe` as in Batch.
+    `unpaid` and `job_pe` are as in Batch.
     """
 
     batch_id: BatchId
@@ -200,8 +200,7 @@ class StoredPlace:
 
 @dataclass(frozen=True, slots=True)
 class LogicalCorrection:
-    """What a batch that is over should have been charged in its submitter's logical time, and what it is, refunds
-    taken off."""
+    """A finished batch's correct charge in its submitter's logical time (`due_s`), and the present one less refunds."""
 
     batch_id: BatchId
     submitter_id: SubmitterId
@@ -211,13 +210,13 @@ class LogicalCorrection:
 
 @dataclass(frozen=True, slots=True)
 class OrderingCharges:
-    """What one ordering charges and notes, written whole or not at all. `windows` hold what is added to them.
+    """The charges and state of one ordering, written completely or not at all. `windows` hold the amounts to add.
 
-    A batch of `corrections` is forgotten, too, once its submitter's logical time is moved by what is due less what was
-    charged: at once, unless the submitter is submitting just now.
+    A batch of `corrections` is forgotten as well once its submitter's logical time has been changed by `due_s` less
+    `charged_s`: immediately, unless the submitter is submitting at that moment.
     """
 
-    serial: int  # it goes by
+    serial: int  # of the ordering it is based on
     now: Instant
     reference: Reference
     notes: Mapping[BatchId, OrderNotes] = field(default_factory=dict)
@@ -225,14 +224,14 @@ class OrderingCharges:
     corrections: Sequence[LogicalCorrection] = ()
     usage: Sequence[LeafUsage] = ()
     windows: Sequence[WindowUsage] = ()
-    windows_from: Instant = Instant(0.0)  # those that ended before are forgotten
+    windows_from: Instant = Instant(0.0)  # windows that ended earlier are deleted
     grants: Sequence[Grant] = ()
     standings: Mapping[LeafId, LeafStanding] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionOrder:
-    """What a new batch's place and the right to submit it depend on besides logical time, as of the last ordering.
+    """Data besides logical time for the place of a new batch and the right to submit it, as of the last ordering.
 
     `active` counts the active batches of its submitter, account, app and queue.
     """

@@ -1,4 +1,4 @@
-"""What an ordering policy knows of a batch, and the record of what it made of it. Pure."""
+"""Input of ordering policies, and the breakdown of the priority they compute. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from domain.units import AccountId, AppId, BatchId, Flop, Instant, Seconds, Subm
 
 
 class ServiceLevel(StrEnum):
-    """How important a batch is held to be. Not the promise a batch is given (`QoS`)."""
+    """The importance of a batch. Independent of its quality of service (`QoS`)."""
 
-    EXPEDITE = "expedite"  # needs a permission of the account or submitter
+    EXPEDITE = "expedite"  # requires a permission of the account or submitter
     NORMAL = "normal"
-    STANDBY = "standby"  # last, but free of size and run-time limits
+    STANDBY = "standby"  # last, but exempt from size and run-time limits
 
 
 @dataclass(frozen=True, slots=True)
 class QueueClock:
-    """How long a batch has waited while it could have been served: `accrued_s` until `since`, and on from there.
+    """The time a batch has waited while eligible: `accrued_s` until `since`, and the time since then.
 
-    `since` None: the clock stands still (nothing to send, or a limit holds the batch).
+    `since` None: the clock is stopped (nothing to send, or a limit blocks the batch).
 
     >>> QueueClock(Seconds(60.0), Instant(100.0)).waited_s(Instant(130.0))
     90.0
@@ -34,17 +34,17 @@ class QueueClock:
         return self.accrued_s if self.since is None else Seconds(self.accrued_s + max(0.0, now - self.since))
 
     def runs(self, now: Instant) -> QueueClock:
-        """The clock going on from `now`; unchanged when it runs already."""
+        """Return the clock running from `now` on; unchanged if it already runs."""
         return QueueClock(self.accrued_s, now) if self.since is None else self
 
     def pauses(self, now: Instant) -> QueueClock:
-        """The clock standing still from `now` on, with what it has accrued."""
+        """Return the clock stopped at `now`, with the time accrued."""
         return QueueClock(self.waited_s(now))
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one job asks for, or what a host has. GPUs by type."""
+    """The resources one job requests, or a host has. GPUs by type."""
 
     cores: float = 1.0
     memory_bytes: float = 0.0
@@ -52,7 +52,7 @@ class Request:
     gpus: tuple[tuple[str, float], ...] = ()
 
     def amounts(self) -> Mapping[str, float]:
-        """Amounts by the resource's name.
+        """Return the amounts by resource name.
 
         >>> Request(2.0, gpus=(("NVIDIA", 1.0),)).amounts()["gpu NVIDIA"]
         1.0
@@ -63,7 +63,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """What policies know of one batch. Anything that is not known is None and counts as nothing."""
+    """The facts of one batch for policies. Unknown values are None and count as 0."""
 
     batch_id: BatchId
     submitter_id: SubmitterId
@@ -73,30 +73,30 @@ class BatchFacts:
     app_id: AppId | None = None
     queue: str = "normal"
     level: ServiceLevel = ServiceLevel.NORMAL
-    user_priority: int = 0  # -1024 to 0, to 1023 with a permission
+    user_priority: int = 0  # -1024 to 0, up to 1023 with a permission
     clock: QueueClock = QueueClock()
     deadline_at: Instant | None = None
     request: Request = Request()
     job_runtime_s: Seconds | None = None  # one job's estimate on the reference host
     batch_flop: Flop | None = None
     unsent: int = 0
-    bypassed: int = 0  # times a host that could have served it was given lower-ranked work
-    soft_limits: tuple[str, ...] = ()  # sentences on the soft limits it is over
+    bypassed: int = 0  # times a suitable host got lower-ranked work instead
+    soft_limits: tuple[str, ...] = ()  # sentences on the soft limits it exceeds
     held: bool = False  # by its submitter
-    unpaid: bool = False  # its queue's work is charged nothing
+    unpaid: bool = False  # its queue does not charge work
 
     @property
     def leaf(self) -> tuple[SubmitterId, AccountId]:
-        """Whose fair-share counts: the submitter in the batch's account."""
+        """Return the leaf whose fair-share counts: the submitter in the batch's account."""
         return self.submitter_id, self.account_id
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """One term of a priority: points = weight * min(value, cap). `value` None: unknown, and 0 points.
+    """One term of a priority: points = weight * min(value, cap). `value` None: unknown, 0 points.
 
-    `component` groups terms for tables. `weight` is the term's times its component's. A term that takes off
-    what a component has over its cap has weight 1 and says so in its note.
+    `component` groups terms for tables. `weight` is the term's weight times its component's. A term that subtracts the
+    excess of a component over its cap has weight 1 and a note.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Clamp:
-    """The bound a total ran into, and what it became."""
+    """The bound a total was clamped to, and the result."""
 
     bound: str
     result: float
@@ -120,7 +120,7 @@ class Clamp:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Why a batch stands where it stands. `total` is the sum of all points in order, before any clamp."""
+    """The explanation of a batch's place. `total` is the sum of all points in order, before clamping."""
 
     batch_id: BatchId
     policy: str
@@ -134,7 +134,7 @@ class Breakdown:
 
     @property
     def key(self) -> float:
-        """The batch's order key: within a tier the smallest goes first."""
+        """Return the order key: within a tier the smallest goes first."""
         return key_of(self.total)
 
     @property
@@ -142,7 +142,7 @@ class Breakdown:
         return self.total if self.clamp is None else self.clamp.result
 
     def as_record(self) -> dict[str, object]:
-        """The breakdown as it is stored and answered: plain values that are JSON."""
+        """Return the breakdown as it is stored and served: plain JSON values."""
         names = ("name", "component", "raw", "unit", "value", "cap", "weight", "points", "note")
         return {
             "batch": self.batch_id,
@@ -160,22 +160,22 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True)
 class PlaceInOrder:
-    """Where a batch stands among all `of` active ones, 1 = first."""
+    """A batch's position among all `of` active batches, 1 = first."""
 
     place: int
     of: int
 
 
 def key_of(total: float) -> float:
-    """The order key of a priority: its negative (never -0.0), since the smallest key goes first.
+    """Return the order key of a priority: its negative (never -0.0), since the smallest key goes first.
 
-    A policy that orders by an instant gives it the weight -1, which makes the key that instant.
+    A policy that orders by an instant uses the weight -1, which makes the key that instant.
     """
     return 0.0 - total
 
 
 def total_of(points: Iterable[float]) -> float:
-    """The sum of points in their order, rounded after each: what every total is by definition.
+    """Return the sum of points in order, rounded after each addition: the definition of every total.
 
     >>> total_of([0.1, 0.2, 0.3])
     0.6000000000000001

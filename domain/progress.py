@@ -1,7 +1,6 @@
-"""Reports that a long piece of work advances, to the periodic task that does it.
+"""Progress reports of long operations to the periodic task that runs them.
 
-Reads and writes of the database and calls in threads report at each step. Work that no periodic task does reports to
-nothing.
+Database reads and writes and calls in threads report at each step. Outside a periodic task reports are ignored.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ PROGRESS: ContextVar[Callable[[], None] | None] = ContextVar("PROGRESS", default
 
 
 def note_progress() -> None:
-    """Report one step. To be called on the event loop."""
+    """Report one step. Call it on the event loop."""
     note = PROGRESS.get()
     if note is not None:
         note()

@@ -1,12 +1,12 @@
-"""The daily quotas that computers without a record share, by account and by address. Pure.
+"""Daily quotas that computers without a record share, by account and by address. Pure.
 
-A host may have twice as many jobs a day as it has had results validated; what it gets beyond that is charged to the
-quota of its account, and to that of its address until it has a record. So a detach loop and new host records get no new
-quota. A quota starts at scheduler.shared_quota_start; each valid result of an account's computers adds A_RESULT to the
-account's quota, each failed or lost one takes as many, from the start's LEAST_PART to MOST_FACTOR times the start. The
-quota of their address moves by one ADDRESS_PART of what the account's moved, so that one account, however many results
-it spoils, takes no more than that part of it. Until the first FREE_PART of a day's quota is used, a host gets what it
-asks for; from then on one job for each idle processor, so that a laboratory that is switched on in one morning has work
+A host may get twice as many jobs a day as it has valid results; jobs beyond that are charged to the quota of its
+account, and of its address until it has a record. So neither a detach loop nor new host records give new quota. A quota
+starts at scheduler.shared_quota_start; each valid result of an account's computers adds A_RESULT to the account's
+quota, each failed or lost one subtracts as many, within the start's LEAST_PART and MOST_FACTOR times the start. The
+quota of the address changes by one ADDRESS_PART of the account's change, so that one account, however many results it
+spoils, uses no more than that part of it. Until the first FREE_PART of a day's quota is used, a host gets as many jobs
+as it requests; after that one job per idle processor, so that a laboratory that is switched on in the morning has work
 on every computer.
 """
 
@@ -20,19 +20,19 @@ from domain.quick import quick_dataclass
 from domain.units import HostId, VolunteerId
 
 A_RESULT = 10
-ADDRESS_PART = 2  # an account at its least has taken half of its address' start
+ADDRESS_PART = 2  # an account at its minimum has used half of its address' start
 LEAST_PART = 800  # 5 of 4,000
 MOST_FACTOR = 10
 FREE_PART = 4
-KEPT_DAYS = 30  # a quota that no host drew on for so long starts again
+KEPT_DAYS = 30  # a quota not used for this long starts again
 
 
 @quick_dataclass(frozen=True, slots=True)
 class QuotaRequest:
-    """Jobs that a host is to get beyond what its own record covers, on a `day` since the epoch.
+    """Jobs requested beyond a host's own record, on a `day` since the epoch.
 
-    `idle` counts its processors without a job. `network` is where it asks from; empty: not known, or shared by others.
-    With `has_record` it draws on the quota of its account alone.
+    `idle` counts processors without a job. `network` is the origin; empty: unknown or shared. With `has_record` only
+    the account's quota is charged.
     """
 
     host_id: HostId
@@ -45,7 +45,7 @@ class QuotaRequest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The quotas it is charged to, in the order in which their rows are locked.
+        """Return the quotas it is charged to, in the order in which their rows are locked.
 
         >>> QuotaRequest(HostId(1), VolunteerId(7), 20000, 8, 8, "192.0.2.7").names
         ('address 192.0.2.7', 'volunteer 7')
@@ -55,7 +55,7 @@ class QuotaRequest:
 
 @quick_dataclass(frozen=True, slots=True)
 class SharedQuota:
-    """What results `earned` it, and the jobs that were `sent` on a day."""
+    """One shared quota: jobs `earned` by results, and jobs `sent` on a day."""
 
     name: str
     earned: int
@@ -65,7 +65,7 @@ class SharedQuota:
 
 @quick_dataclass(frozen=True, slots=True)
 class QuotaGrant:
-    """What is granted, and the quota that allows least: its `name`, size, and jobs `sent` before."""
+    """The number of jobs granted, and the tightest quota: its `name`, size, and jobs `sent` before."""
 
     granted: int
     name: str = ""
@@ -82,13 +82,13 @@ def address_name(network: str) -> str:
 
 
 def names_of(volunteer_id: VolunteerId, network: str) -> tuple[str, ...]:
-    """The quotas of an account and of an address, sorted."""
+    """Return the quotas of an account and of an address, sorted."""
     account = account_name(volunteer_id)
     return (address_name(network), account) if network else (account,)
 
 
 def bounds(start: int) -> tuple[int, int]:
-    """The least and the most that results may have added to a quota.
+    """Return the minimum and maximum that results may add to a quota.
 
     >>> bounds(4000)
     (-3995, 36000)
@@ -97,7 +97,7 @@ def bounds(start: int) -> tuple[int, int]:
 
 
 def granted(request: QuotaRequest, *, quota: int, sent: int) -> int:
-    """How many of the jobs one quota allows, of which `sent` were used today.
+    """Return how many of the jobs one quota allows, of which `sent` were used today.
 
     >>> ask = QuotaRequest(HostId(1), VolunteerId(7), 20000, wanted=64, idle=8)
     >>> [granted(ask, quota=4000, sent=sent) for sent in (0, 980, 2000, 3995, 4000)]
@@ -108,7 +108,7 @@ def granted(request: QuotaRequest, *, quota: int, sent: int) -> int:
 
 
 def grant(request: QuotaRequest, quotas: Iterable[SharedQuota], start: int) -> QuotaGrant:
-    """The least that any of its quotas allows; of those that are not in `quotas` nothing was used yet.
+    """Return the smallest grant of its quotas; a quota missing from `quotas` is unused.
 
     >>> ask = QuotaRequest(HostId(1), VolunteerId(7), 20000, wanted=64, idle=8)
     >>> used = SharedQuota("volunteer 7", -2000, 20000, 2000), SharedQuota("volunteer 7", -2000, 19999, 2000)
@@ -131,7 +131,7 @@ def grant(request: QuotaRequest, quotas: Iterable[SharedQuota], start: int) -> Q
 def grants(
     requests: Sequence[QuotaRequest], quotas: Iterable[SharedQuota], start: int
 ) -> tuple[list[QuotaGrant], dict[str, int]]:
-    """What each of these is granted, one after the other, and how many jobs that charges each quota."""
+    """Return the grants of these requests in order, and the jobs charged to each quota."""
     known = {one.name: one for one in quotas}
     found: list[QuotaGrant] = []
     charges: Counter[str] = Counter()
@@ -148,7 +148,7 @@ def grants(
 
 
 def earned(events: Iterable[HavEvent]) -> dict[HostId, int]:
-    """What events add to the quotas of their hosts' accounts, by host; hosts in order."""
+    """Return what events add to the quotas of their hosts' accounts, by host; hosts in order."""
     added: Counter[HostId] = Counter()
     for event in events:
         added[event.host_id] += A_RESULT if event.kind is HavEventKind.VALID else -A_RESULT
@@ -156,9 +156,9 @@ def earned(events: Iterable[HavEvent]) -> dict[HostId, int]:
 
 
 def moved(earned: Mapping[str, int], added: Iterable[tuple[VolunteerId, str, int]], start: int) -> dict[str, int]:
-    """What quotas have earned after results, by name; quotas that are not in `earned` do not move.
+    """Return the new `earned` of quotas after results, by name; quotas missing from `earned` do not change.
 
-    `added`: account, address of the host (empty: none), and what its results add to the account's quota.
+    `added`: account, address of the host (empty: none), and the change of the account's quota.
 
     >>> known = {"address 192.0.2.7": 0, "volunteer 7": 0}
     >>> moved(known, [(VolunteerId(7), "192.0.2.7", -50), (VolunteerId(8), "192.0.2.7", -50)], 4000)

@@ -1,7 +1,7 @@
-"""Cut points: where a (host, app version) stands among its kind, looked up in microseconds. Pure.
+"""Cut points: percentiles of a (host, app version) in its population, looked up in microseconds. Pure.
 
-The host-statistics job writes cut points per (app, processor type); the request handler ranks the
-host's present row against them, so that a change counts at once. What the job reads and writes, as values, comes last.
+The host-statistics job writes cut points per (app, processor type); the request handler ranks the host's current row
+against them, so that a change takes effect at once. The values this job reads and writes are at the end.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from domain.quick import quick_dataclass
 from domain.settings import RankingSettings
 from domain.units import DAY_S, AppId, AppVersionId, Flop, HostId, Instant, Seconds
 
-BOOTSTRAP_P = 0.5  # of a host without a failure, while too few rows are ranked
-FASTEST_QUARTER_P = 0.9  # of the fastest quarter meanwhile: those with X of at least
+BOOTSTRAP_P = 0.5  # P of a host without a failure, while too few rows are ranked
+FASTEST_QUARTER_P = 0.9  # P of the fastest quarter meanwhile: rows with at least this X
 FASTEST_QUARTER_X = 0.75
 SHRINKAGE = 2.0  # k0: two pseudo-samples at the population's mean
-MISSED_PENALTY = log(10.0)  # a missed tight due date: as a turnaround ten times the host's own (decision 11)
-MET_PER_MISSED = 9.0  # due dates are 90 % quantiles: who meets nine of ten is what was expected
-LEAST_KNOWN_SAMPLES = 1e-6  # of relaxed turnarounds; fewer have faded away
+MISSED_PENALTY = log(10.0)  # a missed tight due date counts like a turnaround of ten times the host's own (decision 11)
+MET_PER_MISSED = 9.0  # due dates are 90 % quantiles: meeting nine of ten is expected
+LEAST_KNOWN_SAMPLES = 1e-6  # relaxed turnarounds; fewer have decayed too far
 FORGIVEN_VALID = 3  # valid results since its last failure before a row can be forgiven
-FORGIVEN = 2**30  # valid results in a row that such a row counts as having
+FORGIVEN = 2**30  # consecutive valid results that a forgiven row counts as
 STALE_INTERVALS = 2.0  # docs/formulas.md#percentiles
-SCORE_DECIMALS = 9  # scores are compared to so many, so that the same row has the same score wherever it is computed
+SCORE_DECIMALS = 9  # scores are rounded to this many decimals, so that a row has the same score wherever it is computed
 
 
 class Gate(StrEnum):
-    """Which threshold a host's percentile has to reach."""
+    """The threshold a host's percentile must reach."""
 
     NONE = "none"
     AFAP = "p_afap"
@@ -41,14 +41,14 @@ class Gate(StrEnum):
     LOW_TURNAROUND = "low_turnaround"  # no percentile: the flag of batch acceleration
 
 
-NO_GATE = Gate.NONE  # for comparisons in every request: Python 3.11 takes 75 ns to look a member up in its enum
+NO_GATE = Gate.NONE  # cached for comparisons in every request: an enum lookup takes 75 ns in Python 3.11
 
 
 @dataclass(frozen=True, slots=True)
 class RelaxedGate:
-    """A gate that is lower for now, because hosts behind it ask too seldom for the jobs that wait (decision 12).
+    """A temporarily lowered gate, because hosts that pass it call too seldom for the waiting jobs (decision 12).
 
-    `jobs` wait behind it; hosts with at least `threshold` on any processor type of the app make `calls_per_hour`.
+    `jobs` wait behind it; hosts at or above `threshold` on any processor type of the app make `calls_per_hour`.
     """
 
     app_id: AppId
@@ -61,16 +61,15 @@ class RelaxedGate:
 
 @dataclass(frozen=True, slots=True)
 class CutPoints:
-    """The population of one (app, processor type) in brief.
+    """The population of one (app, processor type), summarized.
 
-    `turnaround` holds ascending quantiles of the turnaround score (lower is better) at
-    (i + 0.5) / len; `consecutive_valid[k]` counts rows with exactly k valid results in a row, k from 0
-    to `consecutive_valid_infinite` (rows above it are in `n` only); `n` counts all rows.
-    `score_mean` is the population's mean score, towards which few samples are shrunk.
-    `tight_n`, `tight_mean` and `tight_sd` describe ln(turnaround / R) of tight instances over all rows.
-    `retry_turnaround_s` is the time a retry on a good host needs, validation included, and
-    `median_safe_runtime_s` the median of R_q over the hosts; None until known. `relaxed` are the gates that
-    are lower than their settings for now.
+    `turnaround` holds ascending quantiles of the turnaround score (lower is better) at (i + 0.5) / len;
+    `consecutive_valid[k]` counts rows with exactly k consecutive valid results, k from 0 to
+    `consecutive_valid_infinite` (rows above are only in `n`); `n` counts all rows. `score_mean` is the population's
+    mean score, towards which small samples are shrunk. `tight_n`, `tight_mean` and `tight_sd` describe ln(turnaround /
+    R) of tight instances over all rows. `retry_turnaround_s` is the turnaround of a retry on a good host, validation
+    included, and `median_safe_runtime_s` the median of R_q over the hosts; None if unknown. `relaxed` are the
+    temporarily lowered gates.
     """
 
     app_id: AppId
@@ -90,9 +89,9 @@ class CutPoints:
 
 @quick_dataclass(frozen=True, slots=True)
 class Percentile:
-    """P = min(X, Y) with its two parts; `p` None for a newcomer: below every gate.
+    """P = min(X, Y) with both parts; `p` is None for a newcomer, who passes no gate.
 
-    `reason` stands for whatever else than X and Y made it so.
+    `reason` is set if P does not come from X and Y.
     """
 
     p: float | None
@@ -102,7 +101,7 @@ class Percentile:
 
     @property
     def because(self) -> str:
-        """Why P is what it is, in words.
+        """Return the reason for P, in words.
 
         >>> Percentile(0.25, 0.25, 0.5).because
         'turnaround 0.250, consecutive valid 0.500'
@@ -110,7 +109,7 @@ class Percentile:
         return self.reason if self.x is None else f"turnaround {self.x:.3f}, consecutive valid {self.y:.3f}"
 
     def passes(self, threshold: float) -> bool:
-        """Whether this percentile opens a gate at `threshold` (compared with >=).
+        """Return whether P passes a gate at `threshold` (compared with >=).
 
         >>> Percentile(0.5).passes(0.5), Percentile(None).passes(0.0)
         (True, False)
@@ -119,16 +118,16 @@ class Percentile:
 
 
 def turnaround_score(row: HostAppVersion, now: Instant, score_mean: float) -> float:
-    """ln(turnaround / what the batch's jobs usually take), as far as the row's record goes; lower is better.
+    """Return the row's ln(turnaround / usual turnaround of the batch's jobs); lower is better.
 
-    The mean m of n relaxed samples is drawn to the population's mean M while they are few, k0 = 2.
-    Tight instances are hurried, so their turnaround says nothing here, only whether the due date was met:
-    those met keep the record of a host above the mean from fading, and
+    The mean m of n relaxed samples is shrunk towards the population's mean M, k0 = 2. Tight instances run first, so
+    their turnaround says nothing about speed; only whether they met the due date counts: met ones keep the record of a
+    host below the mean score from fading, and
 
         score = M + (m - M) w / (w + k0) + ln 10 (missed - met / 9) / (n + k0 + met + missed)
 
-    with w = n + met if m < M, else n; to 9 decimals. Meeting a due date never makes the score worse, missing one never
-    better, and meeting nine of ten moves it little: docs/decisions/0011.
+    with w = n + met if m < M, else n; to 9 decimals. Meeting a due date never worsens the score, missing one never
+    improves it, and meeting nine of ten changes it little: docs/decisions/0011.
 
     >>> from domain.hosts import DecayedSums
     >>> row = HostAppVersion(1, 1, relaxed=DecayedSums(2.0, 4.0, 8.0, Instant(0.0)))
@@ -145,9 +144,10 @@ def turnaround_score(row: HostAppVersion, now: Instant, score_mean: float) -> fl
 
 
 def valid_in_a_row(row: HostAppVersion, now: Instant, settings: RankingSettings) -> int:
-    """Valid results in a row, or 2^30 once failures are forgiven: none for `forgive_s`, and 3 valid results since.
+    """Return the consecutive valid results, or 2^30 once failures are forgiven: none for `forgive_s`, and 3 valid
+    results.
 
-    Else the memory of one failure, eleven results long, would be months for a host with a job a week.
+    Without this, a host with one job a week would need months to recover from one failure (eleven results).
 
     >>> row = HostAppVersion(1, 1, consecutive_valid=4, clean_since_at=Instant(0.0))
     >>> day = 86400.0
@@ -160,9 +160,9 @@ def valid_in_a_row(row: HostAppVersion, now: Instant, settings: RankingSettings)
 
 
 def are_stale(cuts: CutPoints, now: Instant, settings: RankingSettings) -> bool:
-    """Whether cut points are too old to judge by: by more than twice the time between full rankings.
+    """Return whether cut points are too old to use: older than twice the interval of full rankings.
 
-    A cron job that does them alone is expected once a day.
+    If rankings run only from a cron job, one per day is expected.
 
     >>> cuts = CutPoints(1, "cpu", Instant(0.0), 40, (), ())
     >>> [are_stale(cuts, Instant(hours * 3600.0), RankingSettings()) for hours in (48, 49)]
@@ -173,12 +173,12 @@ def are_stale(cuts: CutPoints, now: Instant, settings: RankingSettings) -> bool:
 
 
 def samples(row: HostAppVersion, now: Instant) -> float:
-    """Effective turnaround samples of a row, tight and relaxed together."""
+    """Return a row's effective turnaround samples, tight and relaxed together."""
     return row.relaxed.n * row.relaxed.kept_fraction(now) + row.tight.n * row.tight.kept_fraction(now)
 
 
 def share_slower(score: float, cuts: CutPoints) -> float:
-    """X: the share of rows slower than `score`, ties counted half (mid-rank).
+    """Return X: the share of rows slower than `score`, ties counted half (mid-rank).
 
     >>> cuts = CutPoints(1, "cpu", 0.0, 4, (1.0, 2.0, 2.0, 4.0), ())
     >>> share_slower(2.0, cuts)
@@ -193,7 +193,7 @@ def share_slower(score: float, cuts: CutPoints) -> float:
 
 
 def share_less_valid(consecutive_valid: int, cuts: CutPoints) -> float:
-    """Y: mid-rank of consecutive valid results among all rows; +inf above the last counted value.
+    """Return Y: mid-rank of consecutive valid results among all rows; +inf above the last counted value.
 
     >>> cuts = CutPoints(1, "cpu", 0.0, 9, (), (2, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1))
     >>> round(share_less_valid(3, cuts), 3), share_less_valid(11, cuts)
@@ -210,11 +210,10 @@ def share_less_valid(consecutive_valid: int, cuts: CutPoints) -> float:
 def percentile(
     row: HostAppVersion | None, cuts: CutPoints | None, *, now: Instant, settings: RankingSettings
 ) -> Percentile:
-    """P of a (host, app version): min(X, Y), or the bootstrap rule while the population is small.
+    """Return P of a (host, app version): min(X, Y), or by the bootstrap rule in a small population.
 
-    Bootstrap (fewer than `min_rows` rows): a host without a failure has P 0.5, newcomers included;
-    the fastest quarter of rows with `min_samples` samples has 0.9. From `min_rows` rows on a newcomer
-    has none.
+    Bootstrap (fewer than `min_rows` rows): a host without a failure has P 0.5, newcomers included; the fastest quarter
+    of rows with `min_samples` samples has 0.9. With `min_rows` rows or more, a newcomer has no P.
     """
     enough = row is not None and samples(row, now) >= settings.min_samples
     if cuts is None or cuts.n < settings.min_rows:
@@ -236,12 +235,12 @@ def _bootstrap(row: HostAppVersion | None, cuts: CutPoints | None, *, enough: bo
     return Percentile(BOOTSTRAP_P, reason="bootstrap: no failure yet")
 
 
-# ---- what a run of the host-statistics job reads and writes
+# ---- input and output of the host-statistics job
 
-# One record of a table of hosts' app versions, as numpy names types. Sums are as of `stats_at`. `consecutive_valid`
-# is 2^30 where failures are forgiven. `active`: the host called, and ran this, lately. `failed`: its last result did,
-# or it timed out. `s_per_flop`: wall-clock seconds per estimated flop, availability included; NaN while nothing was
-# measured. `log_*`: the estimator's undecayed sums.
+# One record per (host, app version), with numpy type names. Sums are as of `stats_at`. `consecutive_valid` is 2^30 if
+# failures are forgiven. `active`: the host called and used the version recently. `failed`: the last result failed or
+# timed out. `s_per_flop`: wall-clock seconds per estimated flop, availability included; NaN without a measurement.
+# `log_*`: the estimator's undecayed sums.
 HAV_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("app_version_id", "i4"),
@@ -260,7 +259,7 @@ HAV_FIELDS: tuple[tuple[str, str], ...] = (
     ("log_sum_sq", "f8"),
     ("s_per_flop", "f8"),
 )
-# One record of percentiles; x and y are NaN where the bootstrap rule gave p.
+# One percentile record; x and y are NaN if the bootstrap rule set p.
 PERCENTILE_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("app_version_id", "i4"),
@@ -272,10 +271,10 @@ PERCENTILE_FIELDS: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """What a row has to show to count, each at or after an instant.
+    """The instants from which events make a row active or forgiven.
 
-    It is active when its host called since `called_at` and it had a result or a time-out since `used_at`. Its
-    failures are forgiven with none after `clean_at`, and 3 valid results.
+    A row is active if its host called since `called_at` and it had a result or a time-out since `used_at`. Its failures
+    are forgiven if there was none after `clean_at` and 3 valid results followed.
     """
 
     called_at: Instant
@@ -284,17 +283,17 @@ class Since:
 
     @classmethod
     def of(cls, now: Instant, settings: RankingSettings) -> Since:
-        """By the settings of the moment; -inf where nothing is forgiven."""
+        """Return the instants by the current settings; -inf if nothing is forgiven."""
         clean_at = now - settings.forgive_s if settings.forgive_s > 0 else -inf
         return cls(Instant(now - settings.active_s), Instant(now - settings.used_s), Instant(clean_at))
 
 
 @dataclass(frozen=True, slots=True)
 class AppFacts:
-    """What an app's recent batches say; None where there are none.
+    """Medians over an app's recent batches; None without any.
 
-    `typical_flop` is the median size of its job classes, `validation_lag_s` the median time from a canonical
-    result's return to its job's end.
+    `typical_flop` is the median size of its job classes, `validation_lag_s` the median time from the return of the
+    canonical result to the end of the job.
     """
 
     typical_flop: Flop | None = None
@@ -303,11 +302,11 @@ class AppFacts:
 
 @dataclass(frozen=True, slots=True)
 class RankedPart:
-    """What a run found for one (app, processor type).
+    """The result of a run for one (app, processor type).
 
-    `rows` are all (host, app version) of current versions, `population` those that percentiles are taken
-    among, `ranked` those that got X and Y, `newcomers` those with too few samples. `small_population`: the
-    bootstrap rule holds. `median_score` is the median of the turnaround scores.
+    `rows` are all (host, app version) of current versions, `population` the rows percentiles are relative to, `ranked`
+    those with X and Y, `newcomers` those with too few samples. `small_population`: the bootstrap rule applies.
+    `median_score` is the median turnaround score.
     """
 
     app_id: AppId
@@ -325,7 +324,7 @@ class RankedPart:
 
 @dataclass(frozen=True, slots=True)
 class HostStatisticsRun:
-    """One run that was published. `full`: with the percentiles of every row, not the cut points alone."""
+    """One published run. `full`: with the percentiles of every row, not only the cut points."""
 
     generation: int
     full: bool
@@ -348,7 +347,7 @@ class HostStatisticsRun:
 
 @dataclass(frozen=True, slots=True)
 class StoredPercentile:
-    """Where a (host, app version) stood when the last full run ranked it; `x`, `y` None by the bootstrap rule."""
+    """The percentile of a (host, app version) at the last full run; `x` and `y` are None by the bootstrap rule."""
 
     host_id: HostId
     app_version_id: AppVersionId

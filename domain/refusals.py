@@ -1,7 +1,7 @@
-"""Refusals: why a host gets no job. A code for machines, a sentence for operators, and wording for volunteers. Pure.
+"""Reasons for refusing a job to a host: a code, a sentence for operators and wording for volunteers. Pure.
 
-Operators see the sentence with both numbers (`Refusal.detail`). Everything else the house says or does about a code
-stands in `TRAITS`, one entry per code; sets of codes elsewhere are derived from it (`codes_where`).
+Operators see the sentence with both numbers (`Refusal.detail`). Everything else that is shown or done for a code
+is in `TRAITS`, one entry per code; sets of codes elsewhere are derived from it (`codes_where`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class RefusalCode(StrEnum):
     TOO_SLOW = "too_slow"
     BELOW_GATE = "below_gate"
     NEWCOMER_SHARE = "newcomer_share"
-    NOT_YET = "not_yet"  # it has work for hours, and a retry is to be computed soon
-    LEASED = "leased"  # the host is held for a big job, and this one does not fit around it
-    DISPLACES = "displaces"  # it would make the client put other work off too much
+    NOT_YET = "not_yet"  # the host has work for hours, and the retry should start soon
+    LEASED = "leased"  # the host is leased to a big job, and this job does not fit around the lease
+    DISPLACES = "displaces"  # the client would delay its other jobs too much
     # about one job
     SAME_HOST = "same_host"
     SAME_VOLUNTEER = "same_volunteer"
@@ -56,19 +56,19 @@ class RefusalCode(StrEnum):
         return TRAITS[self]
 
 
-Whys = tuple[tuple[str, str], ...]  # codes with a sentence each, as they are kept
+Whys = tuple[tuple[str, str], ...]  # codes with their sentences, as stored
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why not: `code` labels metrics and console columns, `detail` is the sentence with both numbers.
+    """A reason for refusal: `code` labels metrics and console columns, `detail` is the sentence with both numbers.
 
-    Most refusals are only counted, so `terms` are put into `sentence` when it is read.
+    Most refusals are only counted, so `sentence` is formatted with `terms` only when `detail` is read.
 
     >>> Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (4.0, 2)).detail
     'job needs 4 CPUs, host has 2'
-    >>> Refusal(RefusalCode.PLATFORM, "no {braces} are looked for without terms").detail
-    'no {braces} are looked for without terms'
+    >>> Refusal(RefusalCode.PLATFORM, "without terms {braces} stay").detail
+    'without terms {braces} stay'
     >>> Refusal(RefusalCode.MEMORY, "job needs {0} of RAM, host offers {1}", (4e9, 2e9), sizes=True).detail
     'job needs 4 GB of RAM, host offers 2 GB'
     >>> Refusal(RefusalCode.TOO_SLOW, "host needs {0:length}, job allows {1:length}", (90_000.0, 86_400.0)).detail
@@ -77,8 +77,8 @@ class Refusal:
 
     code: RefusalCode
     sentence: str
-    terms: tuple[Any, ...] = ()  # Any: what the sentence's places take
-    sizes: bool = False  # the terms are two numbers of bytes
+    terms: tuple[Any, ...] = ()  # Any: values for the placeholders
+    sizes: bool = False  # the terms are two sizes in bytes
 
     @property
     def detail(self) -> str:
@@ -88,192 +88,192 @@ class Refusal:
 
 
 class About(Enum):
-    """What a refusal lies in."""
+    """The cause of a refusal."""
 
-    HOST = auto()  # its limits, platform, queue, or its owner's preferences: other jobs would not be sent either
-    PROJECT = auto()  # switched off by its operators
-    JOBS = auto()  # those in the job array: others might be sent
+    HOST = auto()  # its limits, platform, queue or its owner's preferences: other jobs are refused as well
+    PROJECT = auto()  # the operators switched work distribution off
+    JOBS = auto()  # the jobs in the array: others might be sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalTraits:
-    """What a refusal code says to people, and what the services do about it."""
+    """The texts shown for a refusal code, and how services treat it."""
 
-    meaning: str  # to the volunteer
+    meaning: str  # for the volunteer
     remedy: str  # what the volunteer can do
     about: About = About.JOBS
-    advice: str = ""  # to operators whose work is refused for this reason by most hosts
-    in_full: bool = False  # the volunteer reads the operators' sentence, as a notice: its numbers differ per host
-    known_to_client: bool = False  # the client did not ask for work: it gets no message
-    keeps_lost_jobs: bool = False  # lost jobs are not sent again either, and stay the host's until this has passed
-    wrong_platform: bool = False  # only the owner or the project can change it: the client need not call again soon
-    closeness: int = 0  # an app whose versions are all refused reports the reason with the highest
-    ends_when_idle: bool = False  # the host may be able to run the job when its queued work is done
-    fits: bool = False  # the host can run the job, which waits for another host or for later: no back-off of its group
-    by_gate_or_share: bool = False  # a job that fits was kept for other hosts by a gate, a share or its retry
+    advice: str = ""  # for operators, when most hosts refuse work for this reason
+    in_full: bool = False  # volunteers get the operators' sentence as a notice: its numbers differ per host
+    known_to_client: bool = False  # the client requested no work, so it gets no message
+    keeps_lost_jobs: bool = (
+        False  # lost jobs are not resent either; they stay assigned to the host until the condition ends
+    )
+    wrong_platform: bool = False  # only the owner or the project can change it: the next request can wait
+    closeness: int = 0  # if all versions of an app are refused, the reason with the highest value is reported
+    ends_when_idle: bool = False  # the host may be able to run the job once its queue is empty
+    fits: bool = False  # the host can run the job, but it is reserved or deferred: no back-off of its group
+    by_gate_or_share: bool = False  # a job that fits was reserved for other hosts by a gate, a share or its retry
 
 
-_NOTHING = "Nothing to do: your client asks again by itself."
-_ADD_VERSION = "Add a version of the app for the platforms that ask."
+_NOTHING = "No action needed: your client asks again automatically."
+_ADD_VERSION = "Add an app version for the platforms of these hosts."
 TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     RefusalCode.NO_NEW_TASKS: RefusalTraits(
-        meaning="This computer is set to take no new tasks.",
-        remedy="In the client: the project's “Allow new tasks”.",
+        meaning="This computer is set to accept no new tasks.",
+        remedy="Select “Allow new tasks” for the project in the client.",
         about=About.HOST,
         known_to_client=True,
     ),
-    RefusalCode.NO_SLOTS: RefusalTraits(meaning="There is no job waiting at the moment.", remedy=_NOTHING),
+    RefusalCode.NO_SLOTS: RefusalTraits(meaning="No jobs are available at the moment.", remedy=_NOTHING),
     RefusalCode.PROJECT_DOWN: RefusalTraits(
-        meaning="The project hands out no work at the moment.",
-        remedy="Results are taken all the same.",
+        meaning="The project sends no work at the moment.",
+        remedy="Finished results are still accepted.",
         about=About.PROJECT,
         keeps_lost_jobs=True,
     ),
     RefusalCode.DAILY_QUOTA: RefusalTraits(
-        meaning="The computer has had its share of jobs for today.",
-        remedy="The share grows with every good result, and shrinks with failures: look at your results.",
+        meaning="This computer has reached its daily quota of jobs.",
+        remedy="The quota grows with every valid result and shrinks with failures: check your results.",
         about=About.HOST,
         closeness=3,
     ),
     RefusalCode.IN_PROGRESS_LIMIT: RefusalTraits(
-        meaning="The computer has as many jobs in progress as it may have.",
-        remedy="It gets more as it finishes some. The most you want is in your preferences.",
+        meaning="This computer has reached its limit of jobs in progress.",
+        remedy="It gets more jobs as it finishes some. You can set a lower limit in your preferences.",
         about=About.HOST,
     ),
     RefusalCode.REQUEST_LIMIT: RefusalTraits(
-        meaning="There were more jobs than one call may look at.", remedy=_NOTHING
+        meaning="The search limit was reached before a suitable job was found.", remedy=_NOTHING
     ),
     RefusalCode.ANONYMOUS_PLATFORM: RefusalTraits(
-        meaning="This computer is set up to run programs of its own (app_info.xml).",
-        remedy="Remove that file from the project's folder to get the project's programs.",
+        meaning="This computer is configured to run its own programs (app_info.xml).",
+        remedy="Remove app_info.xml from the project's folder to use the project's programs.",
         about=About.HOST,
         wrong_platform=True,
     ),
     RefusalCode.CLOCK_SKEW: RefusalTraits(
-        meaning="This computer's clock is wrong: the client would drop every job as overdue.",
-        remedy="Set the date, the time and the time zone right. The client gets work again at its next call.",
+        meaning="This computer's clock is wrong: the client would discard every job as overdue.",
+        remedy="Correct the date, time and time zone. The client gets work again at its next request.",
         about=About.HOST,
         in_full=True,
         keeps_lost_jobs=True,
     ),
     RefusalCode.NO_APP_VERSION: RefusalTraits(
-        meaning="There is no program for these processors.",
-        remedy="The project may add one.",
+        meaning="There is no program for the processors this computer offers.",
+        remedy="The project may add one later.",
         about=About.HOST,
         advice=_ADD_VERSION,
         wrong_platform=True,
     ),
     RefusalCode.PLATFORM: RefusalTraits(
         meaning="There is no program for this kind of computer.",
-        remedy="The project may add one.",
+        remedy="The project may add one later.",
         about=About.HOST,
         advice=_ADD_VERSION,
         wrong_platform=True,
         closeness=1,
     ),
     RefusalCode.PLAN_CLASS: RefusalTraits(
-        meaning="The computer lacks something that the program needs.",
-        remedy="What it is stands beside it.",
+        meaning="This computer does not meet the program's requirements.",
+        remedy="The missing requirement is shown beside the reason.",
         about=About.HOST,
-        advice="Hosts lack what the plan class asks for; loosen it, or add a version for the CPU.",
+        advice="Hosts do not meet the plan class; relax its requirements, or add a CPU version.",
         closeness=2,
     ),
     RefusalCode.APP_NOT_SELECTED: RefusalTraits(
-        meaning="The work that waits is for an application you did not choose.",
-        remedy="Choose more applications in your preferences.",
+        meaning="The available jobs belong to applications you have not selected.",
+        remedy="Select more applications in your preferences.",
         about=About.HOST,
-        advice="Volunteers have not chosen the app.",
+        advice="Volunteers have not selected the app.",
     ),
     RefusalCode.BETA: RefusalTraits(
-        meaning="The work that waits is for an application that is being tested.",
-        remedy="Take test applications in your preferences, if you like.",
+        meaning="The available jobs belong to a test application.",
+        remedy="You can allow test applications in your preferences.",
         about=About.HOST,
-        advice="The app is marked beta, and few volunteers take beta work.",
+        advice="The app is marked beta, and few volunteers accept beta work.",
     ),
     RefusalCode.NO_GPU: RefusalTraits(
-        meaning="You keep your GPUs for yourself.",
-        remedy="Lend them in your preferences, if you like.",
+        meaning="Your preferences do not allow jobs on GPUs.",
+        remedy="You can allow them in your preferences.",
         about=About.HOST,
-        advice="Volunteers keep their GPUs for others, or have none.",
+        advice="Volunteers do not offer their GPUs, or have none.",
     ),
     RefusalCode.NO_CPU: RefusalTraits(
-        meaning="You keep your CPUs for yourself.",
-        remedy="Lend them in your preferences, if you like.",
+        meaning="Your preferences do not allow jobs on CPUs.",
+        remedy="You can allow them in your preferences.",
         about=About.HOST,
-        advice="Volunteers keep their CPUs for others; a version for GPUs would be taken.",
+        advice="Volunteers do not offer their CPUs; add a GPU version.",
     ),
     RefusalCode.MEMORY: RefusalTraits(
-        meaning="The jobs that wait need more memory than the client may use.",
+        meaning="The available jobs need more memory than the client may use.",
         remedy="Let the client use more memory, or wait for smaller jobs.",
-        advice="Jobs ask for more memory than hosts lend; ask for less.",
+        advice="Jobs need more memory than hosts offer; request less.",
     ),
     RefusalCode.DISK: RefusalTraits(
-        meaning="The jobs that wait need more disk than the client may use.",
-        remedy="Let the client use more disk, or wait for smaller jobs.",
-        advice="Jobs ask for more disk than hosts lend; ask for less.",
+        meaning="The available jobs need more disk space than the client may use.",
+        remedy="Let the client use more disk space, or wait for smaller jobs.",
+        advice="Jobs need more disk space than hosts offer; request less.",
     ),
     RefusalCode.CPUS: RefusalTraits(
-        meaning="The jobs that wait need more CPUs at once than this computer lends one.",
-        remedy="Wait for smaller jobs. The most CPUs of one job are in your preferences.",
-        advice="Jobs ask for more CPUs than hosts have; ask for fewer.",
+        meaning="The available jobs need more CPUs than this computer may use for one job.",
+        remedy="Wait for smaller jobs, or check the maximum CPUs per job in your preferences.",
+        advice="Jobs need more CPUs than hosts have; request fewer.",
     ),
     RefusalCode.TOO_SLOW: RefusalTraits(
-        meaning="The jobs that wait could not be back in time.",
-        remedy="It helps if the computer is on for longer, or has less other work waiting.",
-        advice="Hosts cannot return it within the delay bound; allow more time (more than deadline.min_slack_s in any "
-        "case), or make jobs smaller.",
+        meaning="This computer could not finish the available jobs in time.",
+        remedy="Leave the computer on for longer, or reduce its other queued work.",
+        advice="Hosts cannot finish within the delay bound; raise it (it must exceed deadline.min_slack_s), "
+        "or make jobs smaller.",
         ends_when_idle=True,
     ),
     RefusalCode.BELOW_GATE: RefusalTraits(
-        meaning="The jobs that wait are urgent, and kept for computers that are faster or more reliable so far.",
-        remedy="Good results in time raise a computer's rank. Other work comes to all.",
-        advice="It waits for better hosts; look what a lower threshold would do.",
+        meaning="The available jobs are reserved for computers that have been faster or more reliable.",
+        remedy="Valid results returned in time raise a computer's rank. Other work goes to all computers.",
+        advice="These jobs wait for better-ranked hosts; check what a lower threshold would change.",
         fits=True,
         by_gate_or_share=True,
     ),
     RefusalCode.NEWCOMER_SHARE: RefusalTraits(
-        meaning="The last jobs are kept for new and for idle computers, and this one has work.",
+        meaning="The last jobs are reserved for new and idle computers, and this computer has work.",
         remedy=_NOTHING,
         fits=True,
         by_gate_or_share=True,
     ),
     RefusalCode.NOT_YET: RefusalTraits(
-        meaning="The computer has work for hours, and what waits goes to computers that can start on it soon.",
+        meaning="This computer has work for hours; the available jobs go to computers that can start them soon.",
         remedy=_NOTHING,
         about=About.HOST,
         ends_when_idle=True,
         fits=True,
         by_gate_or_share=True,
     ),
-    RefusalCode.LEASED: RefusalTraits(
-        meaning="The computer is being kept free for a large job.", remedy=_NOTHING, fits=True
-    ),
+    RefusalCode.LEASED: RefusalTraits(meaning="This computer is reserved for a large job.", remedy=_NOTHING, fits=True),
     RefusalCode.DISPLACES: RefusalTraits(
-        meaning="The job would have pushed other work of yours back too far.", remedy=_NOTHING, fits=True
+        meaning="The job would have delayed this computer's other work too much.", remedy=_NOTHING, fits=True
     ),
     RefusalCode.SAME_HOST: RefusalTraits(
-        meaning="The jobs that wait are checks of results this computer made itself.",
+        meaning="The available jobs check results that this computer returned.",
         remedy=_NOTHING,
-        advice="It waits for another host: these have had the job. More hosts help, or "
+        advice="The jobs need another host: these hosts already had them. Add hosts, or allow it with "
         "`muster app set NAME --several-per-host`.",
     ),
     RefusalCode.SAME_VOLUNTEER: RefusalTraits(
-        meaning="The jobs that wait are checks of results your computers made.",
+        meaning="The available jobs check results that your computers returned.",
         remedy=_NOTHING,
-        advice="It waits for another volunteer: these have had the job. More volunteers help, or "
+        advice="The jobs need another volunteer: these already had them. Recruit volunteers, or allow it with "
         "`muster app set NAME --one-per-volunteer never`.",
     ),
     RefusalCode.HR_CLASS: RefusalTraits(
-        meaning="The jobs that wait are for another kind of computer.",
+        meaning="The available jobs are for a different kind of computer.",
         remedy=_NOTHING,
-        advice="The job's other results came from another kind of machine; it waits for one like those.",
+        advice="The job's other results came from a different class of hosts; it waits for that class.",
     ),
-    RefusalCode.LOST_RACE: RefusalTraits(meaning="Other computers were a moment faster.", remedy=_NOTHING),
+    RefusalCode.LOST_RACE: RefusalTraits(meaning="Other computers got the available jobs first.", remedy=_NOTHING),
 }
 
 
 def codes_where(has: Callable[[RefusalTraits], bool]) -> frozenset[RefusalCode]:
-    """Return the codes whose traits fulfil a condition.
+    """Return the codes whose traits match a condition.
 
     >>> [code.value for code in codes_where(lambda traits: traits.known_to_client)]
     ['no_new_tasks']

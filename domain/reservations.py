@@ -1,4 +1,4 @@
-"""What is set aside for jobs that need much of a host, as requests see it. Pure."""
+"""Reservations for big jobs, as requests see them. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from domain.units import AppId, BatchId, HostId, Instant, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A slot of every job array kept for a big batch since some instant. Ordinary jobs cannot take it.
+    """A slot of every job array reserved for a big batch since an instant. Ordinary jobs cannot use it.
 
-    `sent` is what the batch's counter was then: when one of its jobs is sent the slot is free for the next.
+    `sent` is the batch's counter at that time: once one of its jobs is sent, the slot is free for the next batch.
     """
 
     batch_id: BatchId
@@ -24,7 +24,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A host's future promised to a job of a batch: `cores` processors from `start_at` for `limit_s`.
+    """A host reserved for a job of a batch: `cores` processors from `start_at` for `limit_s`.
 
     Void from `expires_at` on, or from `ended_at`, for the reason `because`.
     """
@@ -41,7 +41,7 @@ class Lease:
     because: str = ""
 
     def holds(self, now: Instant) -> bool:
-        """Whether the host is held for the batch.
+        """Return whether the lease is valid.
 
         >>> lease = Lease(BatchId(1), HostId(2), 4.0, Instant(50.0), Seconds(9.0), expires_at=Instant(60.0))
         >>> lease.holds(Instant(59.0)), lease.holds(Instant(60.0))
@@ -52,13 +52,13 @@ class Lease:
 
 @quick_dataclass(frozen=True, slots=True)
 class Reserved:
-    """What requests go by. `leases` has the host's last one, over or not, of the last day."""
+    """The reservations requests check. `leases` has each host's latest lease of the last day, ended or not."""
 
     kept: Mapping[BatchId, Kept] = field(default_factory=dict)
     leases: Mapping[HostId, Lease] = field(default_factory=dict)
 
     def lease_for(self, batch_id: BatchId, now: Instant) -> Lease | None:
-        """The lease that holds a host for a batch, if there is one."""
+        """Return the valid lease of a batch, or None."""
         return next((one for one in self.leases.values() if one.batch_id == batch_id and one.holds(now)), None)
 
 
@@ -67,7 +67,7 @@ NOTHING_RESERVED = Reserved()
 
 @dataclass(frozen=True, slots=True)
 class BigBatch:
-    """A waiting batch, in order, whose jobs may be big. The amounts are the most that any of its jobs asks for."""
+    """A waiting batch, in order, whose jobs may be big. The amounts are the maxima over its jobs."""
 
     batch_id: BatchId
     app_id: AppId
@@ -79,7 +79,7 @@ class BigBatch:
 
 @dataclass(frozen=True, slots=True)
 class LeaseStanding:
-    """A lease that is not over, and what became of its host and its batch.
+    """A valid lease with the state of its host and batch.
 
     `unsent` instances of the batch wait; `given`: the host has been sent one since the lease was made.
     """
@@ -93,7 +93,7 @@ class LeaseStanding:
 
 @dataclass(frozen=True, slots=True)
 class LeaseEnd:
-    """A lease that ends, and why. Unless it was of use its host is given no other for a day."""
+    """A lease that ends, with the reason. Unless it was of use, its host gets no other lease for a day."""
 
     host_id: HostId
     batch_id: BatchId

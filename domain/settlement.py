@@ -1,4 +1,4 @@
-"""What settling a job looks at and what it changes, as values. Pure."""
+"""Input and output of settling a job, as values. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from domain.units import (
 
 @quick_dataclass(frozen=True, slots=True)
 class InstanceFacts:
-    """One instance of a job that is being settled."""
+    """One instance of a job to be settled."""
 
     instance_id: InstanceId
     name: str
@@ -37,12 +37,12 @@ class InstanceFacts:
     uploads: tuple[Upload, ...]
     turnaround_sample: float | None = None
     timeout_at: Instant | None = None
-    median_turnaround_s: Seconds | None = None  # as domain.jobs.InstanceInProgress has it
+    median_turnaround_s: Seconds | None = None  # as in domain.jobs.InstanceInProgress
 
 
 @quick_dataclass(frozen=True, slots=True)
 class JobFacts:
-    """A job something happened to. `serial` tells whether more has happened since it was read."""
+    """A job with new events. `serial` shows whether more events followed since it was read."""
 
     job_id: JobId
     batch_id: BatchId
@@ -54,29 +54,28 @@ class JobFacts:
     batch_aborted: bool
     app_name: str
     instances: tuple[InstanceFacts, ...]
-    tail_copies: int = 0  # made beyond what it needs, because its batch waited for it
-    more_instances: int = 0  # what those raised its most instances by
+    tail_copies: int = 0  # extra copies made because the batch waited for the job
+    more_instances: int = 0  # by which those raised its max_instances
 
     @property
     def max_instances(self) -> int:
-        """Counts all instances but the cancelled, which no host ever had, and the lost."""
+        """Return the maximum of instances, not counting lost ones and cancelled ones, which no host had."""
         return self.job_class.max_instances + self.more_instances
 
     @property
     def agreeing_needed(self) -> int:
-        """How many results must agree: the quorum, or `copies` (adaptive replication), at most max_instances."""
+        """Return how many results must agree: the quorum, or `copies` (adaptive replication), at most max_instances."""
         return min(self.max_instances, max(self.job_class.quorum, self.copies))
 
 
 @quick_dataclass(frozen=True, slots=True)
 class JobSettlement:
-    """What settling a job changes, all in one transaction.
+    """The changes of settling a job, made in one transaction.
 
-    Applied only while the job's `serial` is unchanged; otherwise it is looked at again. `failure` says why the job
-    fails now; empty for one that was over before. `new_instances` are made unsent, with `retries`, the job's
-    instances that are over and unusable after the steps; they are urgent when `retries` > 0 or a sibling is back.
-    `hasten` marks the job's unsent instances urgent because a sibling is back. When the last open job of a batch
-    ends, the batch is complete.
+    Applied only if the job's `serial` is unchanged; otherwise the job is read again. `failure`: why the job fails now;
+    empty if it had already ended. `new_instances` unsent instances are created, with `retries`, the job's finished
+    unusable instances after the steps; they are urgent if `retries` > 0 or a sibling is back. `hasten` marks the job's
+    unsent instances urgent because a sibling is back. When the last open job of a batch ends, the batch is complete.
     """
 
     job_id: JobId
@@ -93,7 +92,7 @@ class JobSettlement:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """An instance whose due date and grace have passed in silence."""
+    """An instance without a report after its due date and grace."""
 
     held: InstanceInProgress
     fpops_est_flop: Flop
@@ -101,7 +100,7 @@ class Overdue:
 
 @dataclass(frozen=True, slots=True)
 class OutageReport:
-    """What was done about an outage: `moved` due dates by `by_s`. `more`: others have yet to be moved."""
+    """The handling of an outage: `moved` due dates by `by_s`. `more`: further due dates remain to be moved."""
 
     by_s: Seconds = Seconds(0.0)
     moved: int = 0
@@ -110,10 +109,10 @@ class OutageReport:
 
 @quick_dataclass(frozen=True, slots=True)
 class TailInstance:
-    """An instance of a job its batch waits for, and what is known of the host that has it.
+    """An instance of a job its batch waits for, with its host's statistics.
 
     `ln_ratio` is the mean of the host's turnaround samples for such due dates (tight or relaxed), shrunk to 0 by two
-    pseudo-samples. Hosts, instants and runtimes are 0 for what was never sent.
+    pseudo-samples. Hosts, instants and runtimes are 0 for unsent instances.
     """
 
     instance_id: InstanceId
@@ -128,19 +127,19 @@ class TailInstance:
 
 @quick_dataclass(frozen=True, slots=True)
 class TailJob:
-    """An open job of a batch that is nearly done."""
+    """An open job of a batch that is nearly complete."""
 
     job_id: JobId
     job_class: JobClass
     copies: int
     tail_copies: int
     instances: tuple[TailInstance, ...]
-    median_turnaround_s: Seconds | None = None  # as domain.jobs.InstanceInProgress has it
+    median_turnaround_s: Seconds | None = None  # as in domain.jobs.InstanceInProgress
 
 
 @dataclass(frozen=True, slots=True)
 class CopyUse:
-    """Of a batch: the instances its jobs want (quorum, or as many as trust asks for), and the copies made so far."""
+    """The instances a batch's jobs need (quorum, or as adaptive replication requires), and its extra copies so far."""
 
     wanted: int
     copies: int = 0
@@ -148,10 +147,10 @@ class CopyUse:
 
 @dataclass(frozen=True, slots=True)
 class ExtraCopy:
-    """One more unsent instance of a job, urgent, and why.
+    """One additional urgent instance of a job, with the reason.
 
-    Made only while the job is open and still has `instances` instances and `tail_copies` such copies. It starts with
-    `retries`, like the retry it may save. `more_instances` raises what the job allows.
+    Created only if the job is open and still has `instances` instances and `tail_copies` such copies. It starts with
+    `retries`, like the retry it may save. `more_instances` raises the job's limit.
     """
 
     job_id: JobId

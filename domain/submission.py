@@ -1,4 +1,4 @@
-"""A batch as it is submitted, checked and ready to be stored. Pure."""
+"""A submitted batch, checked and ready to be stored. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from domain.ordering import ServiceLevel
 from domain.units import DAY_S, AccountId, AppId, BatchId, Flop, Instant, JobClassId, Seconds, SubmitterId
 
 MAX_JOBS = 1_000_000  # of one batch
-INDEX = "{i}"  # stands for a job's number in its batch, from 0
-ACTIVE_SUBMITTER_S = 30 * DAY_S  # a submitter who submitted within this has a part in the shares
-LEAST_SHARES = 1e-9  # of a submitter without shares: its logical time still moves
+INDEX = "{i}"  # placeholder for a job's number in its batch, from 0
+ACTIVE_SUBMITTER_S = 30 * DAY_S  # submitters who submitted within this time count as active
+LEAST_SHARES = 1e-9  # of a submitter without shares: its logical time still advances
 
 
 def fraction_of_shares(shares: float, others: float) -> float:
-    """A submitter's fraction of all shares; `others` are those of the other active submitters.
+    """Return a submitter's fraction of all shares; `others` are those of the other active submitters.
 
     >>> fraction_of_shares(1.0, 3.0), fraction_of_shares(0.0, 0.0)
     (0.25, 1.0)
@@ -28,7 +28,7 @@ def fraction_of_shares(shares: float, others: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NewBatch:
-    """The batch row to be written. `charged_s` advances its submitter's logical time to `submitter_logical_at`."""
+    """The batch row to be written. `charged_s` moves its submitter's logical time to `submitter_logical_at`."""
 
     submitter_id: SubmitterId
     account_id: AccountId
@@ -55,13 +55,13 @@ class NewBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobTemplate:
-    """What many jobs of a batch have in common, stored once: a command line with `{i}` in it, and input files."""
+    """Common data of many jobs of a batch, stored once: a command line with `{i}` in it, and input files."""
 
     command_line: str
     inputs: tuple[Input, ...] | None = None
 
     def command_line_of(self, number: int) -> str:
-        """The command line of the job with that number in its batch.
+        """Return the command line of the job with that number in its batch.
 
         >>> JobTemplate("--part {i}").command_line_of(7)
         '--part 7'
@@ -71,9 +71,9 @@ class JobTemplate:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """One job to be written; `copies` unsent instances are made with it.
+    """One job to be written, with `copies` unsent instances.
 
-    With a `template` that has its command line and its inputs, and the job's `number` is put into them.
+    A job with a `template` uses its command line and inputs, with the job's `number` filled in.
     """
 
     job_class_id: JobClassId
@@ -84,7 +84,7 @@ class NewJob:
     number: int = 0
 
     def without_template(self) -> NewJob:
-        """The same job with a command line and inputs of its own."""
+        """Return the same job with its own command line and inputs."""
         if self.template is None:
             return self
         line = self.template.command_line_of(self.number)
@@ -93,7 +93,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionKey:
-    """What a submission is known by when it is sent again: `owner`'s own `key`, and the SHA-256 of what it `said`."""
+    """The idempotency key of a submission: the `owner`'s `key`, and the SHA-256 of the content (`said`)."""
 
     owner: str
     key: str
@@ -103,7 +103,7 @@ class SubmissionKey:
 
 @dataclass(frozen=True, slots=True)
 class SubmittedBefore:
-    """What became of a submission with that key; `answer` None: it was committed and then not told."""
+    """The result of an earlier submission with that key; `answer` None: it was committed but the reply was lost."""
 
     said: bytes
     batch_id: BatchId
@@ -112,8 +112,8 @@ class SubmittedBefore:
 
 @dataclass(frozen=True, slots=True)
 class SubmitterLimits:
-    """What the order of a new batch depends on, read under the submitter's row lock."""
+    """Data for ordering a new batch, read under the submitter's row lock."""
 
     logical_at: Instant
-    share_fraction: float  # of the shares of submitters active in the last 30 days, this one included
-    pool_flop_per_s: float  # 0 when no host is known yet
+    share_fraction: float  # sum of shares of submitters active in the last 30 days, this one included
+    pool_flop_per_s: float  # 0 if no host is known yet

@@ -1,7 +1,7 @@
-"""What numbers mean. Pure.
+"""Units of numbers. Pure.
 
-A name says its unit by its ending: `_at` an instant, `_s` a length of time, `_bytes`, `_flop`,
-`_flop_per_s`, `_fraction` (0 to 1).
+The ending of a name gives its unit: `_at` an instant, `_s` a duration, `_bytes`, `_flop`, `_flop_per_s`, `_fraction` (0
+to 1).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import NewType
 
 Instant = NewType("Instant", float)  # *_at: seconds since the Unix epoch, UTC
-Seconds = NewType("Seconds", float)  # *_s: a length of time
+Seconds = NewType("Seconds", float)  # *_s: a duration
 Flop = NewType("Flop", float)  # *_flop: floating-point operations
 FlopPerSecond = NewType("FlopPerSecond", float)  # *_flop_per_s: speed
 
@@ -27,7 +27,7 @@ JobClassId = NewType("JobClassId", int)
 JobId = NewType("JobId", int)
 InstanceId = NewType("InstanceId", int)
 
-SHARDS = 64  # ordinary work is divided by job_id % SHARDS among the request workers
+SHARDS = 64  # ordinary work is divided among the request workers by job_id % SHARDS
 
 MINUTE_S = Seconds(60.0)
 HOUR_S = Seconds(3600.0)
@@ -38,7 +38,7 @@ _FIRST_DATE, _LAST_DATE = -62135596800.0, 253402300799.0  # of the years 1 to 99
 
 
 def utc(at: float) -> datetime:
-    """The instant as a date; one beyond the years 1 to 9999 becomes the first or the last of them.
+    """Return the instant as a date, clamped to the years 1 to 9999.
 
     >>> f"{utc(1e300):%Y}", f"{utc(0.0):%Y-%m-%d}"
     ('9999', '1970-01-01')
@@ -47,7 +47,7 @@ def utc(at: float) -> datetime:
 
 
 def later(start_at: Instant, by_s: float) -> Instant:
-    """The instant `by_s` seconds after `start_at`.
+    """Return the instant `by_s` seconds after `start_at`.
 
     >>> later(Instant(100.0), 20)
     120.0
@@ -56,7 +56,7 @@ def later(start_at: Instant, by_s: float) -> Instant:
 
 
 def elapsed_s(since_at: Instant, now: Instant) -> Seconds:
-    """Seconds from `since_at` to `now`; negative when `since_at` lies ahead.
+    """Return the seconds from `since_at` to `now`; negative if `since_at` is in the future.
 
     >>> elapsed_s(Instant(100.0), Instant(130.0))
     30.0
@@ -65,7 +65,7 @@ def elapsed_s(since_at: Instant, now: Instant) -> Seconds:
 
 
 def shard_of(job_id: JobId) -> int:
-    """The shard a job belongs to, 0 to SHARDS - 1.
+    """Return the shard of a job, 0 to SHARDS - 1.
 
     >>> shard_of(JobId(130))
     2

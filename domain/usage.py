@@ -1,7 +1,7 @@
-"""What did a submitter use, and how is it charged and forgotten? Pure.
+"""Resource usage of submitters: how it is charged and how it decays. Pure.
 
-Usage decays by a half-life. A charge counts from the instant its work was sent, whenever it is known: what is
-charged, corrected and refunded comes out the same in any order.
+Usage decays by a half-life. A charge counts from the instant the work was sent, whenever it is recorded, so charges,
+corrections and refunds give the same result in any order.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from domain.units import Instant, Seconds
 
-LEAST_USAGE = 1e-9  # less is read as nothing
+LEAST_USAGE = 1e-9  # smaller amounts are treated as 0
 
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """How much of each resource: floating-point operations, CPU seconds, bytes times seconds, GPU seconds."""
+    """Amounts of each resource: floating-point operations, CPU seconds, bytes times seconds, GPU seconds."""
 
     flop: float = 0.0
     cpu_s: float = 0.0
@@ -37,7 +37,7 @@ class Amounts:
         return self.plus(other.times(-1.0))
 
     def weighed(self, weights: Amounts) -> float:
-        """One number: the sum of amount * weight, 0 where it is next to nothing.
+        """Return the sum of amount * weight; 0 if it is negligible.
 
         >>> Amounts(flop=2e12, gpu_s=10.0).weighed(Amounts(flop=1.0, gpu_s=1e11))
         3000000000000.0
@@ -53,13 +53,13 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class DecayedUsage:
-    """Usage as it stood at `at`. A half-life of 0 s means that nothing is forgotten."""
+    """Usage as of `at`. A half-life of 0 s means no decay."""
 
     amounts: Amounts = Amounts()
     at: Instant = Instant(0.0)
 
     def read(self, now: Instant, half_life_s: Seconds) -> Amounts:
-        """Usage at `now`: amounts * 2^(-(now - at) / half-life); as it stands when `now` is earlier.
+        """Return the usage at `now`: amounts * 2^(-(now - at) / half-life); unchanged if `now` is earlier.
 
         >>> DecayedUsage(Amounts(flop=8.0), Instant(0.0)).read(Instant(200.0), Seconds(100.0)).flop
         2.0
@@ -67,7 +67,7 @@ class DecayedUsage:
         return self.amounts.times(left_fraction(now - self.at, half_life_s))
 
     def charged(self, amounts: Amounts, *, since: Instant, half_life_s: Seconds) -> DecayedUsage:
-        """The usage with `amounts` (negative: a refund) counted since that instant, past or to come.
+        """Return the usage with `amounts` (negative: a refund) counted from a past or future instant.
 
         >>> usage = DecayedUsage(Amounts(flop=8.0), Instant(100.0))
         >>> usage.charged(Amounts(flop=-8.0), since=Instant(0.0), half_life_s=Seconds(100.0)).amounts.flop
@@ -79,7 +79,7 @@ class DecayedUsage:
 
 
 def left_fraction(age_s: float, half_life_s: float) -> float:
-    """What an amount of that age still counts: 2^(-age / half-life), at most 1.
+    """Return the remaining fraction of an amount of that age: 2^(-age / half-life), at most 1.
 
     >>> left_fraction(200.0, 100.0), left_fraction(5.0, 0.0)
     (0.25, 1.0)
@@ -91,9 +91,9 @@ def left_fraction(age_s: float, half_life_s: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a batch's submitter is charged in its account, negative for a refund. Usage counts since `since`.
+    """A charge to a batch's submitter in its account, negative for a refund. Usage counts from `since`.
 
-    `used_su` are service units: work is charged to its account's grant when it is back.
+    `used_su` are service units: the account's grant is charged when the work is back.
     """
 
     since: Instant

@@ -1,6 +1,6 @@
-"""What pages and lists show: jobs, instances, batches, setting changes, process reports, simulations. Values only.
+"""Rows of pages and lists: jobs, instances, batches, setting changes, process reports, simulations. Values only.
 
-`BatchPlace` and `InstancePlace` say behind which entry a list continues.
+`BatchPlace` and `InstancePlace` are the last entry of a page, after which the next one starts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from domain.units import (
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """A setting an operator changed; a value of None is the default."""
+    """A change of a setting by an operator; the value None is the default."""
 
     key: str
     from_value: object
@@ -37,12 +37,12 @@ class SettingChange:
     changed_at: Instant
     changed_by: str
     why: str
-    change_id: int = field(default=0, compare=False)  # of the store's own
+    change_id: int = field(default=0, compare=False)  # the store's own number
 
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Whose a batch is, and of which app, by name."""
+    """The names of a batch's submitter, account and app."""
 
     app: str
     submitter: str
@@ -51,7 +51,7 @@ class Whose:
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """An instance as people look at it."""
+    """An instance as shown to people."""
 
     instance_id: InstanceId
     job_id: JobId
@@ -71,18 +71,18 @@ class InstanceRow:
     stderr: str
     uploads: tuple[Upload, ...] = ()
     timeout_at: Instant | None = None
-    turnaround_sample: float | None = None  # what its host's statistics were given: lifecycle.turnaround
-    copied_because: str = ""  # why it was made beyond what its job needs (lifecycle.tail); empty for all others
+    turnaround_sample: float | None = None  # the sample in its host's statistics: lifecycle.turnaround
+    copied_because: str = ""  # why this extra copy was made (lifecycle.tail); empty for ordinary instances
 
     @property
     def because(self) -> str:
-        """How its due date came about; empty if it was not sent."""
+        """Return the reason for its due date; empty if it was not sent."""
         return "" if self.due_terms is None else self.due_terms.in_full
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as people look at it."""
+    """A job as shown to people."""
 
     job_id: JobId
     batch_id: BatchId
@@ -98,7 +98,7 @@ class JobRow:
 
 
 class BatchSort(StrEnum):
-    """In which order batches are listed. By queue and by deadline there are active ones alone."""
+    """The order of a list of batches. By queue and by deadline only active batches are listed."""
 
     NEWEST = "newest"
     QUEUE = "queue"
@@ -107,7 +107,7 @@ class BatchSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchChoice:
-    """Which batches are listed: None and "" stand for all. `text` is a part of the name, whatever its case."""
+    """The batches to list; None and "" select all. `text` is a part of the name, ignoring case."""
 
     state: BatchState | None = None
     qos: QoS | None = None
@@ -118,7 +118,7 @@ class BatchChoice:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlace:
-    """Behind which batch a list goes on: what it is sorted by, and its id."""
+    """The last batch of a page, after which the next one starts: its sort key and id."""
 
     batch_id: BatchId
     order_tier: int = 0
@@ -128,7 +128,7 @@ class BatchPlace:
 
 @dataclass(frozen=True, slots=True)
 class ListedBatch:
-    """A batch with the names that its ids stand for."""
+    """A batch with the names of its ids."""
 
     batch: Batch
     app: str
@@ -138,7 +138,7 @@ class ListedBatch:
 
 @dataclass(frozen=True, slots=True)
 class InstancePlace:
-    """Behind which instance a list goes on, of those with most retries first."""
+    """The last instance of a page, after which the next one starts; those with most retries come first."""
 
     retries: int
     instance_id: InstanceId
@@ -146,8 +146,7 @@ class InstancePlace:
 
 @dataclass(frozen=True, slots=True)
 class ListedInstance:
-    """An instance and what became of it. `urgent`: it waits, and is a retry, has a sibling that is back, or was handed
-    back."""
+    """An instance with its outcome. `urgent`: unsent, and a retry, with a returned sibling, or handed back."""
 
     instance_id: InstanceId
     job_id: JobId
@@ -165,7 +164,7 @@ class ListedInstance:
 
 @dataclass(frozen=True, slots=True)
 class ListedInProgress:
-    """An instance that a host has in progress."""
+    """An instance in progress on a host."""
 
     instance_id: InstanceId
     job_id: JobId
@@ -180,7 +179,7 @@ class ListedInProgress:
 
 @dataclass(frozen=True, slots=True)
 class ActiveTotal:
-    """What is to do for one app at one quality of service: active batches, and their counters together."""
+    """Open work of one app at one quality of service: active batches and the sums of their counters."""
 
     app: str
     qos: QoS
@@ -197,7 +196,7 @@ class ActiveTotal:
 
 @dataclass(frozen=True, slots=True)
 class ProcessReport:
-    """What a process of a node said of itself last. `kind` is worker or background."""
+    """The last report of a process on a node. `kind` is worker or background."""
 
     name: str
     kind: str
@@ -219,7 +218,9 @@ class SimulationState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """`asked` says what is run, `result` is the comparison of rules once it is done, `failure` why it is not."""
+    """`asked` is the requested run, `result` the comparison of rules once it is done, `failure` the reason if it
+    failed.
+    """
 
     simulation_id: int
     asked_at: Instant
@@ -232,5 +233,5 @@ class Simulation:
     failure: str | None = None
 
     def is_lost(self, now: Instant) -> bool:
-        """Whether the process that ran it is gone."""
+        """Return whether the process that ran it has gone."""
         return self.state is SimulationState.RUNNING and now - self.heard_at > SILENT_S

@@ -1,4 +1,4 @@
-"""Volunteers: preferences, credentials, and what they see of their own computers and results. Values only."""
+"""Volunteers: preferences, credentials, and the view of their own computers and results. Values only."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from domain.units import AppId, BatchId, HostId, InstanceId, Instant, Seconds, V
 
 @dataclass(frozen=True, slots=True)
 class Volunteer:
-    """A person whose computers do the work."""
+    """A person who lends computers to the project."""
 
     volunteer_id: VolunteerId
     name: str
     created_at: Instant
-    email_hash: str = ""  # md5 of the lower-case e-mail: what clients identify an account by
+    email_hash: str = ""  # md5 of the lower-case e-mail, by which clients identify an account
     cross_project_id: str = ""
     beta: bool = False
     no_gpu: bool = False
-    max_jobs: int = 0  # most jobs in progress per host; 0 = no wish
-    apps: tuple[AppId, ...] = ()  # chosen apps; empty = all
+    max_jobs: int = 0  # maximum jobs in progress per host; 0 = no limit
+    apps: tuple[AppId, ...] = ()  # selected apps; empty = all
     no_cpu: bool = False
-    max_cpus: int = 0  # most CPUs of one job; 0 = no wish
-    preferred_at: Instant | None = None  # when beta and what follows it here were last changed; None: never
+    max_cpus: int = 0  # maximum CPUs per job; 0 = no limit
+    preferred_at: Instant | None = None  # last change of the preferences from `beta` on; None: never
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What is stored of a volunteer's secrets: never the account key, never the password."""
+    """The stored part of a volunteer's secrets: never the account key or the password."""
 
     authenticator_nonce: bytes
     authenticator_hash: bytes  # SHA-256 of the account key
@@ -41,19 +41,19 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class VolunteerRecord:
-    """A volunteer with what is only for the owner and for checking who asks."""
+    """A volunteer with the data only for the owner and for authentication."""
 
     volunteer: Volunteer
     email: str
     credentials: Credentials
 
 
-# ---- what a volunteer sees
+# ---- a volunteer's view
 
 
 @dataclass(frozen=True, slots=True)
 class OwnHost:
-    """A computer. `refused` is why it was given no job when it last wanted one in vain, at `refused_at`."""
+    """A computer. `refused`: why its last request for work without a job was refused, at `refused_at`."""
 
     host: Host
     in_progress: int
@@ -62,9 +62,9 @@ class OwnHost:
 
 
 class Outcome(StrEnum):
-    """What became of results, as volunteers tell them apart."""
+    """The outcome of a result, as shown to volunteers."""
 
-    WAITING = "waiting"  # for the comparison with another's
+    WAITING = "waiting"  # for comparison with another result
     VALID = "valid"
     WRONG = "wrong"
     FAILED = "failed"
@@ -86,7 +86,7 @@ OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class OwnResult:
-    """An instance that a volunteer's computer had and has no more."""
+    """A finished instance of a volunteer's computer."""
 
     instance_id: InstanceId
     batch_id: BatchId
@@ -106,7 +106,7 @@ class OwnResult:
 
 @dataclass(frozen=True, slots=True)
 class ResultPlace:
-    """Behind which result a list goes on: the last one sent comes first."""
+    """The last result of a page, after which the next one starts; newest first."""
 
     sent_at: Instant
     instance_id: InstanceId
@@ -114,7 +114,7 @@ class ResultPlace:
 
 @dataclass(frozen=True, slots=True)
 class OwnTotals:
-    """All that a volunteer's computers ever did, and what they do now."""
+    """Totals over all of a volunteer's computers."""
 
     hosts: int
     in_progress: int

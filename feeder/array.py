@@ -102,12 +102,12 @@ class JobArray:
     def sent(self, instance_ids: Iterable[InstanceId]) -> None:
         """Mark these dispatches as committed: they are no longer in flight."""
         for instance_id in instance_ids:
-            self._settle(instance_id)
+            self._confirm(instance_id)
 
     def lost(self, instance_ids: Iterable[InstanceId]) -> None:
         """Drop these: another host has them or they are no longer needed. The host does not have them."""
         for instance_id in instance_ids:
-            taken = self._settle(instance_id)
+            taken = self._confirm(instance_id)
             if taken is not None:
                 self._siblings.forget(taken.ready.job_id, taken.host_id, taken.volunteer_id)
 
@@ -211,8 +211,8 @@ class JobArray:
             if not group and not self.in_flight.of_batch(key[0]):
                 del self._groups[key]
 
-    def settle(self, gone: Collection[InstanceId], now_s: Seconds) -> None:
-        """Forget instances in flight whose fate is known, and notes about dispatches returned long ago."""
+    def forget(self, gone: Collection[InstanceId], now_s: Seconds) -> None:
+        """Forget instances in flight whose fate is known, and notes about dispatches that came back long ago."""
         for instance_id in gone:
             self._forget(instance_id)
         for job_id, host_id, volunteer_id in self.in_flight.stale_notes(now_s):
@@ -256,12 +256,12 @@ class JobArray:
 
     # ------------------------------------------------------------ internal
 
-    def _settle(self, instance_id: InstanceId) -> Taken | None:
-        """End an instance's time in flight; return None if it was not in flight."""
+    def _confirm(self, instance_id: InstanceId) -> Taken | None:
+        """The fate of an instance in flight is known; None when it was before."""
         return self.in_flight.confirm(instance_id) if self._readers else self._forget(instance_id)
 
     def _forget(self, instance_id: InstanceId) -> Taken | None:
-        taken = self.in_flight.settle(instance_id)
+        taken = self.in_flight.remove(instance_id)
         if taken is not None:
             self._siblings.release(taken.ready.job_id)
         return taken

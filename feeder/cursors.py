@@ -135,8 +135,7 @@ class Cursors:
                 positions.open(shard)
 
     def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
-        """Remove the cursors of all other batches: they have no work left."""
-        for batch_id in [batch_id for batch_id in self._batches if batch_id not in batch_ids]:
-            del self._batches[batch_id]
-        for batch_id in [batch_id for batch_id in self._dry if batch_id not in batch_ids]:
-            del self._dry[batch_id]
+        """Forget the cursors of other batches: they have no work any more."""
+        for batch_id in {*self._batches, *self._dry}.difference(batch_ids):
+            self._batches.pop(batch_id, None)
+            self._dry.pop(batch_id, None)

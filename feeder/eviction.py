@@ -89,7 +89,7 @@ class Eviction:
         for one in taken:
             if one.ready.instance_id in unsent:
                 self._cursors.rewind(one.ready)
-        self._array.settle([one.ready.instance_id for one in taken], now_s)
+        self._array.forget([one.ready.instance_id for one in taken], now_s)
         stale = [instance_id for instance_id in slots if instance_id not in unsent]
         return sum(self._array.drop(instance_id) is not None for instance_id in stale)
 

@@ -32,8 +32,8 @@ class InFlight:
 
     def __init__(self) -> None:
         self._taken: dict[InstanceId, Taken] = {}  # oldest first
-        self._doubtful: dict[InstanceId, Taken] = {}  # given back when the array was full
-        self._confirmed: dict[InstanceId, Taken] = {}  # settled, but rows read earlier may still contain them
+        self._doubtful: dict[InstanceId, Taken] = {}  # given back while there was no room
+        self._confirmed: dict[InstanceId, Taken] = {}  # dispatched or lost, but rows read before may still name them
         self._returned: deque[Taken] = deque()  # given back, oldest first
         self._of_batch: Counter[BatchId] = Counter()
 
@@ -48,7 +48,7 @@ class InFlight:
         return self._of_batch[batch_id]
 
     def add(self, taken: Taken) -> None:
-        self.settle(taken.ready.instance_id)
+        self.remove(taken.ready.instance_id)
         self._taken[taken.ready.instance_id] = taken
         self._of_batch[taken.ready.batch_id] += 1
 
@@ -87,8 +87,8 @@ class InFlight:
         """Return the instances whose fate is known."""
         return list(self._confirmed)
 
-    def settle(self, instance_id: InstanceId) -> Taken | None:
-        """Forget an instance; return None if it is no longer in flight."""
+    def remove(self, instance_id: InstanceId) -> Taken | None:
+        """Forget an instance; None when it is not in flight any more."""
         taken = self._taken.pop(instance_id, None) or self._doubtful.pop(instance_id, None)
         taken = taken or self._confirmed.pop(instance_id, None)
         if taken is not None:

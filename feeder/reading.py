@@ -17,7 +17,7 @@ from domain.jobs import Candidate, FreshRange, JobClass, Ready
 from domain.units import SHARDS, BatchId, Instant, JobClassId, Seconds, shard_of
 from feeder.cursors import Cursors
 from feeder.ports import WaitingWork
-from feeder.supply import Standing, standing
+from feeder.supply import FeedMode, feed_mode
 
 
 class Classes:
@@ -141,14 +141,14 @@ class Snapshot:
 
     batches: tuple[Batch, ...]
     by_id: Mapping[BatchId, Batch]
-    standings: Mapping[BatchId, Standing]
+    feeds: Mapping[BatchId, FeedMode]
     owned: frozenset[int]
     whole: bool
     kept: frozenset[BatchId] = frozenset()
 
     def everywhere(self, batch_id: BatchId) -> bool:
-        """Return whether every worker has the batch's first instances."""
-        found = self.standings.get(batch_id)
+        """Whether every worker holds the batch's first instances."""
+        found = self.feeds.get(batch_id)
         return found is not None and found.everywhere
 
     def shards_of(self, batch_id: BatchId) -> frozenset[int]:
@@ -166,8 +166,8 @@ def snapshot_of(
     """Build the snapshot of these ready batches; `limit` is the number requested."""
     medians_s = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in batches}}
     flags = catalogue.acceleration
-    standings = {
-        batch.batch_id: standing(
+    feeds = {
+        batch.batch_id: feed_mode(
             batch,
             now=now,
             median_r_q_s=medians_s[batch.app_id],
@@ -178,4 +178,4 @@ def snapshot_of(
     }
     by_id = {batch.batch_id: batch for batch in batches}
     kept = frozenset(catalogue.reserved.kept)
-    return Snapshot(tuple(batches), by_id, standings, owned, whole=len(batches) < limit, kept=kept)
+    return Snapshot(tuple(batches), by_id, feeds, owned, whole=len(batches) < limit, kept=kept)

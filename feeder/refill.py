@@ -153,8 +153,8 @@ class Refiller:
         placing.trim()
         readable = {supply.batch.batch_id for supply in supplies if self._is_readable(supply.batch, view)}
         cut_short = target != plan and placing.placed + placing.dropped >= MOST_CHANGED // 2
-        self._array.level.settle(self._array.each_group(), slots=whole, readable=readable, low=cut_short)
-        more = bool(placing.placed or found.fresh or (ended and readable))  # at least the cursors have moved
+        self._array.level.reset(self._array.each_group(), slots=whole, readable=readable, low=cut_short)
+        more = bool(placing.placed or found.fresh or (ended and readable))  # cursors have moved, if nothing else
         return _Filled(placing.offered, placing.placed, placing.dropped, more)
 
     # ------------------------------------------------------------ snapshot and plan
@@ -182,7 +182,7 @@ class Refiller:
         batch_id = batch.batch_id
         return BatchSupply(
             batch,
-            view.standings[batch_id],
+            view.feeds[batch_id],
             held_urgent=held.get((batch_id, True), 0),
             held_other=held.get((batch_id, False), 0),
             urgent_read=retries,

@@ -38,8 +38,8 @@ class LowWatermark:
         self._of_app: dict[AppId, int] = {}
         self._of_batch: dict[BatchId, int] = {}
 
-    def settle(self, groups: Iterable[Group], *, slots: int, readable: Collection[BatchId], low: bool = False) -> None:
-        """Restart the counts from the array's contents; `readable` batches have more to read. `low`: trigger at once.
+    def reset(self, groups: Iterable[Group], *, slots: int, readable: Collection[BatchId], low: bool = False) -> None:
+        """The array holds this now, and more can be read of the `readable` batches: count anew. `low`: at once.
 
         A batch is low when half of its slots of own shards are taken, so that workers do not compete for shared slots
         while this worker has more of its own; an app is low when half of its slots are taken.
@@ -61,7 +61,7 @@ class LowWatermark:
             self.low.set()
 
     def rest(self) -> None:
-        """Do not set `low` until the next `settle`: there is nothing more to read for now."""
+        """There is nothing more to read for now: `low` is not set until the next `reset`."""
         self._resting = True
         self.low.clear()
 

@@ -18,8 +18,8 @@ from priority.equal_access import Claim, shuffled
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a batch's first instances are fed. `gate` NONE: any host may get them."""
+class FeedMode:
+    """How a batch's first instances are fed. `gate` NONE: any host may have them."""
 
     gate: Gate
     tail: bool
@@ -30,20 +30,20 @@ class Standing:
         return self.gate is not Gate.NONE or self.tail
 
 
-def standing(
+def feed_mode(
     batch: Batch,
     *,
     now: Instant,
     median_r_q_s: Seconds | None,
     settings: FeederSettings,
     is_accelerated: bool = False,
-) -> Standing:
-    """Return how a batch is fed now. `median_r_q_s` is the median R_q of its app's hosts; None = unknown.
+) -> FeedMode:
+    """How a batch is fed now. `median_r_q_s` is the median of R_q over its app's hosts; None = unknown.
 
     `is_accelerated`: the rule `accelerated` reserves its jobs for low-turnaround hosts.
     """
     gate = Gate.LOW_TURNAROUND if is_accelerated else gate_of(batch, now=now, median_r_q_s=median_r_q_s)
-    return Standing(gate, in_tail(batch, settings))
+    return FeedMode(gate, in_tail(batch, settings))
 
 
 def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate:
@@ -87,7 +87,7 @@ class BatchSupply:
     """
 
     batch: Batch
-    standing: Standing
+    mode: FeedMode
     held_urgent: int
     held_other: int
     urgent_read: int
@@ -105,7 +105,7 @@ class BatchSupply:
     def supplies(self, owned: Collection[int]) -> tuple[Supply, Supply]:
         """Return the supply of its urgent and of its other instances."""
         batch = self.batch
-        gated = self.standing.gate is not Gate.NONE
+        gated = self.mode.gate is not Gate.NONE
         urgent, other = self._within_room(
             self.held_urgent + self.urgent_read, self.held_other + self.unread(len(owned))
         )
@@ -130,7 +130,7 @@ class BatchSupply:
         """
         if self.groups_out or not self.readable or not self.unheld:
             return self.handed_back_read
-        share = 1.0 if self.standing.everywhere else owned / SHARDS
+        share = 1.0 if self.mode.everywhere else owned / SHARDS
         ours = math.ceil((self.unheld + self.held_other) * share)
         return max(1, ours - self.held_other, self.handed_back_read)
 

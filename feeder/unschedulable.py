@@ -168,14 +168,11 @@ class UnschedulableBackOff:
         return [Returning(key[0], self._cooling.pop(key).smallest) for key in over]
 
     def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
-        """Forget all other batches: they have no work left."""
-        for key in [key for key in self._refused if key[0] not in batch_ids]:
-            del self._refused[key]
+        """Forget everything about other batches: they have no work any more."""
+        for key in [key for key in {*self._refused, *self._cooling, *self._taken_at} if key[0] not in batch_ids]:
             self._full.discard(key)
-        for key in [key for key in self._cooling if key[0] not in batch_ids]:
-            del self._cooling[key]
-        for key in [key for key in self._taken_at if key[0] not in batch_ids]:
-            del self._taken_at[key]
+            for known in (self._refused, self._cooling, self._taken_at):
+                known.pop(key, None)
 
     def taken(self) -> Mapping[GroupKey, Instant]:
         """Return when a host last took a slot of each group."""

@@ -1,1 +1,1 @@
-"""Who is fast and reliable: ranks every (host, app version) and publishes the cut points requests are judged by."""
+"""Ranks every (host, app version) by speed and reliability, and publishes the cut points used by requests."""

@@ -17,18 +17,18 @@ from hoststats.ports import Table
 from hoststats.ranking import Flags, Floats, Ranking, Record, mean_score, rank, turnaround_scores
 
 QUANTILES = 1000
-TOP_QUANTILE_Z = 1.2816  # of the normal distribution: 90 %
-LEAST_TOP_ROWS = 20  # rows whose turnaround together is believed
-POPULATION_SAMPLES = 10.0  # docs/formulas.md#run-times: the app's slack weighs as much as this many of the host's own
-LEAST_POPULATION_SAMPLES = 50.0  # until then the app's slack is the setting's
-MOST_SLACK = 10.0  # R_q over R, if the setting is not greater
-ASSUMED_LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) assumed where nothing is measured
+TOP_QUANTILE_Z = 1.2816  # 90 % quantile of the normal distribution
+LEAST_TOP_ROWS = 20  # minimum rows for a retry turnaround
+POPULATION_SAMPLES = 10.0  # docs/formulas.md#run-times: weight of the app's slack, in samples of the host
+LEAST_POPULATION_SAMPLES = 50.0  # below this many samples the app's slack is the setting's
+MOST_SLACK = 10.0  # maximum of R_q / R, if the setting is not greater
+ASSUMED_LN_RATIO_SD = 0.4  # assumed standard deviation of ln(turnaround / R) without measurements
 
 
 def quantiles(ordered: Floats) -> tuple[float, ...]:
-    """The values at (i + 0.5) / m of an ascending population, m = min(N, 1000): all of a small one.
+    """Return the values at (i + 0.5) / m of an ascending population, m = min(N, 1000): all of a small one.
 
-    Values that occur, not values between them, so that ties stay ties.
+    Only values that occur, without interpolation, so that ties stay ties.
 
     >>> quantiles(np.array([1.0, 2.0, 2.0, 4.0]))
     (1.0, 2.0, 2.0, 4.0)
@@ -43,7 +43,7 @@ def quantiles(ordered: Floats) -> tuple[float, ...]:
 
 
 def pooled(n: Floats, total: Floats, total_sq: Floats) -> tuple[float, float, float]:
-    """Samples, mean and standard deviation of all rows' samples together.
+    """Return number, mean and standard deviation of the samples of all rows.
 
     >>> pooled(np.array([1.0, 3.0]), np.array([1.0, 9.0]), np.array([1.0, 27.0]))  # one 1 and three 3
     (4.0, 2.5, 0.8660254037844386)
@@ -58,11 +58,12 @@ def pooled(n: Floats, total: Floats, total_sq: Floats) -> tuple[float, float, fl
 def retry_turnaround_s(
     p: Floats, n: Floats, total: Floats, total_sq: Floats, *, p_tight: float, facts: AppFacts
 ) -> Seconds | None:
-    """T_retry: what a retry on a good host takes, validation included; None below 20 ranked rows with results.
+    """Return T_retry, the turnaround of a retry on a good host, validation included; None below 20 ranked rows with
+    results.
 
     exp(mean + 1.2816 sd) of ln(turnaround in s) over the results of rows with P >= p_tight, or of the best 20 if fewer
-    have that, plus the median validation lag. `p` is NaN for rows without a percentile. 20 rows
-    that always take an hour, and a lag of five minutes:
+    have that, plus the median validation lag. `p` is NaN for rows without a percentile. 20 rows that always take an
+    hour, and a lag of five minutes:
 
     >>> ln = math.log(3600.0)
     >>> hours = np.ones(20) * 4
@@ -82,11 +83,11 @@ def retry_turnaround_s(
 def slack_factors(
     n: Floats, total: Floats, total_sq: Floats, *, app: tuple[float, float, float], settings: DeadlineSettings
 ) -> Floats:
-    """R_q / R of each row, as scheduler/runtime.py gives it to a host that asks.
+    """Return R_q / R of each row, as scheduler/runtime.py computes it for a request.
 
-    `app` are the samples, mean and standard deviation M, S of the app's tight instances. The host's own samples
-    are pooled with 10 pseudo-samples distributed like those, or around the setting while there are fewer than 50. At
-    most 10, or the setting.
+    `app` has the number, mean and standard deviation M, S of the app's tight samples. The host's own samples are pooled
+    with 10 pseudo-samples distributed like those, or around the setting if there are fewer than 50. At most 10, or the
+    setting.
 
     >>> app = (100.0, 0.3, 0.2)
     >>> tight = np.array([30.0]), np.array([9.0]), np.array([2.7])  # always 1.35 R
@@ -108,7 +109,7 @@ def slack_factors(
 def median_safe_runtime_s(
     s_per_flop: Floats, slack: Floats, *, typical_flop: Flop | None, settings: DeadlineSettings
 ) -> Seconds | None:
-    """The median over hosts of R_q = max(R slack, R + min_slack) for the app's typical job; None while unknown.
+    """Return the median over hosts of R_q = max(R slack, R + min_slack) for the app's typical job; None if unknown.
 
     A typical job of 3.6e12 flop takes three hosts 1, 2 and 4 hours, at slack 2.5:
 
@@ -128,7 +129,7 @@ DECAYED = ("relaxed_n", "relaxed_sum", "tight_n", "tight_sum", "tight_sum_sq", "
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedPiece:
-    """One (app, processor type), ranked."""
+    """The ranking of one (app, processor type)."""
 
     cuts: CutPoints
     percentiles: Table
@@ -138,7 +139,7 @@ class RankedPiece:
 def rank_app(
     app: App, versions: Sequence[AppVersion], table: Table, *, facts: AppFacts, now: Instant, settings: Settings
 ) -> Iterator[RankedPiece]:
-    """Each processor type that has rows, one after the other. The table's sums are changed in place."""
+    """Yield each processor type with rows. The table's sums are changed in place."""
     bring_forward(table, now)
     kinds: dict[ProcessorType, list[int]] = {}
     for version in versions:
@@ -150,7 +151,7 @@ def rank_app(
 
 
 def bring_forward(table: Table, now: Instant) -> None:
-    """Let the decayed sums lose the weight they have lost by `now`, in place: each times 2^(-(now - at) / 14 days).
+    """Decay the sums to `now`, in place: each times 2^(-(now - at) / 14 days).
 
     >>> table = np.zeros(1, [("stats_at", "f8"), *((name, "f8") for name in DECAYED)])
     >>> table["relaxed_n"] = 4.0
@@ -165,7 +166,7 @@ def bring_forward(table: Table, now: Instant) -> None:
 
 
 def record_of(table: Table) -> Record:
-    """What scores are made of, where a table has it."""
+    """Return the inputs of scores from a table."""
     return Record(table["relaxed_n"], table["relaxed_sum"], table["tight_n"], table["tight_missed_n"])
 
 
@@ -242,15 +243,15 @@ def _cut_points(
 
 
 def _percentiles(rows: Table, ranking: Ranking) -> Table:
-    """A record for every row but newcomers without a percentile: none is what they have."""
+    """Return a record for every row that has a percentile; newcomers without one are left out."""
     has_p = ~np.isnan(ranking.p)
     percentiles = np.empty(int(np.count_nonzero(has_p)), np.dtype(list(PERCENTILE_FIELDS)))
     percentiles["host_id"] = rows["host_id"][has_p]
     percentiles["app_version_id"] = rows["app_version_id"][has_p]
-    # Under the bootstrap rule X is not what P was made of.
+    # Under the bootstrap rule P does not come from X.
     shown = has_p & ~np.isnan(ranking.y)
     percentiles["p"] = ranking.p[has_p]
     percentiles["x"] = np.where(shown, ranking.x, np.nan)[has_p]
     percentiles["y"] = ranking.y[has_p]
-    # By host, as rows mostly come: a host's percentiles are found by where in the file its number is.
+    # By host, the usual order of rows: a host's percentiles are found by its position in the file.
     return percentiles.take(np.argsort(percentiles["host_id"], kind="stable"))

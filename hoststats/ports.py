@@ -1,4 +1,4 @@
-"""What the host statistics need from the database, in their own words."""
+"""Database operations the host statistics need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Table = NDArray[np.void]  # records of domain.ranking: HAV_FIELDS or PERCENTILE_
 
 class Catalogues(Protocol):
     async def load_catalogue(self) -> Catalogue:
-        """With the current versions and the settings of the moment."""
+        """Return the catalogue with the current versions and settings."""
         ...
 
 
@@ -28,63 +28,63 @@ class HavTables(Protocol):
     def of_apps(
         self, current: Mapping[AppId, Sequence[AppVersion]], since: Since
     ) -> AsyncIterator[tuple[AppId, Table]]:
-        """For each app a new table (HAV_FIELDS) of every host's row with one of its versions, in any order.
+        """Yield for each app a new table (HAV_FIELDS) of all hosts' rows with one of its versions, in any order.
 
-        Apps come in order of their ids. As many are in memory at a time as have few rows together.
+        Apps come in the order of their ids. Apps with few rows are read together.
         """
         ...
 
     async def refresh_turnarounds(self, app_id: AppId) -> None:
-        """Note what the app's active batches, and its results for their size, usually take.
+        """Update the usual turnarounds of the app's active batches and, by size, of its results.
 
-        A batch's median is written from 20 valid results on, when half of what was looked at is back.
+        A batch's median is stored from 20 valid results on, once half of the instances read are back.
         """
         ...
 
     async def facts(self, app_id: AppId) -> AppFacts:
-        """From at most 50 recent batches of the app."""
+        """Return the facts of an app from at most 50 of its recent batches."""
         ...
 
 
 class NewGeneration(Protocol):
-    """A generation that is being written. Nobody sees it before `publish`."""
+    """A generation being written, invisible until `publish`."""
 
     @property
     def number(self) -> int: ...
 
     async def write(self, percentiles: Table) -> None:
-        """Add records (PERCENTILE_FIELDS); a (host, app version) comes once."""
+        """Add records (PERCENTILE_FIELDS); each (host, app version) once."""
         ...
 
     async def publish(self, cuts: Sequence[CutPoints], run: HostStatisticsRun) -> None:
-        """Write the cut points, note the run, and switch to this generation in one statement.
+        """Write the cut points, record the run, and switch to this generation in one statement.
 
-        Raises UnavailableError when the right to run was lost meanwhile: nothing is switched then.
+        Raises UnavailableError if the lock of the run was lost in between: nothing is switched then.
         """
         ...
 
 
 class Generations(Protocol):
     def new(self, *, now: Instant, full: bool) -> AbstractAsyncContextManager[NewGeneration | None]:
-        """A new generation, once what broken runs left is removed; None while a run is under way anywhere.
+        """Start a generation, after removing the remains of failed runs; None while a run is in progress anywhere.
 
-        Left without `publish`, the present generation stays; the next run removes what was written.
+        Without `publish`, the current generation stays and the next run removes what was written.
         """
         ...
 
     async def remove_old(self) -> int:
-        """Remove what is older than the previous generation; the last full one stays. Returns how many went.
+        """Remove generations older than the previous one except the last full one. Return how many were removed.
 
-        One that somebody reads is left for the next time.
+        A generation that is being read is left for the next time.
         """
         ...
 
     async def runs(self, limit: int) -> Sequence[HostStatisticsRun]:
-        """Published runs, newest first."""
+        """Return published runs, newest first."""
         ...
 
     async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
-        """A host's percentiles by the last full run, by app version."""
+        """Return a host's percentiles of the last full run, by app version."""
         ...
 
 

@@ -1,6 +1,6 @@
-"""A run of the host statistics: read, rank, write, switch, some apps at a time to bound memory; and when a run is due.
+"""Runs the host statistics: read, rank, write, publish, a few apps at a time to bound memory; and the run's timer.
 
-A full run once a day, the cut points alone every hour in between.
+A full run is made once a day, a run of only the cut points every hour in between.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = structlog.get_logger("hoststats")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: `apps_done` of `apps`, and what was just done with `rows` rows of an app."""
+    """The progress of a run: `apps_done` of `apps`, and the last operation, on `rows` rows of an app."""
 
     apps_done: int
     apps: int
@@ -40,20 +40,20 @@ Report = Callable[[Progress], None]
 
 
 def in_silence(progress: Progress) -> None:
-    """A report to nobody."""
+    """Ignore a progress report."""
 
 
 class HostStatistics:
-    """Ranks every host. Any process may run it; one run at a time is under way."""
+    """Ranks all hosts. Any process may run it, but only one run is in progress at a time."""
 
     def __init__(self, ports: HostStatisticsPorts, clock: Clock) -> None:
         self._ports = ports
         self._clock = clock
 
     async def run(self, *, full: bool = True, report: Report = in_silence) -> HostStatisticsRun | None:
-        """Publish a new generation; `full` with the percentiles of every row, else the cut points alone.
+        """Publish a new generation; `full` with the percentiles of every row, else only the cut points.
 
-        None when a run is under way elsewhere. Broken off anywhere, the present generation stays.
+        Return None while another run is in progress. If the run is interrupted, the current generation stays.
         """
         started_at, began_s = self._clock.now(), self._clock.monotonic()
         async with self._ports.generations.new(now=started_at, full=full) as generation:
@@ -104,7 +104,7 @@ class HostStatistics:
         versions = catalogue.current[app_id]
         turn.tell("read", table.size)
         facts = await self._ports.tables.facts(app_id)
-        # In a thread: other duties live in this process, and sorting millions takes seconds.
+        # In a thread: other periodic tasks run in this process, and sorting millions of rows takes seconds.
         parts = await asyncio.to_thread(
             lambda: list(rank_app(turn.app, versions, table, facts=facts, now=now, settings=settings))
         )
@@ -114,14 +114,14 @@ class HostStatistics:
 
 
 class _Writing:
-    """Writes one app's percentiles while the next one is read; without a generation, nothing."""
+    """Writes one app's percentiles while the next app is read; without a generation, nothing."""
 
     def __init__(self, generation: NewGeneration | None) -> None:
         self._generation = generation
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self, tables: Sequence[Table]) -> None:
-        """Write these as soon as those before are written; two apps' tables are in memory at most."""
+        """Start writing these records once the previous ones are written; at most two apps' tables are in memory."""
         await self.finish()
         if self._generation is not None:
             self._task = asyncio.create_task(self._write(self._generation, tables))
@@ -131,13 +131,13 @@ class _Writing:
             await generation.write(table)
 
     async def finish(self) -> None:
-        """Wait until everything is written. Raises what writing raised."""
+        """Wait until everything is written. Raises the errors of writing."""
         if self._task is not None:
             await self._task
             self._task = None
 
     async def stop(self) -> None:
-        """Let go of what is still being written, if the run broke off."""
+        """Cancel writing if the run was interrupted."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -145,7 +145,7 @@ class _Writing:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """An app's place in the run."""
+    """An app's position in the run."""
 
     app: App
     done: int
@@ -157,7 +157,7 @@ class _Turn:
 
 
 LOOK_EVERY_S = Seconds(60.0)
-TRY_AGAIN_S = Seconds(600.0)  # after a run that broke: it may have been the run that broke something
+TRY_AGAIN_S = Seconds(600.0)  # pause after a failed run, which may have caused the failure
 RUNS_LOOKED_AT = 200  # more than a day of hourly runs
 
 
@@ -168,7 +168,7 @@ class DueRun(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimerReport:
-    """One look at the clock: what was due, and the run it led to; None when nothing was, or another had it."""
+    """One check of the timer: the run that was due and its result; None if none was due or another process ran it."""
 
     due: DueRun | None = None
     run: HostStatisticsRun | None = None
@@ -177,7 +177,7 @@ class TimerReport:
 def due_run(
     *, last_full_at: Instant | None, last_at: Instant | None, now: Instant, settings: RankingSettings
 ) -> DueRun | None:
-    """What is due; a project that was never ranked is due at once. An interval of 0 switches its run off. Pure.
+    """Return the run that is due; a project never ranked is due immediately. An interval of 0 disables its run. Pure.
 
     >>> settings, hour = RankingSettings(), 3600.0
     >>> due_run(last_full_at=Instant(0.0), last_at=Instant(22 * hour), now=Instant(23 * hour), settings=settings)
@@ -197,7 +197,9 @@ def _past(last_at: Instant | None, interval_s: Seconds, now: Instant) -> bool:
 
 
 class Timer:
-    """Runs what is due, whoever ran last: a cron job counts too. One per cluster, as a background duty."""
+    """Starts runs when they are due, counting runs of other processes and cron jobs. One per cluster, as a periodic
+    task.
+    """
 
     def __init__(
         self,
@@ -213,7 +215,7 @@ class Timer:
         self._tried_s: Seconds | None = None  # on the monotonic clock
 
     async def run_once(self) -> TimerReport:
-        """Look at the clock once, and do what is due."""
+        """Check the clock once, and start the run that is due."""
         since_s = None if self._tried_s is None else self._clock.monotonic() - self._tried_s
         due = self._due(await self._generations.runs(RUNS_LOOKED_AT))
         if due is None or (since_s is not None and since_s < TRY_AGAIN_S):
@@ -239,6 +241,6 @@ class HostStatisticsServices:
 
 
 def build(ports: HostStatisticsPorts, settings: Callable[[], RankingSettings], clock: Clock) -> HostStatisticsServices:
-    """The run and its timer. `settings()` gives the settings of the moment."""
+    """Return the run and its timer. `settings()` returns the current settings."""
     statistics = HostStatistics(ports, clock)
     return HostStatisticsServices(statistics, Timer(statistics, ports.generations, clock, settings))

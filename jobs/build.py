@@ -1,4 +1,4 @@
-"""Puts the services around the life-cycle together."""
+"""Builds the services around the life-cycle."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class JobsPorts:
 
 @dataclass(frozen=True, slots=True)
 class JobsServices:
-    """Each once per cluster."""
+    """The services; each runs once per cluster."""
 
     validator: Validator
-    sweeper: Sweeper  # also notes that the project is alive
+    sweeper: Sweeper  # also records that the project is alive
     mover: HistoryMover
     copier: TailCopier
     accelerator: Accelerator
 
 
 def build(ports: JobsPorts, catalogue: Callable[[], Catalogue], clock: Clock) -> JobsServices:
-    """The services around the life-cycle. `catalogue()` is the catalogue of the moment, with its settings."""
+    """Build the services. `catalogue()` returns the current catalogue, with its settings."""
 
     def lifecycle() -> LifecycleSettings:
         return catalogue().settings.lifecycle

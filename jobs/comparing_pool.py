@@ -1,9 +1,8 @@
-"""Compares outputs in child processes with limits of memory and time, so that no output can harm this process.
+"""Compares outputs in child processes with memory and time limits, so that no output can harm this process.
 
-A child that uses up its memory or its processor time while it parses an instance's outputs tells whose they are: that
-instance cannot be read, and the others are compared without it. Where all can be read and their comparison takes too
-much, the job cannot be decided. A child that is killed, or stays silent because the machine stands still, is no
-output's fault.
+If a child exceeds its memory or processor time while it parses an instance's outputs, that instance is unreadable and
+the others are compared without it. If all outputs are readable but comparing them exceeds the limits, the job cannot be
+decided. If a child is killed, or is silent because the machine stalls, no output is blamed.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from lifecycle.leaves import ReadingLimits, too_much_memory, too_slow
 from lifecycle.settle import UNREADABLE
 
 PROGRAM = (sys.executable, "-m", "jobs.comparing_process")
-LINE_BYTES = 16 * 1024 * 1024  # an answer about many instances, each with a reason
-SILENCE_FACTOR = 4.0  # a child is given up after so many times its limit of processor time, and SPARE_S
+LINE_BYTES = 16 * 1024 * 1024  # a reply about many instances, each with a reason
+SILENCE_FACTOR = 4.0  # a child is abandoned after this multiple of its processor-time limit, plus SPARE_S
 SPARE_S = 5.0
 PARSE, COMPARE = "parse", "compare"
 
@@ -39,7 +38,7 @@ log = structlog.get_logger("jobs.comparing")
 
 
 class _GuiltyError(Exception):
-    """The child ended while it parsed the outputs of one instance."""
+    """The child exited while parsing the outputs of this instance."""
 
     def __init__(self, instance_id: InstanceId, why: str) -> None:
         super().__init__(why)
@@ -48,13 +47,13 @@ class _GuiltyError(Exception):
 
 
 class _GoneError(Exception):
-    """The child ended before it began."""
+    """The child exited before it started the task."""
 
 
 class ComparingPool:
-    """Satisfies the validator's Comparisons. Children are started when they are needed, and live on.
+    """Implements the validator's Comparisons. Child processes are started on demand and reused.
 
-    `path_of` gives the place of an uploaded file, `settings` the limits of the moment.
+    `path_of` returns the path of an uploaded file, `settings` the current limits.
     """
 
     def __init__(self, path_of: Callable[[str], Path], settings: Callable[[], ValidationSettings]) -> None:
@@ -68,7 +67,7 @@ class ComparingPool:
         return self._settings().processes
 
     async def compare(self, comparison: Comparison) -> Compared:
-        """Compare; an instance whose outputs ended the child is left out, and the rest compared again."""
+        """Compare outputs. An instance whose outputs crashed the child is left out, and the rest are compared again."""
         refused: dict[InstanceId, str] = {}
         while True:
             left = {one: files for one, files in comparison.outputs.items() if one not in refused}
@@ -82,7 +81,7 @@ class ComparingPool:
             return Compared({**found.groups, **unreadable}, {**found.because, **refused})
 
     async def close(self) -> None:
-        """End all children that wait for work."""
+        """Stop all idle child processes."""
         while self._idle:
             self._end(self._idle.pop()[1])
         if self._ending:
@@ -97,8 +96,8 @@ class ComparingPool:
             except _GoneError:
                 self._end(child)
                 if is_new:
-                    raise UnavailableError("a process that compares outputs ended at once") from None
-                continue  # it ended while it waited for work
+                    raise UnavailableError("a comparison process exited at start") from None
+                continue  # it exited while idle
             except BaseException:
                 self._end(child)
                 raise
@@ -108,7 +107,7 @@ class ComparingPool:
             return decode_compared(answer)
 
     async def _child(self, settings: ValidationSettings) -> tuple[Process, bool]:
-        """One that waits, with the limits of the moment; else a new one. Whether it is new."""
+        """Return an idle child with the current limits, or a new one; the flag says whether it is new."""
         while self._idle:
             limits, child = self._idle.pop()
             if limits == settings and child.returncode is None:
@@ -120,7 +119,7 @@ class ComparingPool:
                 *PROGRAM, *arguments, stdin=PIPE, stdout=PIPE, limit=LINE_BYTES
             )
         except OSError as error:
-            raise UnavailableError(f"no process to compare outputs could be started: {error}") from error
+            raise UnavailableError(f"cannot start a process to compare outputs: {error}") from error
         return child, True
 
     async def _answer(self, child: Process, comparison: Comparison, settings: ValidationSettings) -> Mapping[str, Any]:
@@ -129,7 +128,7 @@ class ComparingPool:
         files = [file.file_name for files in comparison.outputs.values() for file in files]
         limits = ReadingLimits(settings.max_bytes, settings.max_values, settings.max_depth)
         child.stdin.write(encode_task(comparison, {name: self._path_of(name) for name in files}, limits))
-        with suppress(ConnectionError):  # it ended: the next line says so
+        with suppress(ConnectionError):  # it exited: the next read notices
             await child.stdin.drain()
         step: Mapping[str, Any] = {}
         while True:
@@ -151,14 +150,14 @@ class ComparingPool:
                 if is_guilty and step.get("step") == PARSE:
                     raise _GuiltyError(InstanceId(step["instance"]), why)
                 if is_guilty and step.get("step") == COMPARE:
-                    raise TooSlowError(f"{len(comparison.outputs)} outputs cannot be compared with one another: {why}")
-                raise UnavailableError("a process that compares outputs ended, or its files cannot be read in time")
+                    raise TooSlowError(f"comparing {len(comparison.outputs)} outputs exceeds the limits: {why}")
+                raise UnavailableError("a comparison process exited, or its files cannot be read in time")
             if "step" not in said:
                 return said
             step = said
 
     def _end(self, child: Process) -> None:
-        """Kill it; one that hangs in a file server's read may take long to go, so nothing waits for it."""
+        """Kill the child without waiting: one that hangs in a read from a file server may take long to exit."""
         with suppress(ProcessLookupError):
             child.kill()
         task = asyncio.create_task(_gone(child))

@@ -1,13 +1,13 @@
-"""A child process that compares outputs, one job at a time: what it is sent may take all of its memory, or kill it.
+"""Child process that compares outputs, one job at a time: a hostile output can exhaust or kill only this process.
 
     python -m jobs.comparing_process MAX_MEMORY_BYTES MAX_READ_S
 
-A line of JSON comes in for each job and lines go out: a step that begins (`{"step": "parse", "instance": 7}`), and at
-last the groups. The parent knows from the last step which output was read when the process ended without an answer.
+It reads one line of JSON per job and writes a line per step that begins (`{"step": "parse", "instance": 7}`), then one
+with the groups. If the process exits without a reply, the last step tells the parent which output was being read.
 
-The process ends with its parent, also in the middle of a job: the kernel then closes the other end of standard input
-and sends SIGIO, which ends the process whatever it does. A thread that waits for the end of the input would not run
-while a large output is parsed, and a signal at the parent's death is Linux's alone.
+The process exits with its parent, also in the middle of a job: the kernel then closes the other end of standard input
+and sends SIGIO, which terminates the process. A thread that waits for end of input would not run while a large output
+is parsed, and a signal at the parent's death exists on Linux only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lifecycle.leaves import ReadingLimits
 
 
 def encode_task(comparison: Comparison, paths: Mapping[str, Path], limits: ReadingLimits) -> bytes:
-    """A job as the line the process is sent. `paths` are by file name."""
+    """Encode a job as the line sent to the process. `paths` are by file name."""
     return _line(
         {
             "validator": comparison.validator,
@@ -47,7 +47,7 @@ def encode_task(comparison: Comparison, paths: Mapping[str, Path], limits: Readi
 
 
 def decode_compared(answer: Mapping[str, Any]) -> Compared:
-    """The last line of an answer."""
+    """Decode the last line of a reply."""
     return Compared(
         {InstanceId(instance_id): group for instance_id, group in answer["groups"]},
         {InstanceId(instance_id): why for instance_id, why in answer["because"]},
@@ -73,7 +73,7 @@ def _answer(task: Mapping[str, Any], max_read_s: int) -> Mapping[str, object]:
             return None
 
     def notify(step: str, instance_id: InstanceId) -> None:
-        signal.setitimer(signal.ITIMER_PROF, max_read_s)  # of processor time: SIGPROF ends this process
+        signal.setitimer(signal.ITIMER_PROF, max_read_s)  # of processor time: SIGPROF terminates this process
         _say({"step": step, "instance": instance_id})
 
     try:
@@ -87,13 +87,13 @@ def _answer(task: Mapping[str, Any], max_read_s: int) -> Mapping[str, object]:
 
 @contextmanager
 def _ends_with_parent() -> Iterator[None]:
-    """Inside, this process ends when its parent does. The parent sends nothing before it has the answer."""
+    """Inside, this process exits when its parent does. The parent sends nothing until it has the reply."""
     number = sys.stdin.fileno()
     flags = fcntl.fcntl(number, fcntl.F_GETFL)
     fcntl.fcntl(number, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(number, fcntl.F_SETFL, flags | os.O_ASYNC)
     try:
-        if select.select([number], [], [], 0)[0]:  # the parent ended before the signal was asked for
+        if select.select([number], [], [], 0)[0]:  # the parent exited before the signal was enabled
             signal.raise_signal(signal.SIGIO)
         yield
     finally:
@@ -110,9 +110,9 @@ def _line(message: Mapping[str, object]) -> bytes:
 
 
 def main() -> None:
-    """Answer until the input ends. A task that takes too much memory ends the process, after saying so."""
+    """Process tasks until end of input. If a task exceeds the memory limit, report that and exit."""
     max_memory_bytes, max_read_s = int(sys.argv[1]), int(sys.argv[2])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the parent ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal: the parent stops this process
     resource.setrlimit(resource.RLIMIT_AS, (max_memory_bytes, max_memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGIO, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Compares the outputs of a job's instances: the values that go in and come out, and the steps in this process."""
+"""Compares the outputs of a job's instances: the values passed in and returned, and the steps run in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Notify = Callable[[str, InstanceId], None]  # the step that begins: "read" or "p
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """One output of one instance: the job's name for it, the name of its file, its size and MD5 as recorded."""
+    """One output of one instance: the job's name for it, its file name, and its recorded size and MD5."""
 
     name: str
     file_name: str
@@ -27,7 +27,7 @@ class OutputFile:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Outputs to compare, by instance. `around`: the canonical instance, when there is one."""
+    """Outputs to compare, by instance. `around` is the canonical instance, if there is one."""
 
     validator: ValidatorKind
     tolerance: float
@@ -37,14 +37,14 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A group per instance (lifecycle/compare.py), and why those cannot be read that are UNREADABLE."""
+    """A group per instance (lifecycle/compare.py), and a reason for each UNREADABLE one."""
 
     groups: Mapping[InstanceId, int]
     because: Mapping[InstanceId, str] = field(default_factory=dict)
 
 
 class TooSlowError(MusterError):
-    """Outputs that can be read take too long, or too much memory, to compare with one another."""
+    """The outputs are readable, but comparing them exceeds the time or memory limit."""
 
 
 class Comparisons(Protocol):
@@ -52,13 +52,13 @@ class Comparisons(Protocol):
 
     @property
     def at_once(self) -> int:
-        """How many comparisons may run at the same time."""
+        """Maximum number of concurrent comparisons."""
         ...
 
     async def compare(self, comparison: Comparison) -> Compared:
         """Read and compare.
 
-        Raises TooSlowError; OSError or UnavailableError when files cannot be read now: no output is to blame.
+        Raises TooSlowError; OSError or UnavailableError if files cannot be read at present (no output is blamed).
         """
         ...
 
@@ -69,9 +69,9 @@ def compare_here(
     limits: ReadingLimits = DEFAULT_LIMITS,
     notify: Notify = lambda *_: None,
 ) -> Compared:
-    """Read instance by instance, so that what goes wrong is known to be of one of them; then compare.
+    """Read the instances one at a time, so that an error belongs to one of them; then compare.
 
-    `contents` gives the bytes of an output, None where it is not on the server.
+    `contents` returns the bytes of an output, or None if it is not on the server.
     """
     comparer = comparer_for(comparison.validator, comparison.tolerance, limits)
     readings: dict[InstanceId, Reading | None] = {}

@@ -1,4 +1,4 @@
-"""Reads checked values from a mapping as TOML, JSON or CSV give it, and names the field that is wrong. Pure."""
+"""Reads checked values from a TOML, JSON or CSV mapping and names the invalid field. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNCLEAN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 class Fields:
     """The fields of one table. `where` is the table's name in messages; empty for the outermost.
 
-    With `from_text` every value is text, as in CSV, and an empty one counts as not given.
+    With `from_text` every value is text, as in CSV, and an empty value counts as missing.
 
     >>> Fields({"cuont": 3}, where="jobs", known=("count", "quorum"))
     Traceback (most recent call last):
@@ -36,7 +36,7 @@ class Fields:
         self._values = {name: value for name, value in values.items() if not (from_text and value in ("", None))}
 
     def path(self, name: str) -> str:
-        """The field's name in messages.
+        """Return the field's name in messages.
 
         >>> Fields({}, where="jobs", known=()).path("count")
         'jobs.count'
@@ -47,7 +47,7 @@ class Fields:
         return name in self._values
 
     def whole(self, name: str, low: int, high: int, *, default: int | None = None) -> int:
-        """A whole number from `low` to `high`."""
+        """Return a whole number from `low` to `high`."""
         expected = f"a whole number from {low} to {high}"
         value = self._given(name, expected, default)
         if isinstance(value, str) and self._from_text:
@@ -59,7 +59,7 @@ class Fields:
         return value
 
     def number(self, name: str, *, low: float = 0.0, above: float | None = None, default: float | None = None) -> float:
-        """A finite number of at least `low`, or, when that is given, above `above`."""
+        """Return a finite number that is at least `low` or, if `above` is given, greater than `above`."""
         expected = f"a number of at least {low:g}" if above is None else f"a number above {above:g}"
         value = self._given(name, expected, default)
         if isinstance(value, str) and self._from_text:
@@ -71,7 +71,7 @@ class Fields:
         return float(value)
 
     def bounded(self, name: str, *, default: float | None = None) -> float:
-        """A number within the bound that domain/bounds.py has for the field."""
+        """Return a number within the bounds of domain/bounds.py for the field."""
         bound = BOUNDS[name]
         value = self._given(name, bound.expected, default)
         if isinstance(value, str) and self._from_text:
@@ -81,7 +81,7 @@ class Fields:
         return float(value)
 
     def text(self, name: str, *, most: int, default: str | None = None) -> str:
-        """Text of at most `most` characters without control characters."""
+        """Return text of at most `most` characters without control characters."""
         expected = f"text of at most {most} characters without control characters"
         value = self._given(name, expected, default)
         if not isinstance(value, str) or len(value) > most or not is_clean(value):
@@ -89,14 +89,14 @@ class Fields:
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """True or false."""
+        """Return true or false."""
         value = self._given(name, "true or false", default)
         if not isinstance(value, bool):
             raise InvalidInputError(self.path(name), "true or false", value)
         return value
 
     def choice(self, name: str, choices: Sequence[str], *, default: str | None = None) -> str:
-        """One of some words."""
+        """Return one of `choices`."""
         expected = "one of " + ", ".join(choices)
         value = self._given(name, expected, default)
         if not isinstance(value, str) or value not in choices:
@@ -104,14 +104,14 @@ class Fields:
         return value
 
     def table(self, name: str) -> Mapping[str, object]:
-        """A table; empty when it is not given."""
+        """Return a table; empty if missing."""
         value = self._values.get(name, {})
         if not isinstance(value, dict):
             raise InvalidInputError(self.path(name), "a table", value)
         return value
 
     def tables(self, name: str) -> list[Mapping[str, object]]:
-        """A list of tables; empty when it is not given."""
+        """Return a list of tables; empty if missing."""
         value = self._values.get(name, [])
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             raise InvalidInputError(self.path(name), "a list of tables", value)
@@ -122,12 +122,12 @@ class Fields:
         if value is not _MISSING:
             return value
         if default is None:
-            raise InvalidInputError(self.path(name), f"{expected}; it must be given", None)
+            raise InvalidInputError(self.path(name), f"{expected}; it is required", None)
         return default
 
 
 def is_clean(text: str) -> bool:
-    """Whether text has no control characters and can be written as UTF-8.
+    """Return whether the text has no control characters and can be encoded as UTF-8.
 
     >>> is_clean("--digits 100 é"), is_clean("a\\nb"), is_clean("\\ud800")
     (True, False, False)
@@ -136,7 +136,7 @@ def is_clean(text: str) -> bool:
 
 
 def _number_of(text: str) -> object:
-    """The number a CSV cell holds, or the text itself when it holds none."""
+    """Return the number in a CSV cell, or the text itself if it is not a number."""
     for kind in (int, float):
         try:
             return kind(text) if "_" not in text else text
@@ -148,5 +148,5 @@ def _number_of(text: str) -> object:
 def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number beyond the range of floating point
+    except OverflowError:  # an integer beyond the range of floating point
         return False

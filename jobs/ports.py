@@ -1,4 +1,4 @@
-"""What submission, validation and the sweeper need from the database and the files."""
+"""What submission, validation and the sweeper need from the database and from files."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from jobs.requirements import InputSpec
 
 
 class BatchWriter(Protocol):
-    """One batch being written, inside one transaction: all of it or nothing."""
+    """Writes one batch inside one transaction: all of it or nothing."""
 
     async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
-        """The submitter's standing, its row locked until the transaction ends."""
+        """Return the submitter's limits; its row is locked until the transaction ends."""
         ...
 
     async def order(
         self, submitter_id: SubmitterId, account_id: AccountId, *, app_id: AppId, queue: str
     ) -> SubmissionOrder:
-        """What else the batch's place and the right to submit it depend on."""
+        """Return what else decides the batch's place and the right to submit it."""
         ...
 
     async def add_batch(self, batch: NewBatch) -> BatchId:
@@ -43,13 +43,13 @@ class BatchWriter(Protocol):
         ...
 
     async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
-        """Keep why the batch stands where it stands."""
+        """Store the breakdown of the batch's place."""
         ...
 
     async def remember(self, key: SubmissionKey, batch_id: BatchId, *, now: Instant) -> None:
-        """Keep what the submission is known by when it is sent again.
+        """Store the submission key, so that a repeated submission is recognised.
 
-        Raises AlreadyExistsError when it has been: whoever was first is waited for.
+        Raises AlreadyExistsError if the key exists, after waiting for a concurrent transaction that writes it.
         """
         ...
 
@@ -64,21 +64,21 @@ class BatchWriter(Protocol):
 
 class Submissions(Protocol):
     def submission(self) -> AbstractAsyncContextManager[BatchWriter]:
-        """A transaction; left normally it commits, left by an exception nothing was written."""
+        """Open a transaction: it commits on normal exit, and an exception rolls it back."""
         ...
 
     async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
-        """What became of a submission with that key of that owner, whatever it said; None when it is long ago."""
+        """Return the outcome of the owner's submission with this key, with any content; None if it has expired."""
         ...
 
     async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
-        """Keep what was answered, for whoever sends it again."""
+        """Store the reply, to return it to a repeated submission."""
         ...
 
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
         """End an active batch: its open jobs become cancelled, their unsent instances too.
 
-        Raises NotFoundError. A batch that has ended is returned as it is.
+        Raises NotFoundError. A batch that has ended is returned unchanged.
         """
         ...
 
@@ -91,7 +91,7 @@ class Submitters(Protocol):
     async def accounts(self) -> Sequence[Account]: ...
 
     async def memberships(self, submitter_id: SubmitterId) -> Mapping[AccountId, float]:
-        """The submitter's shares in further accounts, besides its own."""
+        """Return the submitter's shares in further accounts, besides its own."""
         ...
 
 
@@ -101,15 +101,15 @@ class Apps(Protocol):
         ...
 
     async def load_catalogue(self) -> Catalogue:
-        """With the versions work is given for."""
+        """Return the catalogue with the current versions of each app."""
         ...
 
 
 class InputFiles(Protocol):
     async def input_files(self, wanted: Sequence[InputSpec]) -> Sequence[Input]:
-        """The files under the names clients know them by, in the same order; a path is registered first.
+        """Return the files under the names clients use, in the same order; paths are registered first.
 
-        Safe to repeat. Raises NotFoundError for a name nobody registered, InvalidInputError for a path.
+        Safe to repeat. Raises NotFoundError for an unregistered name, InvalidInputError for a path.
         """
         ...
 
@@ -119,19 +119,19 @@ class InputFiles(Protocol):
 
 class UnsettledJobs(Protocol):
     async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
-        """Jobs in the order in which something happened to them, but those whose outputs are being compared."""
+        """Return jobs to settle, oldest change first, without those whose outputs are being compared."""
         ...
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
-        """Count an attempt to compare jobs' outputs before it is made; returns the attempts of each.
+        """Count an attempt to compare jobs' outputs before it starts; returns the attempts of each.
 
-        `unsettled` leaves the jobs out for a minute, longer with each attempt, or until something happens to them: a
-        job whose outputs end the process that compares them is not taken again at once, by any process.
+        `unsettled` then omits the jobs for a minute, longer with each attempt, or until they change: a job whose
+        outputs crash the comparing process is not retried at once by any process.
         """
         ...
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
-        """Apply them; returns how many were still current."""
+        """Apply the settlements; returns how many were still current."""
         ...
 
 
@@ -140,20 +140,20 @@ class UnsettledJobs(Protocol):
 
 class OverdueWork(Protocol):
     async def overdue(self, *, now: Instant, limit: int) -> Sequence[Overdue]:
-        """In-progress instances with timeout_at <= now, earliest first."""
+        """Return in-progress instances with timeout_at <= now, earliest first."""
         ...
 
     async def time_out(self, steps: Sequence[InstanceStep], *, now: Instant) -> int:
         """Record the time-outs still due (state and timeout_at are checked again) and mark their jobs.
 
-        Returns how many instances really timed out.
+        Returns how many instances timed out.
         """
         ...
 
     async def count_due(self, *, now: Instant) -> int:
         """Add to n_due of every HAV the instances whose due_at lies in (last count, now].
 
-        A last count that lies ahead of `now` was made while a clock did: what it counted too early is taken back.
+        A last count later than `now` was made with a clock that was ahead: instances counted too early are subtracted.
         """
         ...
 
@@ -162,125 +162,124 @@ class TailWork(Protocol):
     """The last jobs of batches."""
 
     async def tails(self, *, fraction: float, jobs: int, limit: int, unsent: float = -1.0) -> Sequence[Batch]:
-        """Active batches in order with at most max(fraction of their jobs, `jobs`) open ones, or with at most `unsent`
-        unsent instances per job."""
+        """Return active batches with at most max(fraction, `jobs`) open jobs, or `unsent` unsent instances per job."""
         ...
 
     async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
-        """The open jobs of a batch behind `after`, by id; what is known of hosts as of `now`."""
+        """Return the open jobs of a batch with ids above `after`, by id, with host statistics as of `now`."""
         ...
 
     async def copy_use(self, batch_id: BatchId) -> CopyUse:
-        """How many results a batch needs, the sum over all its jobs of max(quorum, copies), and the copies made."""
+        """Return the results a batch needs, the sum over its jobs of max(quorum, copies), and the copies made."""
         ...
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
-        """Make the copies of jobs that are still as they were when that was decided; how many were made."""
+        """Make the copies of jobs that have not changed since the decision; returns how many were made."""
         ...
 
     async def hasten(self, job_ids: Sequence[JobId]) -> None:
-        """Make the unsent instances of jobs urgent."""
+        """Make the unsent instances of these jobs urgent."""
         ...
 
     async def low_turnaround(self, *, since: Instant) -> LowTurnaround:
-        """Over the batches made since; a host's mean is over those with a median (domain.acceleration)."""
+        """Return turnaround statistics of the batches created since (domain.acceleration has the definitions)."""
         ...
 
 
 class AccelerationNotes(Protocol):
     async def note_acceleration(self, acceleration: Acceleration) -> None:
-        """Requests go by it once the catalogue was read again."""
+        """Store the flags; requests use them after the next catalogue reload."""
         ...
 
 
 class EndedWork(Protocol):
     async def move_ended(self, *, before: Instant, after: JobPlace, limit: int) -> MovedJobs:
-        """Move some jobs of a batch that ended until `before` to the history, with everything that belongs to them.
+        """Move some jobs of a batch that ended by `before`, and all their rows, to the history.
 
-        Looks at the next `limit` jobs behind `after`, all of one batch, and leaves those that something may still
-        happen to: marked ones, and those with an instance under way or a due date that has not passed or is not
-        counted. In one transaction; safe to repeat.
+        Considers the next `limit` jobs after `after`, all of one batch, and skips those that may still change: marked
+        ones, and those with an instance in progress or a due date that is in the future or not yet counted. One
+        transaction; safe to repeat.
         """
         ...
 
 
 class Outages(Protocol):
     async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
-        """Note that the project is alive, and move at most `limit` due dates because it was not.
+        """Record that the project is alive, and shift at most `limit` due dates because of an outage.
 
-        A note `outage_at_least_s` or more after the one before ends an outage. due_at and timeout_at of every
-        instance move by as long as it was, if the instance was in progress and not overdue when the outage
-        began. The outage is remembered with the note, and how far the move has come with every part of it:
-        broken off anywhere, the next call goes on. Outages are made up for one after the other.
+        A gap of `outage_at_least_s` or more between two records is an outage. It shifts due_at and timeout_at of every
+        instance by its length if the instance was in progress and not overdue when it began. The outage is stored with
+        the record, and progress with every portion, so an interrupted shift continues at the next call. Outages are
+        handled one after the other.
         """
         ...
 
 
 class OrderedWork(Protocol):
     async def view(self) -> OrderingView:
-        """Everything an ordering goes by."""
+        """Return all input of an ordering pass."""
         ...
 
     async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
-        """What hosts are like that called since then; looks at all of them."""
+        """Return the reference host, from all hosts that contacted the server since; reads all of them."""
         ...
 
     async def used_fractions(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Sequence[float]]:
-        """What some valid results of each batch took of their estimates, newest first; no entry without any."""
+        """Return used / estimated of some valid results of each batch, newest first; without results, no entry."""
         ...
 
     async def charge(self, charges: OrderingCharges) -> int | None:
-        """Write all of it in one transaction; the new serial, or None when another ordering came first."""
+        """Write the charges in one transaction; returns the new serial, or None if another pass committed first."""
         ...
 
     async def move(self, places: Sequence[StoredPlace]) -> int:
-        """Move batches that are active still, some at a time; how many. One that somebody is changing stays."""
+        """Move batches that are still active, in portions; returns how many. Skips locked rows."""
         ...
 
     async def explain(self, records: Mapping[BatchId, Mapping[str, object]], *, now: Instant) -> None:
-        """Keep these breakdowns, some at a time."""
+        """Store these breakdowns, in portions."""
         ...
 
 
 class ReservedWork(Protocol):
     async def reference(self) -> Reference | None:
-        """What a host is like, as the last ordering found it."""
+        """Return the reference host of the last ordering pass."""
         ...
 
     async def big_batches(self, least: Request, app_ids: Sequence[AppId], limit: int) -> Sequence[BigBatch]:
-        """The first waiting batches in order, of these apps or with a job that asks for as much as `least` of anything.
+        """Return the first waiting batches in order, of these apps or with a job that requests `least` or more.
 
-        Batches that a limit holds are left out.
+        Batches blocked by a limit are left out.
         """
         ...
 
     async def reserved(self) -> Reserved:
-        """What is kept and leased now."""
+        """Return the reserved slots and the leases."""
         ...
 
     async def standing_leases(self) -> Sequence[LeaseStanding]:
-        """Leases that are not over, by host."""
+        """Return leases that have not ended, by host."""
         ...
 
     async def reserve(
         self, kept: Sequence[Kept], ends: Sequence[LeaseEnd], *, forget_before: Instant, now: Instant
     ) -> None:
-        """Keep these slots and no others, end these leases, and forget those that ended before an instant.
+        """Replace the reserved slots by these, end these leases, and delete those that ended before `forget_before`.
 
-        A lease that was of use is forgotten at once. Requests go by all of it once the catalogue was read again.
+        A lease that was used is deleted at once. Requests use the change after the next catalogue reload.
         """
         ...
 
 
 class RedundantWork(Protocol):
     async def redundant_lines(self) -> Mapping[tuple[AppId, int], Mapping[int, Flop]]:
-        """(app, hr_type) of waiting jobs whose replicas need hosts alike: per class, unsent work committed to it."""
+        """Return, per (app, hr_type) of waiting jobs with homogeneous redundancy, the unsent work of each class."""
         ...
 
     async def alike_hosts(self, *, active_since: Instant) -> Sequence[AlikeHosts]:
-        """Hosts that called since then, in groups that say the same of themselves; looks at all of them."""
+        """Return hosts that contacted the server since, grouped by equal descriptions; reads all of them."""
         ...
 
     async def note_classes(self, classes: HostClasses) -> None:
-        """Requests go by it once the catalogue was read again."""
+        """Store the classes; requests use them after the next catalogue reload."""
         ...

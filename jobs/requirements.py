@@ -1,4 +1,4 @@
-"""Checks one job's table: its class, what is its own, what jobs share, and their bytes in the database. Pure."""
+"""Checks one job's table: its class, its own fields, fields shared by jobs, and their size in the database. Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ JOB_FIELDS = (*COLUMNS, "inputs", "outputs", "validator")
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """A file jobs read: either a `path` still to be registered, or the `name` of a registered file."""
+    """A job's input file: either a `path` to be registered, or the `name` of a registered file."""
 
     open_name: str
     path: str = ""
@@ -59,10 +59,9 @@ class InputSpec:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """`count` jobs alike. `job_class` is without ids and inputs.
+    """`count` identical jobs. `job_class` has no ids and no inputs yet.
 
-    `shared_inputs` are those every job of the batch has unless it says otherwise, `own_inputs` those
-    that stand in this job's own table.
+    `shared_inputs` are the batch's inputs, used unless a job has its own; `own_inputs` those of this job's table.
     """
 
     count: int
@@ -72,7 +71,7 @@ class JobSpec:
     own_inputs: tuple[InputSpec, ...] = ()
 
     def command_line_of(self, index: int) -> str:
-        """The command line of the job with that index in its batch.
+        """Return the command line of the job with that index in its batch.
 
         >>> own = Fields({"fpops_est": 1e12, "command_line": "--part {i}"}, known=JOB_FIELDS)
         >>> parse_job(own, Fields({}, known=()), FileSettings()).command_line_of(7)
@@ -82,7 +81,7 @@ class JobSpec:
 
 
 def parse_job(own: Fields, shared: Fields, files: FileSettings) -> JobSpec:
-    """The job a table describes; what `own` does not say is taken from `shared`. Raises InvalidInputError."""
+    """Return the job a table describes; fields missing in `own` are taken from `shared`. Raises InvalidInputError."""
 
     def of(name: str) -> Fields:
         return own if own.has(name) or not shared.has(name) else shared
@@ -117,12 +116,12 @@ def parse_job(own: Fields, shared: Fields, files: FileSettings) -> JobSpec:
 
 
 def parse_count(fields: Fields) -> int:
-    """How many jobs a table stands for."""
+    """Return how many jobs a table describes."""
     return fields.whole("count", 1, MAX_JOBS, default=1)
 
 
 def parse_command_line(fields: Fields) -> str:
-    """The command line of a table, `{i}` not replaced yet."""
+    """Return the command line of a table, with `{i}` not yet replaced."""
     command_line = fields.text("command_line", most=MAX_COMMAND_LINE_CHARS, default="")
     if len(command_line.replace(INDEX, str(MAX_JOBS))) > MAX_COMMAND_LINE_CHARS:
         expected = f"at most {MAX_COMMAND_LINE_CHARS} characters with each {INDEX} replaced"
@@ -154,7 +153,7 @@ def _validator(fields: Fields) -> tuple[ValidatorKind, float]:
         return kind, table.bounded("tolerance")
     if table.has("tolerance"):
         given = table.bounded("tolerance")
-        raise InvalidInputError(f"{path}.tolerance", f"no tolerance with the kind {kind}", given)
+        raise InvalidInputError(f"{path}.tolerance", f"no tolerance with validator kind {kind}", given)
     return kind, 0.0
 
 
@@ -197,26 +196,25 @@ def _must_differ(path: str, names: list[str]) -> None:
         raise InvalidInputError(path, f"at most {MAX_FILES} files", len(names))
     for name in names:
         if names.count(name) > 1:
-            raise InvalidInputError(path, "names that differ", name)
+            raise InvalidInputError(path, "distinct names", name)
 
 
-LEAST_CHARS = 64  # of a command line that is shared: a shorter one takes as much with its job
-MOST_REMEMBERED = 1000  # of texts that came once or more, the latest
+LEAST_CHARS = 64  # of a shared command line: a shorter one is cheaper to store with its job
+MOST_REMEMBERED = 1000  # most recent texts remembered
 
 Shared = TypeVar("Shared")
 _Key = tuple[str, tuple[InputSpec, ...]]
 
 
 class SharedTexts(Generic[Shared]):
-    """Goes through a batch's jobs. `make` makes what jobs share: for a table of several jobs at once, and for a text
-    that comes again in another table or row, from the second time on."""
+    """Finds texts shared by jobs of a batch. `make` creates the entry when a text occurs for a second job."""
 
     def __init__(self, make: Callable[[JobSpec], Shared]) -> None:
         self._make = make
         self._seen: OrderedDict[_Key, Shared | None] = OrderedDict()
 
     def of(self, job: JobSpec) -> Shared | None:
-        """What the job shares with others; None: its command line and inputs are stored with it."""
+        """Return the shared entry of a job; None if its command line and inputs are stored with the job."""
         if len(job.command_line) < LEAST_CHARS and not job.own_inputs:
             return None
         key = (job.command_line, job.own_inputs)
@@ -234,11 +232,11 @@ class SharedTexts(Generic[Shared]):
 JOB_BYTES = 180
 INSTANCE_BYTES = 320
 CLASS_BYTES = 300
-FILE_BYTES = 160  # of an input or output, without its names
+FILE_BYTES = 160  # per input or output, without its names
 
 
 class StoredSize:
-    """Adds up a batch. What jobs share counts once, as it is stored once."""
+    """Adds up the stored size of a batch. Shared texts are stored, and counted, once."""
 
     def __init__(self) -> None:
         self.nbytes = 0
@@ -247,7 +245,7 @@ class StoredSize:
         self._last: JobSpec | None = None
 
     def add(self, job: JobSpec) -> None:
-        """Count a table or row of jobs."""
+        """Add a table or row of jobs."""
         of_one = JOB_BYTES + INSTANCE_BYTES * job.job_class.quorum
         if not self._shared.of(job):
             of_one += _text_bytes(job)

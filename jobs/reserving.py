@@ -1,8 +1,8 @@
-"""Reserves for wide jobs: keeps slots of the job array, ends leases, follows homogeneous-redundancy classes.
+"""Reserves resources for big jobs: keeps job array slots, ends leases, tracks homogeneous-redundancy classes.
 
-1 the waiting batches whose jobs may be wide, in order; 2 those of which hosts have taken nothing since the last round
-are blocked: slots are kept for the first of them (priority/big_jobs.py); 3 leases that requests made, and why they end.
-Hosts are read for classes only while jobs wait whose replicas need hosts alike.
+1 read the waiting batches that may have big jobs, in order; 2 those with no job sent since the last round are blocked:
+slots are kept for the first of them (priority/big_jobs.py); 3 end leases that are over, with a reason. Hosts are read
+for classes only while jobs with homogeneous redundancy wait.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from jobs.ordering.sizing import gpu_of
 from jobs.ports import RedundantWork, ReservedWork
 from priority.big_jobs import WaitingBigJob, given_back, kept_slots
 
-Line = tuple[AppId, int]  # an app, and a type of homogeneous redundancy
+Line = tuple[AppId, int]  # an app and a homogeneous-redundancy type
 
 
 class ClassLooker:
-    """Once per cluster."""
+    """Tracks homogeneous-redundancy classes. Runs once per cluster."""
 
     def __init__(self, work: RedundantWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
         self._work = work
@@ -37,7 +37,7 @@ class ClassLooker:
         self._clock = clock
 
     async def run_once(self) -> HostClasses:
-        """Look once, and note what requests go by from then on."""
+        """Run one round, and store the classes for scheduler requests."""
         catalogue, now = self._catalogue(), self._clock.now()
         lines = await self._work.redundant_lines()
         if not lines and not catalogue.host_classes.of:
@@ -52,9 +52,9 @@ class ClassLooker:
 def standings_of(
     lines: Mapping[Line, Mapping[int, Flop]], hosts: Iterable[AlikeHosts], catalogue: Catalogue
 ) -> tuple[ClassStanding, ...]:
-    """Every class of each app and type, of the hosts with a platform the app has a version for. Pure.
+    """Return every class of each app and type, from hosts with a platform the app has a version for. Pure.
 
-    `lines` has the unsent work that is committed to each class. Hosts whose class cannot be told are left out.
+    `lines` has the unsent work committed to each class. Hosts of unknown class are left out.
     """
     hosts = tuple(hosts)
     found = []
@@ -85,16 +85,16 @@ def _standing(app_id: AppId, hr_type: int, hr_class: int, some: list[AlikeHosts]
     )
 
 
-LOOKED_AT = 4  # batches per slot that is to be kept, and
-MORE_LOOKED_AT = 20  # besides: those that hosts take anyway need no slot
-RESTS_S = DAY_S  # a host whose lease came to nothing is given no other for so long
+LOOKED_AT = 4  # batches read per slot to keep, plus
+MORE_LOOKED_AT = 20  # these: batches that hosts take anyway need no slot
+RESTS_S = DAY_S  # a host whose lease was not used gets no new lease for this time
 
 
 @dataclass(frozen=True, slots=True)
 class ReservingReport:
-    """One look: slots kept, those among them that were not before, leases that stand, and those that ended.
+    """One round: slots kept, how many of them are new, leases in force, and leases ended.
 
-    `changed`: requests go by something else than at the last look, whoever made it so.
+    `changed`: the reservations differ from those of the last round, in whichever process that ran.
     """
 
     kept: int = 0
@@ -105,18 +105,18 @@ class ReservingReport:
 
 
 class Reserver:
-    """Once per cluster. A second one at once does no harm: the last look counts."""
+    """Keeps slots and ends leases. Runs once per cluster; with a concurrent second one, the last round wins."""
 
     def __init__(self, work: ReservedWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
         self._work = work
         self._catalogue = catalogue
         self._clock = clock
-        self._sent: Mapping[BatchId, int] = {}  # of big batches at the last look
-        self._told: object = ((), ())  # what was kept and leased after it
+        self._sent: Mapping[BatchId, int] = {}  # instances of big batches sent at the last round
+        self._last: object = ((), ())  # slots and leases after the last round
         self._log = structlog.get_logger("jobs.reserving")
 
     async def run_once(self) -> ReservingReport:
-        """Look once. Without `ordering.reservation_slots` nothing is kept, and leases that stand run out."""
+        """Run one round. Without `ordering.reservation_slots` no slots are kept, and leases in force run out."""
         catalogue, now = self._catalogue(), self._clock.now()
         reserved = await self._work.reserved()
         before = reserved.kept
@@ -133,8 +133,8 @@ class Reserver:
         if fresh:
             self._log.info("slots kept for big jobs", batch_ids=fresh)
         ended = {end.host_id for end in ends}
-        told = (tuple(kept), tuple(one.lease for one in standing if one.lease.host_id not in ended))
-        changed, self._told = told != self._told, told
+        now_reserved = (tuple(kept), tuple(one.lease for one in standing if one.lease.host_id not in ended))
+        changed, self._last = now_reserved != self._last, now_reserved
         return ReservingReport(len(kept), len(fresh), len(standing) - len(ends), len(ends), changed)
 
     async def _kept(self, catalogue: Catalogue, before: Sequence[Kept], now: Instant) -> list[Kept]:
@@ -160,9 +160,9 @@ class Reserver:
 
 
 def least_big(reference: Reference, least_pe: float) -> Request:
-    """From how much of each resource on a job has so many processor equivalents on the reference host. Pure.
+    """Return, per resource, the least request of a job of `least_pe` PE on the reference host. Pure.
 
-    PE = cores of the host * the greatest of asked / had, so r >= PE * had / cores; what it has none of is left out.
+    PE = host cores * the largest requested / available, so r >= PE * available / cores; inf if the host has none.
 
     >>> least_big(Reference(Instant(0.0), Request(8.0, memory_bytes=16e9)), 4.0)
     Request(cores=4.0, memory_bytes=8000000000.0, disk_bytes=inf, gpus=())
@@ -174,7 +174,7 @@ def least_big(reference: Reference, least_pe: float) -> Request:
 
 
 def ends_of(standing: Sequence[LeaseStanding], *, slack_s: Seconds, now: Instant) -> list[LeaseEnd]:
-    """The leases that are over, and why. Pure."""
+    """Return the leases that are over, with reasons. Pure."""
     reasons = ((one, given_back(one, slack_s=slack_s, now=now)) for one in standing)
     return [
         LeaseEnd(one.lease.host_id, one.lease.batch_id, why, of_use=one.given or one.unsent <= 0)

@@ -1,14 +1,13 @@
-"""What is a batch made of, as its submitter asks for it? Checked, nothing looked up. Pure.
+"""Checks the description of a batch as submitted, without look-ups. Pure.
 
 A batch is a table with `app`, `qos`, `name`, `submitter`, `account`, `queue`, `level`, `deadline_s`, `user_priority`,
 and its jobs in one of three forms:
 
-    [jobs]        count jobs alike
-    [[job]]       each table one kind of jobs, `count` of it (1 unless said otherwise)
+    [jobs]        count identical jobs
+    [[job]]       one kind of jobs per table, `count` of each (default 1)
     jobs_csv      a file with a job per row
 
-In the last two `[jobs]` gives what a job does not say itself. `{i}` in a command line is replaced by the
-job's index in the batch, from 0.
+In the last two, `[jobs]` has the defaults. `{i}` in a command line is replaced by the job's index in the batch, from 0.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _BATCH_FIELDS = (
     "jobs_csv",
 )
 
-_OWN_COLUMNS = ("command_line", "count")  # what jobs of one class differ in
+_OWN_COLUMNS = ("command_line", "count")  # columns in which jobs of one class differ
 _MOST_KINDS = 10_000  # remembered while a CSV file is read
 
 Rows = Callable[[], Iterable[Mapping[str, str]]]
@@ -64,10 +63,10 @@ Rows = Callable[[], Iterable[Mapping[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class BatchSpec:
-    """A checked batch. `jobs` may be gone through more than once; each entry stands for `count` jobs.
+    """A checked batch. `jobs` may be iterated more than once; each entry stands for `count` jobs.
 
-    `account` empty: the submitter's own. `deadline_s` counts from submission. `jobs_csv` names the file
-    whose rows `with_rows` still has to bring; empty when there is none.
+    `account` empty: the submitter's own. `deadline_s` counts from submission. `jobs_csv` names the file whose rows
+    `with_rows` will add; empty if there is none.
     """
 
     app: str
@@ -86,10 +85,10 @@ class BatchSpec:
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """What a batch adds up to: its jobs, their work with every instance of the quorum, the files they read.
+    """The totals of a batch: its jobs, their work over every instance of the quorum, their input files.
 
-    `delay_bound_s`, `quorum` and `request` are the greatest of its jobs', `shortest_bound_s` is the least delay bound;
-    `jobs_of_flop` is how many jobs there are of each size, `nbytes` about what the batch takes in the database.
+    `delay_bound_s`, `quorum` and `request` are maxima over its jobs, `shortest_bound_s` is the minimum delay bound;
+    `jobs_of_flop` is the number of jobs of each size, `nbytes` the approximate size in the database.
     """
 
     jobs: int
@@ -99,17 +98,17 @@ class BatchSize:
     quorum: int
     jobs_of_flop: Mapping[Flop, int]
     nbytes: int = 0
-    inputs: tuple[InputSpec, ...] = ()  # each once
+    inputs: tuple[InputSpec, ...] = ()  # distinct
     request: Request = field(default=Request())
 
     @property
     def job_flop(self) -> Flop:
-        """The mean of its jobs."""
+        """The mean size of a job."""
         return Flop(sum(flop * count for flop, count in self.jobs_of_flop.items()) / self.jobs)
 
 
 def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSettings()) -> BatchSpec:
-    """The batch a table describes. Raises InvalidInputError naming the field, what was expected and what came.
+    """Return the batch a table describes. Raises InvalidInputError with the field, the expected and the actual value.
 
     >>> spec = parse_batch({"app": "pi", "qos": "afap", "submitter": "ada", "jobs": {"count": 3, "fpops_est": 1e12}})
     >>> [(job.count, job.job_class.quorum) for job in spec.jobs]
@@ -132,18 +131,18 @@ def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSetti
 
 
 def with_rows(spec: BatchSpec, rows: Rows, *, files: FileSettings = FileSettings()) -> BatchSpec:
-    """The same batch with a job per row of its CSV file.
+    """Return the batch with one job per row of its CSV file.
 
-    `rows()` opens the file anew: every row is checked here, and read again when it is stored. Raises
-    InvalidInputError naming the row (the first one under the heading is row 1).
+    `rows()` opens the file again: every row is checked here, and read again when it is stored. Raises InvalidInputError
+    naming the row (the first one below the heading is row 1).
     """
     if not spec.jobs_csv:
-        raise InvalidInputError("jobs_csv", "the name of a CSV file; it must be given", None)
+        raise InvalidInputError("jobs_csv", "the name of a CSV file; it is required", None)
     return replace(spec, jobs=_CsvJobs(rows, spec.defaults or {}, files))
 
 
 def size_of(spec: BatchSpec) -> BatchSize:
-    """Add the batch up: flop = sum of count * fpops_est * quorum. Raises InvalidInputError when it is too large.
+    """Return the totals: flop = sum of count * fpops_est * quorum. Raises InvalidInputError if the batch is too large.
 
     >>> size = size_of(parse_batch({"app": "pi", "qos": "afap", "submitter": "ada",
     ...                             "jobs": {"count": 3, "fpops_est": 1e12, "quorum": 2}}))
@@ -176,7 +175,7 @@ def size_of(spec: BatchSpec) -> BatchSize:
 
 
 def _most(request: Request, job_class: JobClass) -> Request:
-    """The greater of each resource."""
+    """Return the maximum of each resource."""
     asked = (job_class.ncpus, job_class.memory_bytes, job_class.disk_bytes)
     if asked[0] <= request.cores and asked[1] <= request.memory_bytes and asked[2] <= request.disk_bytes:
         return request
@@ -186,7 +185,7 @@ def _most(request: Request, job_class: JobClass) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class _CsvJobs:
-    """The jobs of a CSV file, read anew each time they are gone through."""
+    """The jobs of a CSV file, read again at each iteration."""
 
     rows: Rows
     defaults: Mapping[str, object]
@@ -194,7 +193,7 @@ class _CsvJobs:
 
     def __iter__(self) -> Iterator[JobSpec]:
         defaults = Fields(self.defaults, known=JOB_FIELDS, where="jobs")
-        seen: dict[tuple[str, ...], JobSpec] = {}  # most rows ask for the same and differ in the command line
+        seen: dict[tuple[str, ...], JobSpec] = {}  # most rows differ only in the command line
         for number, row in enumerate(self.rows(), start=1):
             cells = self._cells(row, f"jobs_csv row {number}")
             asked = tuple(row.get(name, "") for name in COLUMNS if name not in _OWN_COLUMNS)
@@ -207,8 +206,8 @@ class _CsvJobs:
             yield replace(like, count=parse_count(cells), command_line=command_line)
 
     def _cells(self, row: Mapping[str, str], where: str) -> Fields:
-        if None in row or None in row.values():  # what csv.DictReader makes of a row of another length
-            raise InvalidInputError(where, "as many cells as the heading has", "more or fewer")
+        if None in row or None in row.values():  # csv.DictReader's result for a row of another length
+            raise InvalidInputError(where, "as many cells as the heading", "more or fewer")
         return Fields(row, known=COLUMNS, where=where, from_text=True)
 
 
@@ -219,7 +218,7 @@ def _with_jobs(spec: BatchSpec, fields: Fields, files: FileSettings) -> BatchSpe
         raise InvalidInputError("jobs_csv", "either [[job]] tables or a CSV file, not both", "both")
     several = fields.has("job") or fields.has("jobs_csv")
     if several and defaults.has("count"):
-        raise InvalidInputError("jobs.count", "no count beside [[job]] tables or a CSV file", given["count"])
+        raise InvalidInputError("jobs.count", "no count together with [[job]] tables or a CSV file", given["count"])
     if fields.has("jobs_csv"):
         return replace(spec, jobs_csv=_name(fields, "jobs_csv"), defaults=given)
     if not fields.has("job"):
@@ -252,5 +251,5 @@ def _deadline_s(fields: Fields, qos: QoS) -> Seconds | None:
 
 
 def _user_priority(fields: Fields) -> int:
-    """Above 0 needs a permission, which is looked for when it is known whose batch it is."""
+    """Return the user priority; the permission for values above 0 is checked once the submitter is known."""
     return fields.whole("user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY, default=0)

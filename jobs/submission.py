@@ -1,7 +1,7 @@
 """Writes a batch: all of its jobs in one transaction, or nothing.
 
-1 go through all jobs once: what is wrong is found before anything is touched; 2 look up who and for what;
-3 register the input files; 4 in one transaction, place the batch in the order and stream its jobs in.
+1 check all jobs before anything is written; 2 find the app, submitter and account; 3 register the input files; 4 in one
+transaction, place the batch in the order and write its jobs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CHUNK_JOBS = 5_000  # jobs per round trip
 
 
 class JobStream:
-    """Streams the jobs of one batch; jobs that ask for the same share a class."""
+    """Writes the jobs of one batch; jobs with equal requirements share a class."""
 
     def __init__(self, writer: BatchWriter, batch_id: BatchId, inputs: Mapping[InputSpec, Input]) -> None:
         self._writer = writer
@@ -48,7 +48,7 @@ class JobStream:
         self._shared = SharedTexts(self._template_of)
 
     async def write(self, spec: BatchSpec, total: int) -> None:
-        """Raises InvalidInputError when the jobs are not as many as they were when the batch was checked."""
+        """Write all jobs. Raises InvalidInputError if their number has changed since the batch was checked."""
         jobs = _one_by_one(spec)
         written = 0
         while chunk := await asyncio.to_thread(_take, jobs):
@@ -59,11 +59,11 @@ class JobStream:
             written += len(chunk)
         if written != total:
             raise InvalidInputError(
-                "jobs_csv" if spec.jobs_csv else "jobs", f"the {total} jobs there were a moment ago", written
+                "jobs_csv" if spec.jobs_csv else "jobs", f"{total} jobs, as when the batch was checked", written
             )
 
     async def _add_classes(self, asked: Iterable[JobClass]) -> None:
-        """Write those that are new, all at once: every job may ask for something else."""
+        """Write the new classes in one call, as every job may have its own."""
         new = [job_class for job_class in dict.fromkeys(asked) if job_class not in self._classes]
         if new:
             ids = await self._writer.add_classes(self._batch_id, new)
@@ -93,7 +93,7 @@ class JobStream:
 
 
 def _one_by_one(spec: BatchSpec) -> Iterator[tuple[JobSpec, int]]:
-    """Every single job with its index in the batch."""
+    """Yield every single job with its index in the batch."""
     yield from zip((job for job in spec.jobs for _ in range(job.count)), count(), strict=False)
 
 
@@ -115,7 +115,7 @@ class SubmissionPorts:
 
 @dataclass(frozen=True, slots=True)
 class CheckedBatch:
-    """A batch with nothing wrong about it: who and what it is for was found, its inputs are there."""
+    """A batch that passed all checks, with the app, submitter, account and input files found."""
 
     spec: BatchSpec
     size: BatchSize
@@ -124,10 +124,10 @@ class CheckedBatch:
     account: Account
     inputs: Mapping[InputSpec, Input]
     gpu: ProcessorType | None = None  # that its jobs need
-    may_date: bool = False  # its deadline counts in the order
+    may_date: bool = False  # its deadline affects its place in the order
 
     def planned(self, now: Instant) -> PlannedBatch:
-        """What it asks of its app's hosts, submitted now."""
+        """Return the demand on its app's hosts if submitted now."""
         size, deadline_s = self.size, self.spec.deadline_s
         return PlannedBatch(
             self.app.app_id,
@@ -155,7 +155,7 @@ async def submit(
 
 
 async def checked(spec: BatchSpec, *, ports: SubmissionPorts) -> CheckedBatch:
-    """Everything that comes before a batch is written. Raises as `submit` does."""
+    """Run all checks that precede writing a batch. Raises like `submit`."""
     size = await asyncio.to_thread(size_of, spec)
     app, gpu = await _app(spec, size, ports.apps)
     submitter, account, permissions = await _submitter(spec, ports.submitters)
@@ -171,9 +171,9 @@ async def write(
     clock: Clock,
     key: SubmissionKey | None = None,
 ) -> BatchId:
-    """Write a batch whole; committed when this returns.
+    """Write a whole batch; committed when this returns.
 
-    Raises AlreadyExistsError when a batch was submitted with that key before.
+    Raises AlreadyExistsError if a batch was submitted with that key before.
     """
     async with submissions.submission() as writer:
         now = clock.now()
@@ -191,7 +191,7 @@ async def write(
 
 
 async def _app(spec: BatchSpec, size: BatchSize, apps: Apps) -> tuple[App, ProcessorType | None]:
-    """The app, and the GPU type its jobs need. Raises InvalidInputError, NotFoundError."""
+    """Return the app, and the GPU type its jobs need. Raises InvalidInputError, NotFoundError."""
     app = await apps.app(spec.app)
     if app.deprecated:
         raise InvalidInputError("app", "an app that is not deprecated", spec.app)
@@ -204,10 +204,10 @@ async def _app(spec: BatchSpec, size: BatchSize, apps: Apps) -> tuple[App, Proce
 
 
 def _check_bounds(size: BatchSize, settings: DeadlineSettings) -> None:
-    """No host is ever sent a job that allows no more than the least slack. Raises InvalidInputError."""
+    """Raise InvalidInputError for a delay bound no longer than the minimum slack: no host would ever get the job."""
     least_s = settings.min_slack_s
     if traits_of(settings).adds_slack and size.shortest_bound_s <= least_s:
-        expected = f"more than {least_s:g} s, the least slack of a due date (deadline.min_slack_s)"
+        expected = f"more than {least_s:g} s, the minimum slack of a due date (deadline.min_slack_s)"
         raise InvalidInputError("jobs.delay_bound_s", expected, size.shortest_bound_s)
 
 
@@ -220,7 +220,7 @@ def _check_bytes(size: BatchSize, settings: FileSettings) -> None:
 
 
 async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter, Account, frozenset[str]]:
-    """Who submits, in which of its accounts (the one it names, else its own), and what it may do there.
+    """Return the submitter, the account (as named, else its own), and the permissions there.
 
     Raises InvalidInputError, NotFoundError.
     """
@@ -314,7 +314,7 @@ def _new_batch(
 
 
 def _names(batch: CheckedBatch) -> Mapping[Scope, str]:
-    """Whose limits apply."""
+    """Return the names whose limits apply."""
     return {
         Scope.SUBMITTER: batch.submitter.name,
         Scope.ACCOUNT: batch.account.name,

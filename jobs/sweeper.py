@@ -1,7 +1,7 @@
-"""The periodic tasks of time: outages, time-outs, and the move of jobs that ended long ago to history.
+"""Periodic tasks: detects outages, times instances out, and moves jobs that ended long ago to history.
 
-Each round of the sweeper first notes that the project is up: after an outage open due dates are moved before anything
-is timed out, because no host could report meanwhile (docs/decisions/0015).
+Each round first records that the project is up: after an outage, open due dates are shifted before anything is timed
+out, because no host could report meanwhile (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOVED_AT_ONCE = 5_000  # due dates moved per transaction
 
 
 class OutageWatch:
-    """Notes at every round that the project is alive; a long gap between two notes was an outage."""
+    """Records each round that the project is alive; a long gap between two records was an outage."""
 
     def __init__(
         self, outages: Outages, clock: Clock, settings: Callable[[], LifecycleSettings], *, limit: int = MOVED_AT_ONCE
@@ -40,16 +40,16 @@ class OutageWatch:
         self._log = structlog.get_logger("jobs.sweeper")
 
     async def run_once(self) -> OutageReport:
-        """Note that the project is alive, and make up for some of an outage, of this round or an earlier one.
+        """Record that the project is alive, and shift some due dates for an outage of this round or an earlier one.
 
-        Until a report without `more` nothing may be timed out.
+        Nothing may be timed out before a report without `more`.
         """
         report = await self._outages.note_alive(
             now=self._clock.now(), outage_at_least_s=least_outage_s(self._settings()), limit=self._limit
         )
         if report.moved:
             self._log.warning(
-                "open due dates moved by an outage", by_s=report.by_s, moved=report.moved, more=report.more
+                "due dates shifted after an outage", by_s=report.by_s, moved=report.moved, more=report.more
             )
         return report
 
@@ -61,19 +61,18 @@ LIMIT = 1_000  # instances per round
 class SweepReport:
     """One round. `came_due` counts instances whose due date passed since the last one, finished or not.
 
-    `more`: the round was full, or due dates have yet to be moved because of an outage; until they are,
-    nothing is timed out or counted.
+    `more`: the round was full, or due dates are still to be shifted for an outage, which blocks all time-outs.
     """
 
     timed_out: int = 0
     came_due: int = 0
-    moved: int = 0  # due dates moved because of an outage
+    moved: int = 0  # due dates shifted for an outage
     broken: int = 0  # instances whose time-out could not be written
     more: bool = False
 
 
 class Sweeper:
-    """Runs in one process per cluster."""
+    """Times out instances. Runs in one process per cluster."""
 
     def __init__(self, work: OverdueWork, outages: OutageWatch, clock: Clock, *, limit: int = LIMIT) -> None:
         self._work = work
@@ -84,7 +83,7 @@ class Sweeper:
         self._resting: Resting[InstanceId] = Resting("instance", self._log)
 
     async def run_once(self) -> SweepReport:
-        """One round over at most `limit` overdue instances, besides those that rest."""
+        """Run one round over at most `limit` overdue instances, besides those in back-off."""
         outage = await self._outages.run_once()
         if outage.more:
             return SweepReport(moved=outage.moved, more=True)
@@ -110,7 +109,7 @@ class Sweeper:
 
 
 def time_out_step(overdue: Overdue, now: Instant) -> InstanceStep:
-    """The step of an instance that is given up, with the sample it leaves in its host's statistics. Pure."""
+    """Return the step of an instance that timed out, with its sample for the host's statistics. Pure."""
     held = overdue.held
     step = advance(InstanceState.IN_PROGRESS, Event.TIMED_OUT, instance_id=held.instance_id)
     usual_s = yardstick_s(
@@ -123,13 +122,13 @@ def time_out_step(overdue: Overdue, now: Instant) -> InstanceStep:
     return InstanceStep(held.instance_id, InstanceState.IN_PROGRESS, step.state, sample, event)
 
 
-JOBS_MOVED_AT_ONCE = 500  # jobs looked at in one step
-INTERVAL_S = 600.0  # between two looks at everything
-REST = 3.0  # times as long as a step took: moving gets a quarter of a connection, requests come first
+JOBS_MOVED_AT_ONCE = 500  # jobs examined per step
+INTERVAL_S = 600.0  # between two passes over everything
+REST = 3.0  # multiple of a step's time: moving uses a quarter of a connection, so requests come first
 
 
 class HistoryMover:
-    """Runs in one process per cluster. Broken off anywhere, it starts over: what was moved is not met again."""
+    """Moves ended jobs to history. Runs in one process per cluster; if interrupted it starts over."""
 
     def __init__(
         self, work: EndedWork, clock: Clock, settings: Callable[[], StorageSettings], *, limit: int = JOBS_MOVED_AT_ONCE
@@ -139,11 +138,11 @@ class HistoryMover:
         self._settings = settings
         self._limit = limit
         self._after = START
-        self._jobs = 0  # moved since the start of this look at everything
+        self._jobs = 0  # moved since the start of this pass
         self._log = structlog.get_logger("jobs.sweeper")
 
     async def run_once(self) -> MovedJobs:
-        """One step, and a rest when there is more to do."""
+        """Run one step, and pause if there is more to do."""
         began_s = self._clock.monotonic()
         before = later(self._clock.now(), -self._settings().keep_ended_s)
         report = await self._work.move_ended(before=before, after=self._after, limit=self._limit)

@@ -1,9 +1,9 @@
-"""Copies late jobs: of a batch's tail within a cap on the cost, or as batch acceleration under the rule `accelerated`.
+"""Copies late jobs: in a batch's tail within a cost limit, or for batch acceleration under the rule `accelerated`.
 
-Tail: 1 the batches in their tail; 2 their open jobs, page by page; 3 lifecycle/tail.py says which are worth a copy;
-4 those with the longest to go are copied, each only while its job is unchanged. Repeating it makes no other copy.
+Tail: 1 find the batches in their tail; 2 read their open jobs, page by page; 3 choose the jobs worth a copy
+(lifecycle/tail.py); 4 copy those with the longest remaining time, if unchanged. Repeating it makes no second copy.
 Acceleration: 1 flag hosts and apps (domain/acceleration.py); 2 find the batches that are nearly done; 3 send their
-unsent instances first, and copy open jobs of which nothing was sent lately.
+unsent instances first, and copy open jobs with no recently sent instance.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from domain.units import BatchId, Instant, JobId, Seconds
 from jobs.ports import AccelerationNotes, TailWork
 from lifecycle.tail import LateCopy, accelerated_copy, copies_left, is_last, is_tail, tail_copy
 
-BATCHES = 200  # looked at per round, first in order
-JOBS = 500  # of a batch, at a time
-MOST_JOBS = 20_000  # of a batch, in a round; the next one goes on behind them
+BATCHES = 200  # read per round, first in order
+JOBS = 500  # of a batch, per page
+MOST_JOBS = 20_000  # of a batch, per round; the next round continues after them
 
 
 @dataclass(frozen=True, slots=True)
 class TailReport:
-    """One round. `copies` were made; `capped` batches may have no more."""
+    """One round: batches in their tail, copies made, and batches at the limit for copies."""
 
     batches: int = 0
     copies: int = 0
@@ -47,17 +47,17 @@ class TailReport:
 
 
 class TailCopier:
-    """Runs in one process per cluster."""
+    """Copies late jobs of tails. Runs in one process per cluster."""
 
     def __init__(self, work: TailWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
         self._work = work
         self._catalogue = catalogue
         self._clock = clock
         self._log = structlog.get_logger("jobs.tails")
-        self._looked_up_to: dict[BatchId, JobId] = {}  # of batches with more open jobs than a round looks at
+        self._looked_up_to: dict[BatchId, JobId] = {}  # in batches with more open jobs than a round reads
 
     async def run_once(self) -> TailReport:
-        """One look at every tail. Nothing under the rule `accelerated`, which has copies of its own, or a cap of 0."""
+        """Run one round. Does nothing under the rule `accelerated`, which copies by itself, or with a limit of 0."""
         settings = self._catalogue().settings
         if not traits_of(settings.deadline).copies_tails or settings.lifecycle.tail_overhead_fraction <= 0.0:
             return TailReport()
@@ -80,18 +80,18 @@ class TailCopier:
         return TailReport(len(tails), made, capped)
 
     async def _chosen(self, batch: Batch) -> tuple[Sequence[ExtraCopy], bool]:
-        """The copies a batch gets now, and whether there would be more without the cap: the longest to go first."""
+        """Return the copies to make, longest remaining time first, and whether the limit prevented more."""
         worthwhile = await self._worthwhile(batch)
         if not worthwhile:
             return [], False
         limited = [one for one in worthwhile if one.is_capped]
         room = 0
-        if limited:  # it takes a look at every job of the batch
+        if limited:  # copy_use reads every job of the batch
             room = copies_left(await self._work.copy_use(batch.batch_id), self._catalogue().settings.lifecycle)
         chosen = [one for one in worthwhile if not one.is_capped]
         chosen += nlargest(room, limited, key=lambda one: (one.rest_s, -one.copy.job_id))
         for one in chosen:
-            self._log.info("last job copied", batch_id=batch.batch_id, job_id=one.copy.job_id, because=one.copy.because)
+            self._log.info("late job copied", batch_id=batch.batch_id, job_id=one.copy.job_id, because=one.copy.because)
         return [one.copy for one in chosen], len(limited) > room
 
     async def _worthwhile(self, batch: Batch) -> Sequence[LateCopy]:
@@ -109,8 +109,8 @@ class TailCopier:
         return found
 
 
-ACCELERATED_BATCHES = 1_000  # looked at per round, first in order
-ACCELERATED_JOBS = 500  # of a batch, at a time
+ACCELERATED_BATCHES = 1_000  # read per round, first in order
+ACCELERATED_JOBS = 500  # of a batch, per page
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class AccelerationReport:
 
 
 class Accelerator:
-    """Runs in one process per cluster; does nothing under another rule."""
+    """Accelerates batches. Runs in one process per cluster; does nothing under other rules."""
 
     def __init__(
         self, work: TailWork, notes: AccelerationNotes, catalogue: Callable[[], Catalogue], clock: Clock
@@ -136,7 +136,7 @@ class Accelerator:
         self._log = structlog.get_logger("jobs.tails")
 
     async def run_once(self) -> AccelerationReport:
-        """Flag hosts, apps and batches anew, and copy what was not sent lately."""
+        """Recompute the flags of hosts, apps and batches, and copy jobs with no recently sent instance."""
         if not traits_of(self._catalogue().settings.deadline).accelerates:
             return AccelerationReport()
         now = self._clock.now()
@@ -157,7 +157,7 @@ class Accelerator:
         return report
 
     async def _hurry(self, batch: Batch, low: LowTurnaround, now: Instant) -> int:
-        """Unsent instances first; a copy of every other job of which nothing was sent within the batch's median."""
+        """Make unsent instances urgent; copy every other job with nothing sent within the batch's median turnaround."""
         median_s = low.median_s.get(batch.batch_id, Seconds(0.0))
         made, after = 0, JobId(0)
         while jobs := await self._work.tail_jobs(batch.batch_id, after=after, limit=ACCELERATED_JOBS, now=now):

@@ -1,9 +1,8 @@
-"""Settles jobs something happened to: compares outputs, finds the canonical one, asks for more instances.
+"""Settles jobs that changed: compares outputs, chooses the canonical instance, requests more instances.
 
-1 read jobs to settle; 2 group the outputs that must be compared; 3 let the life-cycle decide; 4 write.
-A job that cannot be settled is logged, counted, left alone for a while, and never holds up the others. Outputs that
-must be read are compared beside the rounds, several jobs at once: a round waits for them a moment, and the rest is
-settled by a later one.
+1 read the jobs to settle; 2 group the outputs to compare; 3 decide (lifecycle/settle.py); 4 write. A job that cannot be
+settled is logged, counted, skipped for a while, and never delays others. Outputs whose contents must be read are
+compared in the background, several jobs at once: a round waits for them briefly, and a later round settles the rest.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from lifecycle.compare import comparer_for
 from lifecycle.settle import give_up, needs_comparison, settle
 
 LIMIT = 500  # jobs per round
-MOST_COMPARING = 5000  # jobs whose outputs are compared or wait for that; the next ones wait in the database
-PATIENCE_S = 2.0  # a round waits so long for comparisons
-MANY_ATTEMPTS = 3  # at a comparison: an operator should look
+MOST_COMPARING = 5000  # jobs being compared or queued for comparison; more stay in the database
+PATIENCE_S = 2.0  # how long a round waits for comparisons
+MANY_ATTEMPTS = 3  # of a comparison: logged as an error for operators
 
 Settled = tuple[JobFacts, JobSettlement]
 
@@ -43,15 +42,15 @@ class ValidatorReport:
     current: int = 0
     validated: int = 0
     failed: int = 0
-    retried: int = 0  # instances asked for
+    retried: int = 0  # instances requested
     broken: int = 0
     more: bool = False  # the round was full
 
 
 class Validator:
-    """Runs in one process per cluster; a second one would only do the same work twice.
+    """Settles jobs. Runs in one process per cluster; a second one would only repeat its work.
 
-    `max_lost()` is lifecycle.max_lost_instances of the moment.
+    `max_lost()` returns the current lifecycle.max_lost_instances.
     """
 
     def __init__(
@@ -71,11 +70,11 @@ class Validator:
         self._limit = limit
         self._patience_s = patience_s
         self._resting: Resting[JobId] = Resting("job", log)
-        self._waiting: OrderedDict[JobId, tuple[JobFacts, Comparison]] = OrderedDict()  # for their comparison
+        self._waiting: OrderedDict[JobId, tuple[JobFacts, Comparison]] = OrderedDict()  # queued for comparison
         self._running: dict[asyncio.Task[Compared], JobFacts] = {}
 
     async def run_once(self) -> ValidatorReport:
-        """One round over at most `limit` jobs, besides those that rest and those that are compared."""
+        """Run one round over at most `limit` jobs, besides those in back-off or being compared."""
         now = self._clock.now()
         self._resting.wake(now)
         resting = len(self._resting)
@@ -89,7 +88,7 @@ class Validator:
         return _report(written, current, looked_at=len(jobs), broken=broken, more=len(jobs) == self._limit)
 
     def drop_comparisons(self) -> None:
-        """End the comparisons that run or wait: another process settles their jobs, and compares again."""
+        """Cancel running and queued comparisons: another process settles their jobs and compares again."""
         for task in self._running:
             if not task.cancel() and not task.cancelled():
                 task.exception()  # retrieved, so that asyncio does not log it
@@ -102,7 +101,7 @@ class Validator:
         return [job for job in found if job.job_id not in self._resting and job.job_id not in compared][: self._limit]
 
     def _settled_at_once(self, job: JobFacts, now: Instant) -> JobSettlement | None:
-        """The change that settles the job; None when its outputs must be read first, or when that failed."""
+        """Return the job's settlement; None if its outputs must be read first, or on failure."""
         try:
             comparison = _comparison_of(job, needs_comparison(job))
             if comparer_for(comparison.validator, comparison.tolerance).needs_content and comparison.outputs:
@@ -110,12 +109,12 @@ class Validator:
                     self._waiting[job.job_id] = (job, comparison)
                 return None
             return self._settled(job, compare_here(comparison, lambda _: None), now)
-        except Exception as error:  # whatever one job holds must not stop the others
+        except Exception as error:  # one bad job must not stop the others
             self._resting.add(job.job_id, now, error)
             return None
 
     async def _compare(self) -> Sequence[Settled]:
-        """Start comparisons as far as processes are free, and wait a moment; the jobs whose comparison ended."""
+        """Start comparisons while processes are free, and wait briefly; returns the jobs whose comparison ended."""
         ended: list[Settled] = []
         until_s = self._clock.monotonic() + self._patience_s
         while True:
@@ -138,9 +137,11 @@ class Validator:
         attempts = await self._unsettled.begin_comparisons(ids, now=self._clock.now())
         for job, comparison in chosen:
             if job.job_id not in attempts:
-                continue  # it was settled meanwhile
+                continue  # already settled
             if attempts[job.job_id] >= MANY_ATTEMPTS:
-                log.error("outputs are compared once more", job_id=job.job_id, attempts=attempts[job.job_id])
+                log.error(
+                    "comparing outputs again after failed attempts", job_id=job.job_id, attempts=attempts[job.job_id]
+                )
             self._running[asyncio.create_task(self._comparisons.compare(comparison))] = job
 
     def _ended(self, task: asyncio.Task[Compared], job: JobFacts) -> Sequence[Settled]:
@@ -148,9 +149,9 @@ class Validator:
         try:
             return [(job, self._settled(job, task.result(), now))]
         except TooSlowError as error:
-            log.error("outputs cannot be compared, the job is given up", job_id=job.job_id, because=str(error))
+            log.error("outputs cannot be compared, job failed", job_id=job.job_id, because=str(error))
             return [(job, give_up(job, str(error), now=now))]
-        except Exception as error:  # files that cannot be read now, a child process that ended
+        except Exception as error:  # unreadable files, or a child process that exited
             self._resting.add(job.job_id, now, error)
             return ()
 
@@ -158,7 +159,7 @@ class Validator:
         return settle(job, compared.groups, now=now, max_lost=self._max_lost(), because=compared.because)
 
     async def _write(self, settled: Sequence[Settled], now: Instant) -> int:
-        """How many were still current."""
+        """Write the settlements; returns how many were still current."""
         settlements = [settlement for _, settlement in settled]
         return await write_or_rest(
             settlements, self._unsettled.settle, key=lambda one: one.job_id, resting=self._resting, now=now
@@ -175,7 +176,7 @@ def _comparison_of(job: JobFacts, ids: Sequence[InstanceId]) -> Comparison:
 
 
 def _files_of(instance: InstanceFacts, job_class: JobClass) -> tuple[OutputFile, ...]:
-    """The instance's outputs for a comparison, by the job's names for them; optional ones may be missing."""
+    """Return the instance's outputs by the job's names for them; optional ones may be missing."""
     brought = {upload.name: upload for upload in instance.uploads}
     named = [(output.name, output_file_name(instance.name, n)) for n, output in enumerate(job_class.outputs)]
     found = [(name, brought[file_name]) for name, file_name in named if file_name in brought]

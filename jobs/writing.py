@@ -1,4 +1,4 @@
-"""Writes a round's changes together; when that fails, one by one, so that only what is wrong is left out."""
+"""Writes a round's changes in one call; if it fails, one by one, so that only the failing ones are skipped."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import structlog
 from domain.errors import UnavailableError
 from domain.units import Instant, Seconds, later
 
-REST_S = Seconds(60.0)  # what could not be written is left alone this long
+REST_S = Seconds(60.0)  # back-off of a change that could not be written
 
 Change = TypeVar("Change")
 Key = TypeVar("Key")
 
 
 class Resting(Generic[Key]):
-    """Things that went wrong and are left alone for a while. `what` names one of them in the log."""
+    """Items in back-off after a failure. `what` is their kind in the log."""
 
     def __init__(self, what: str, log: structlog.stdlib.BoundLogger) -> None:
         self._what = what
@@ -31,12 +31,12 @@ class Resting(Generic[Key]):
         return key in self._until
 
     def wake(self, now: Instant) -> None:
-        """Let go of those that have rested."""
+        """Remove the items whose back-off has ended."""
         self._until = {key: until for key, until in self._until.items() if until > now}
 
     def add(self, key: Key, now: Instant, error: Exception) -> None:
         self._until[key] = later(now, REST_S)
-        self._log.error(f"{self._what} left alone", id=key, error=str(error), kind=type(error).__name__)
+        self._log.error(f"{self._what} skipped after an error", id=key, error=str(error), kind=type(error).__name__)
 
 
 async def write_or_rest(
@@ -47,9 +47,9 @@ async def write_or_rest(
     resting: Resting[Key],
     now: Instant,
 ) -> int:
-    """How many of the changes `write` really made; what alone it fails with rests.
+    """Return how many changes `write` made; a change that fails by itself is put in back-off.
 
-    Raises UnavailableError: a store that is away is no fault of the changes.
+    Raises UnavailableError: an unreachable store is not the changes' fault.
     """
     try:
         return await write(changes) if changes else 0

@@ -1,1 +1,1 @@
-"""What may happen to an instance and a job. Pure."""
+"""The life cycle of instances and jobs. Pure."""

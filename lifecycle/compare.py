@@ -1,7 +1,7 @@
-"""Do the outputs of two instances agree? Pure.
+"""Compares the outputs of two instances. Pure.
 
-A comparer reads an instance's outputs once, so that a malformed file is found before anything is compared; two
-instances agree when their readings have the same structure and their numbers agree.
+A comparer reads an instance's outputs once, so that a malformed file is found before the comparison; two instances
+agree when their readings have the same structure and their numbers agree.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from domain.units import InstanceId
 from lifecycle.leaves import DEFAULT_LIMITS, MalformedOutputError, Reader, Reading, ReadingLimits
 from lifecycle.settle import UNREADABLE
 
-ABSOLUTE_FLOOR = 1e-12  # differences up to here never matter
+ABSOLUTE_FLOOR = 1e-12  # smaller differences never matter
 
 
 @quick_dataclass(frozen=True, slots=True)
 class OutputCopy:
-    """One output of one instance. `name` is the job's name for it; `content` None: not read."""
+    """One output of one instance. `name` is its name in the job; `content` None: not read."""
 
     name: str
     nbytes: int
@@ -32,25 +32,25 @@ class OutputCopy:
 
 
 class Comparer(Protocol):
-    """One way of comparing."""
+    """A method of comparing outputs."""
 
     @property
     def needs_content(self) -> bool:
-        """Whether outputs must be read, because names, sizes and MD5s do not tell enough."""
+        """Whether outputs must be read because names, sizes and MD5s are not enough."""
         ...
 
     def read(self, outputs: Sequence[OutputCopy]) -> Reading:
-        """What there is to compare of an instance's outputs. Raises MalformedOutputError."""
+        """Return the comparable form of an instance's outputs. Raises MalformedOutputError."""
         ...
 
     def agree(self, one: float, other: float) -> bool:
-        """Whether two numbers at the same place agree."""
+        """Return whether two numbers at the same position agree."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Bitwise:
-    """The same outputs, byte for byte, told by MD5 and size."""
+    """Outputs are equal byte for byte, by MD5 and size."""
 
     needs_content: bool = False
 
@@ -64,11 +64,11 @@ class Bitwise:
 
 @dataclass(frozen=True, slots=True)
 class AcceptAll:
-    """Whatever came back is right."""
+    """Every result is accepted."""
 
     needs_content: bool = False
 
-    def read(self, outputs: Sequence[OutputCopy]) -> Reading:  # noqa: ARG002 - whatever they are
+    def read(self, outputs: Sequence[OutputCopy]) -> Reading:  # noqa: ARG002
         return Reading()
 
     def agree(self, one: float, other: float) -> bool:  # noqa: ARG002
@@ -77,10 +77,9 @@ class AcceptAll:
 
 @dataclass(frozen=True, slots=True)
 class NumericTolerance:
-    """JSON or CSV whose numbers are close and whose texts are equal.
+    """JSON or CSV with close numbers and equal texts.
 
-    Numbers a and b are close when |a - b| <= max(relative * max(|a|, |b|), floor). NaN is close to
-    nothing, not even to NaN.
+    Numbers a and b are close if |a - b| <= max(relative * max(|a|, |b|), floor). NaN is close to nothing, not even NaN.
 
     >>> NumericTolerance(1e-3).agree(1000.0, 1000.9), NumericTolerance(1e-3).agree(1000.0, 1001.1)
     (True, False)
@@ -105,7 +104,7 @@ class NumericTolerance:
 
 @lru_cache(maxsize=100)
 def comparer_for(validator: ValidatorKind, tolerance: float = 0.0, limits: ReadingLimits = DEFAULT_LIMITS) -> Comparer:
-    """The comparer a job class asks for."""
+    """Return the comparer of a job class."""
     match validator:
         case ValidatorKind.BITWISE:
             return Bitwise()
@@ -120,11 +119,11 @@ def comparer_for(validator: ValidatorKind, tolerance: float = 0.0, limits: Readi
 def group_readings(
     comparer: Comparer, readings: Mapping[InstanceId, Reading | None], *, around: InstanceId | None = None
 ) -> dict[InstanceId, int]:
-    """A group per instance, numbered from 0 in the order found; UNREADABLE where the reading is None.
+    """Return a group number per instance, from 0 in the order found; UNREADABLE if the reading is None.
 
-    Closeness is not transitive, so a group is what agrees with its first member. Instances are taken by
-    id, each into the first group it agrees with; `around` (the canonical one, when there is one) is taken
-    first, so that latecomers are compared with it and not with one another.
+    Closeness is not transitive, so a group consists of the instances that agree with its first member. Instances are
+    taken by id, each into the first group it agrees with; `around` (the canonical instance, if any) comes first, so
+    that late results are compared with it and not with each other.
 
     >>> copies = {InstanceId(n): [OutputCopy("out", 1, md5)] for n, md5 in ((1, "a"), (2, "b"), (3, "a"))}
     >>> group_readings(Bitwise(), {number: Bitwise().read(copy) for number, copy in copies.items()})

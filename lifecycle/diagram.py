@@ -1,7 +1,7 @@
-"""Makes the page docs/lifecycle.md and its drawing docs/charts/lifecycle.svg from the transition table. Pure.
+"""Generates docs/lifecycle.md and the drawing docs/charts/lifecycle.svg from the transition table. Pure.
 
-`python -m lifecycle.diagram > docs/lifecycle.md` writes the page and
-`python -m lifecycle.diagram svg > docs/charts/lifecycle.svg` the drawing, with states as boxes and steps as arrows.
+`python -m lifecycle.diagram > docs/lifecycle.md` writes the page, `python -m lifecycle.diagram svg >
+docs/charts/lifecycle.svg` the drawing, with states as boxes and steps as arrows.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from lifecycle.states import JOB_ERRORS, LOST, RETRY_CAUSES, SHAPES, TRANSITIONS
 _HEAD = """\
 # The life of an instance
 
-Made from `lifecycle/states.py` by `python -m lifecycle.diagram > docs/lifecycle.md`, its drawing by
-`python -m lifecycle.diagram svg > docs/charts/lifecycle.svg`; a test fails when one of them is stale. Every step that
-is not here is refused.
+`lifecycle/states.py` defines the states and the steps. `python -m lifecycle.diagram > docs/lifecycle.md` generates this
+page, and `python -m lifecycle.diagram svg > docs/charts/lifecycle.svg` its drawing. A test fails if one of them is out
+of date. The server rejects every step that is not listed here.
 
-![The states of an instance and the steps between them; they are listed below](charts/lifecycle.svg)
+![The states of an instance and the steps between them; the tables below list them](charts/lifecycle.svg)
 
-An instance begins as unsent. The states with a thick border are the last ones.
+An instance starts as unsent. States with a thick border are final.
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join([_HEAD, "## Steps\n", _steps(), "## States\n", _states()])
 
 
@@ -48,8 +48,8 @@ def _states() -> str:
         for state in InstanceState
     ]
     head = (
-        "| state | has a host, sent_at, due_at | has reported_at | counts in retries | counts to max_errors "
-        "| counts to lifecycle.max_lost_instances |"
+        "| state | has a host, sent_at, due_at | has reported_at | counts towards retries | counts towards max_errors "
+        "| counts towards lifecycle.max_lost_instances |"
     )
     return "\n".join([head, "|---|---|---|---|---|---|", *rows, ""])
 
@@ -59,7 +59,7 @@ def _yes(answer: bool) -> str:
 
 
 def _reported(shape: StateShape) -> str:
-    return "perhaps" if shape.reported is None else _yes(shape.reported)
+    return "sometimes" if shape.reported is None else _yes(shape.reported)
 
 
 # ---- the drawing
@@ -67,9 +67,9 @@ def _reported(shape: StateShape) -> str:
 WIDTH, HEIGHT = 760, 650
 BOX_WIDTH, BOX_HEIGHT = 110, 32
 LINE_HEIGHT = 15
-START = (90.0, 14.0)  # the middle of the dot where a life begins
+START = (90.0, 14.0)  # centre of the dot where the life cycle starts
 
-# The middles of the boxes, chosen so that no two arrows cross.
+# Centres of the boxes, chosen so that no two arrows cross.
 PLACES: Mapping[S, tuple[float, float]] = {
     S.UNSENT: (90, 60),
     S.CANCELLED: (330, 60),
@@ -87,7 +87,7 @@ PLACES: Mapping[S, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """From one box's edge to another's, with what is written beside it."""
+    """An arrow from the edge of one box to another, with its label."""
 
     source: S
     target: S
@@ -95,7 +95,7 @@ class Arrow:
 
 
 def arrows() -> list[Arrow]:
-    """One for each pair of states that has steps, with all their events."""
+    """Return an arrow for each pair of states with steps, labelled with all their events."""
     events: dict[tuple[S, S], list[Event]] = {}
     for (source, event), (target, _) in TRANSITIONS.items():
         events.setdefault((source, target), []).append(event)
@@ -103,7 +103,7 @@ def arrows() -> list[Arrow]:
 
 
 def drawing() -> str:
-    """The whole file."""
+    """Return the whole SVG file."""
     drawn = [_line(START, _edge(PLACES[S.UNSENT], START)), f'<circle cx="{START[0]:g}" cy="{START[1]:g}" r="6"/>']
     drawn += [_line(*_ends(arrow)) for arrow in arrows()]
     drawn += [_label(arrow) for arrow in arrows()]
@@ -154,7 +154,7 @@ def _ends(arrow: Arrow) -> tuple[tuple[float, float], tuple[float, float]]:
 
 
 def _edge(of: tuple[float, float], towards: tuple[float, float]) -> tuple[float, float]:
-    """Where the line between the middle of a box and a point leaves the box.
+    """Return where the line from the centre of a box to a point leaves the box.
 
     >>> _edge((100.0, 100.0), (100.0, 300.0)), _edge((100.0, 100.0), (300.0, 100.0))
     ((100.0, 116.0), (155.0, 100.0))

@@ -1,7 +1,7 @@
 """Reads a JSON or CSV output into its numbers and a digest of everything else. Pure.
 
-An output comes from a computer of which nothing is known, so each dimension of it has a limit, and a reading takes
-8 bytes for each number, however deep the number stands.
+Outputs come from untrusted computers, so each dimension has a limit, and a reading takes 8 bytes per number, however
+deeply it is nested.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from domain.formatting import both_in_words
 from domain.formatting import in_words as length_in_words
 from domain.units import Seconds
 
-MOST_DIGITS = 400  # of a whole number; larger ones are beyond the range of a double
-MOST_SHOWN = 80  # characters of what a parser says
+MOST_DIGITS = 400  # maximum digits of an integer; larger ones exceed the range of a double
+MOST_SHOWN = 80  # maximum characters of a parser's message
 
 
 class MalformedOutputError(MusterError):
@@ -30,26 +30,26 @@ class MalformedOutputError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """Limits of one instance's outputs together: bytes, values (numbers, texts, empty lists), levels of nesting."""
+    """Limits for all outputs of one instance: bytes, values (numbers, texts, empty lists), levels of nesting."""
 
     max_bytes: int = 64_000_000
     max_values: int = 5_000_000
     max_depth: int = 100
 
     def check_bytes(self, nbytes: int) -> None:
-        """Raises MalformedOutputError when the outputs have more bytes than are compared."""
+        """Raise MalformedOutputError if the outputs are larger than the limit for comparison."""
         if nbytes > self.max_bytes:
             has, most = both_in_words(nbytes, self.max_bytes)
-            raise MalformedOutputError(f"its outputs have {has}, at most {most} are compared (validation.max_bytes)")
+            raise MalformedOutputError(f"its outputs are too large to compare: {has} > {most} (validation.max_bytes)")
 
 
 def too_slow(seconds: Seconds) -> str:
-    """Why an output is invalid whose reading did not end in time."""
+    """Return the message for outputs that took too much processor time to read."""
     return f"reading its outputs took more than {length_in_words(seconds)} of processor time (validation.max_read_s)"
 
 
 def too_much_memory(nbytes: int) -> str:
-    """Why an output is invalid whose reading took too much memory."""
+    """Return the message for outputs that took too much memory to read."""
     return f"reading its outputs took more than {nbytes / 1e6:.0f} MB of memory (validation.max_memory_bytes)"
 
 
@@ -58,10 +58,10 @@ DEFAULT_LIMITS = ReadingLimits()
 
 @dataclass(slots=True)
 class Reading:
-    """What there is to compare of an instance's outputs, in the order in which it stands there.
+    """The comparable content of an instance's outputs, in order.
 
-    `structure` is a digest of everything but the values of numbers: names, keys, texts, nesting, where numbers stand.
-    Two outputs have the same structure exactly when they differ in nothing but numbers.
+    `structure` is a digest of everything but the values of numbers: names, keys, texts, nesting, positions of numbers.
+    Two outputs have the same structure exactly if they differ only in numbers.
     """
 
     structure: bytes = b""
@@ -85,14 +85,14 @@ class Reader:
         self._nbytes = 0
 
     def reading(self) -> Reading:
-        """What was added."""
+        """Return the reading of the outputs added."""
         return Reading(self._digest.digest(), self._numbers)
 
     def add(self, name: str, content: bytes) -> None:
         """Read one output. Raises MalformedOutputError.
 
-        A name ending in .json is JSON, one ending in .csv is CSV; any other is JSON when it starts with a brace or
-        bracket. Cells of a CSV file that are numbers are numbers; blank lines are skipped.
+        A name ending in .json is JSON, one ending in .csv is CSV; any other is JSON if it starts with a brace or
+        bracket. Numeric cells of a CSV file are read as numbers; blank lines are skipped.
         """
         self._nbytes += len(content)
         self._limits.check_bytes(self._nbytes)
@@ -120,7 +120,7 @@ class Reader:
         except ValueError as error:
             raise MalformedOutputError(f"{name} is not JSON: {str(error)[:MOST_SHOWN]}") from None
         del text
-        open_nodes: list[Iterator[object]] = [iter((root,))]  # not recursive: nesting is the volunteer's
+        open_nodes: list[Iterator[object]] = [iter((root,))]  # not recursive: the volunteer controls the nesting
         while open_nodes:
             try:
                 node = next(open_nodes[-1])
@@ -139,7 +139,7 @@ class Reader:
                 self._count(name)
                 self._note("empty object" if isinstance(node, dict) else "empty list")
             else:
-                assert node is None or isinstance(node, (float, str, bool))  # all that JSON has
+                assert node is None or isinstance(node, (float, str, bool))  # the only other values in JSON
                 self._value(name, node)
 
     def _add_csv(self, name: str, text: str) -> None:
@@ -170,8 +170,8 @@ class Reader:
             )
 
     def _note(self, kind: str, text: str = "") -> None:
-        """Each part with its length, so that different outputs never have the same digest."""
-        encoded = text.encode("utf-8", "surrogatepass")  # JSON may hold half of a pair
+        """Add each part with its length, so that different outputs never have the same digest."""
+        encoded = text.encode("utf-8", "surrogatepass")  # JSON may contain an unpaired surrogate
         self._digest.update(b"%s %d:" % (kind.encode(), len(encoded)))
         self._digest.update(encoded)
 
@@ -182,7 +182,7 @@ class _Key:
 
 
 def _items(node: dict[str, object]) -> Iterator[object]:
-    """Keys, each followed by its value; the order of keys says nothing."""
+    """Yield keys, each followed by its value; the order of keys does not matter."""
     for key in sorted(node):
         yield _Key(key)
         yield node[key]

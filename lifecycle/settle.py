@@ -1,7 +1,7 @@
-"""Settles a job: more instances, a canonical result, or the end; and how many copies a job needs. Pure.
+"""Settles a job: creates instances, chooses a canonical result or ends the job; computes the copies a job needs. Pure.
 
-Two steps, because comparing outputs reads files: `needs_comparison` names the instances to compare, the
-caller groups their outputs (lifecycle/compare.py), `settle` decides.
+Two steps, because comparing outputs reads files: `needs_comparison` returns the instances to compare, the caller groups
+their outputs (lifecycle/compare.py), `settle` decides.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from lifecycle.states import (
 )
 from lifecycle.turnaround import LEAST_S, returned_sample, yardstick_s
 
-UNREADABLE = -1  # the group of an instance whose output cannot be read
+UNREADABLE = -1  # the group of an instance with unreadable output
 UNSENT = frozenset({InstanceState.UNSENT})
 NO_REASONS: Mapping[InstanceId, str] = MappingProxyType({})
 
 
 def needs_comparison(job: JobFacts) -> tuple[InstanceId, ...]:
-    """The instances whose outputs must be compared before the job can be settled, by id; often none.
+    """Return the instances to compare before the job can be settled, by id; often none.
 
-    While the job is open: all usable ones, once there are enough for the quorum. When it is valid: the
-    canonical one and those that came later.
+    For an open job: all usable ones, once they are enough for the quorum. For a valid job: the canonical one and later
+    results.
     """
     if job.state is JobState.VALID:
         later = _ids(job, UNDECIDED)
@@ -60,14 +60,14 @@ def settle(
     max_lost: int,
     because: Mapping[InstanceId, str] = NO_REASONS,
 ) -> JobSettlement:
-    """Decide. `groups` gives each instance that `needs_comparison` names its group of equal outputs.
+    """Decide. `groups` has the group of equal outputs of each instance from `needs_comparison`.
 
-    Group UNREADABLE (-1) is rejected, `because` says why by instance. A quorum makes the job valid, the smallest id of
-    the largest group canonical; what disagrees is rejected, what is unsent cancelled. Without one, as many instances
-    are made as the quorum lacks, counting the outstanding; unsent ones it no longer lacks are cancelled (a late result
-    takes back its retry). The job fails when its errors reach max_errors, or when it would need more than
-    max_instances, or another instance after max_lost (lifecycle.max_lost_instances) were lost.
-    Raises InvalidInputError when `groups` names other instances.
+    Group UNREADABLE (-1) is rejected, with the reasons in `because` by instance. A quorum makes the job valid, with the
+    smallest id of the largest group canonical; results that disagree are rejected, unsent instances cancelled. Without
+    a quorum, the missing instances are created, counting the outstanding ones; superfluous unsent ones are cancelled (a
+    late result takes back its retry). The job fails when its errors reach max_errors, or when it would need more than
+    max_instances, or another instance after max_lost (lifecycle.max_lost_instances) were lost. Raises InvalidInputError
+    if `groups` names other instances.
     """
     if groups.keys() != set(needs_comparison(job)):
         raise InvalidInputError("groups", f"a group for each of {list(needs_comparison(job))}", dict(groups))
@@ -85,9 +85,9 @@ def settle(
 
 
 def give_up(job: JobFacts, failure: str, *, now: Instant) -> JobSettlement:
-    """Decide without a comparison, for one that cannot be made: no host is blamed.
+    """Settle a job whose outputs cannot be compared; hosts are not blamed.
 
-    An open job fails; a valid one keeps its canonical instance, and later results count for nothing.
+    An open job fails; a valid one keeps its canonical instance and ignores later results.
     """
     settling = _Settling(job, {}, now, 0, NO_REASONS)
     return settling.uncompared() if job.state is JobState.VALID else settling.ended(JobState.FAILED, failure)
@@ -117,7 +117,7 @@ class _Settling:
         for instance_id in _ids(self._job, UNDECIDED):
             if groups[instance_id] == UNREADABLE:
                 events[instance_id] = Event.REJECTED
-            elif groups[canonical] == UNREADABLE:  # its files are gone: nothing to compare with
+            elif groups[canonical] == UNREADABLE:  # the canonical files are deleted: nothing to compare with
                 events[instance_id] = Event.TOO_LATE
             else:
                 same = groups[instance_id] == groups[canonical]
@@ -129,7 +129,7 @@ class _Settling:
         return self._settled(JobState.VALID, {**self._cancelled, **late}, canonical=_canonical(self._job))
 
     def ended(self, state: JobState, failure: str = "", rejected: Iterable[InstanceId] = ()) -> JobSettlement:
-        """The job is over without a canonical result: nothing is sent or awaited any more."""
+        """Settle a job that has ended without a canonical result: nothing more is sent or awaited."""
         late = dict.fromkeys(_ids(self._job, UNDECIDED), Event.TOO_LATE)
         events = {**self._cancelled, **late, **dict.fromkeys(rejected, Event.REJECTED)}
         return self._settled(state, events, failure=failure)
@@ -144,16 +144,16 @@ class _Settling:
         errors = [one.state for one in job.instances if one.state in JOB_ERRORS]
         errors += [InstanceState.INVALID] * len(rejected)
         if len(errors) >= job.job_class.max_errors:
-            failure = f"too many errors: {_counted(errors)}, {job.job_class.max_errors} end the job"
+            failure = f"too many errors: {_counted(errors)}; limit {job.job_class.max_errors}"
             return self.ended(JobState.FAILED, failure, rejected)
         shortage = _shortage(job, tuple(id_ for id_ in _ids(job, USABLE) if id_ not in rejected), agreeing)
         room = job.max_instances - sum(one.state not in NOT_COUNTED for one in job.instances)
-        if shortage.missing > max(0, room):  # lost instances that come back after all may take more than there is
-            failure = f"no instances left: {shortage.because}, {job.max_instances} instances allowed in all"
+        if shortage.missing > max(0, room):  # lost instances that come back late may exceed the limit
+            failure = f"no instances left: {shortage.because}; limit {job.max_instances} instances"
             return self.ended(JobState.FAILED, failure, rejected)
         lost = [one.state for one in job.instances if one.state in LOST]
         if shortage.missing > 0 and len(lost) >= self._max_lost:
-            failure = f"too many instances lost: {_counted(lost)}, {self._max_lost} end the job"
+            failure = f"too many instances lost: {_counted(lost)}; limit {self._max_lost}"
             return self.ended(JobState.FAILED, failure, rejected)
         return self._still_open(shortage, rejected)
 
@@ -196,7 +196,7 @@ class _Settling:
         )
 
     def _steps(self, events: Mapping[InstanceId, Event]) -> tuple[InstanceStep, ...]:
-        """The steps by instance id, with what they say about hosts."""
+        """Return the steps by instance id, with their events for the hosts' statistics."""
         found = sorted([one for one in self._job.instances if one.instance_id in events], key=_id_of)
         return tuple([self._step(one, events[one.instance_id]) for one in found])
 
@@ -216,7 +216,7 @@ class _Settling:
 
 @quick_dataclass(frozen=True, slots=True)
 class _Shortage:
-    """What an open job lacks. `missing` counts instances to be made; negative: that many too many."""
+    """The number of instances an open job is `missing`; negative: surplus."""
 
     readable: tuple[InstanceId, ...]
     compared: bool
@@ -225,9 +225,9 @@ class _Shortage:
 
 
 def _shortage(job: JobFacts, readable: tuple[InstanceId, ...], agreeing: tuple[InstanceId, ...]) -> _Shortage:
-    """missing = results that must agree - results in hand - outstanding instances.
+    """Compute missing = results that must agree - usable results - outstanding instances.
 
-    Results that were compared count as the largest group that agrees; others may yet all agree.
+    Of compared results only the largest agreeing group counts; results not compared yet may all agree.
     """
     compared = len(readable) >= job.agreeing_needed
     in_hand = len(agreeing) if compared else len(readable)
@@ -240,7 +240,7 @@ def _shortage(job: JobFacts, readable: tuple[InstanceId, ...], agreeing: tuple[I
 
 
 def _largest_group(groups: Mapping[InstanceId, int]) -> tuple[InstanceId, ...]:
-    """The members of the largest readable group by id; of equally large ones that with the smallest id."""
+    """Return the largest readable group by id; among equally large ones the one with the smallest id."""
     members: dict[int, list[InstanceId]] = {}
     for instance_id in sorted(groups):
         if groups[instance_id] != UNREADABLE:
@@ -252,7 +252,7 @@ def _largest_group(groups: Mapping[InstanceId, int]) -> tuple[InstanceId, ...]:
 
 
 def _counted(states: list[InstanceState]) -> str:
-    """How many there are, and how many of each.
+    """Format the total and the count of each kind.
 
     >>> _counted([InstanceState.TIMED_OUT, InstanceState.ABORTED, InstanceState.TIMED_OUT])
     '3 (2 timed out, 1 aborted)'
@@ -275,11 +275,11 @@ def _canonical(job: JobFacts) -> InstanceId:
     return job.canonical_instance_id
 
 
-# ---- what a step says about the instance's host
+# ---- events for the host's statistics
 
 
 def _hav_event(instance: InstanceFacts, kind: HavEventKind, fpops_est_flop: Flop, now: Instant) -> HavEvent | None:
-    """What the host's statistics are told. A valid result takes back what an earlier time-out left."""
+    """Return the event for the host's statistics. A valid result takes back the sample of an earlier time-out."""
     if instance.host_id is None or instance.app_version_id is None:
         return None
     late, ratio, ln_turnaround, speed = False, None, None, None
@@ -312,9 +312,9 @@ def _sample(instance: InstanceFacts, turnaround_s: float) -> float | None:
 
 
 def speed_s_per_flop(elapsed_s: Seconds | None, turnaround_s: float, fpops_est_flop: Flop) -> float | None:
-    """Elapsed seconds per estimated flop; None when no elapsed time was reported.
+    """Return elapsed seconds per estimated flop; None if no elapsed time was reported.
 
-    A job cannot have run longer than it was away, whatever the client claims.
+    The elapsed time is capped at the turnaround, since the client may claim any value.
 
     >>> speed_s_per_flop(Seconds(5000.0), 3600.0, Flop(3.6e12))
     1e-09
@@ -330,12 +330,12 @@ def speed_s_per_flop(elapsed_s: Seconds | None, turnaround_s: float, fpops_est_f
 def copies_for(
     consecutive_valid: int, adaptive_copies: int, *, rng: random.Random, consecutive_valid_infinite: int = 10
 ) -> int:
-    """How many copies a job needs because this host gets an instance; 0 = leave it as it is.
+    """Return how many copies a job needs when this host gets an instance; 0 = unchanged.
 
-    A host with more than `consecutive_valid_infinite` valid results in a row is trusted with probability
-    1 - 1 / consecutive_valid, so one job in `consecutive_valid` is still checked; every
-    other host's job needs `adaptive_copies`. An app with fewer than 2 adaptive copies checks nothing.
-    A host with 20 valid results in a row has 1 job in 20 checked.
+    A host with more than `consecutive_valid_infinite` consecutive valid results is trusted with probability 1 - 1 /
+    consecutive_valid, so one job in `consecutive_valid` is still checked; jobs of all other hosts need
+    `adaptive_copies`. An app with fewer than 2 adaptive copies checks nothing. A host with 20 consecutive valid results
+    has 1 job in 20 checked.
 
     >>> copies_for(3, 2, rng=random.Random(0)), copies_for(3, 0, rng=random.Random(0))
     (2, 0)

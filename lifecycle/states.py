@@ -1,7 +1,7 @@
-"""The states of an instance and the steps between them, in one table: (state, event) -> (state, instructions). Pure.
+"""The states of an instance and their transitions, in one table: (state, event) -> (state, instructions). Pure.
 
-Everything absent from TRANSITIONS is no step: `advance` refuses it. `advance` changes nothing, services carry out the
-instructions it returns. `docs/lifecycle.md` and its drawing are made from this table.
+`advance` rejects every step that is not in TRANSITIONS. It changes nothing; services carry out the instructions it
+returns. `docs/lifecycle.md` and its drawing are generated from this table.
 """
 
 from __future__ import annotations
@@ -19,41 +19,40 @@ from domain.units import InstanceId
 
 
 class Event(StrEnum):
-    """Something that happens to one instance."""
+    """An event of one instance."""
 
-    SENT = "sent"  # told to a host
-    NOT_NEEDED = "not_needed"  # its job is over or has enough without it
-    SUCCEEDED = "succeeded"  # reported, every output is here
+    SENT = "sent"  # assigned to a host in a reply
+    NOT_NEEDED = "not_needed"  # its job has ended or has enough without it
+    SUCCEEDED = "succeeded"  # reported, every output is on the server
     FAILED = "failed"  # reported an error, or an output is missing
     USER_ABORTED = "user_aborted"
     SERVER_ABORTED = "server_aborted"  # the client confirms an abort we asked for: its job is over
     UNSTARTED = "unstarted"  # the client gave it up at its due date, never started; or lost it, and it is too late
-    DETACHED = "detached"  # the host lost everything it held
+    DETACHED = "detached"  # the host lost all its instances
     TIMED_OUT = "timed_out"  # due date and grace passed in silence
     VALIDATED = "validated"  # agrees with the canonical result, or is it
     REJECTED = "rejected"  # disagrees with the canonical result, or cannot be read
     UNDECIDED = "undecided"  # compared, too few agree
-    TOO_LATE = "too_late"  # its job is over without a result to compare it with
+    TOO_LATE = "too_late"  # its job ended without a result to compare it with
 
 
 class Instruction(StrEnum):
-    """What a service does because of a step, in the step's transaction."""
+    """An action of a service for a step, in the step's transaction."""
 
-    SETTLE_JOB = "settle_job"  # the job needs a look
+    SETTLE_JOB = "settle_job"  # settle the job
     RECORD_VALID = "record_valid"  # in the statistics of its (host, app version)
     RECORD_INVALID = "record_invalid"
     RECORD_ERROR = "record_error"
     RECORD_TIME_OUT = "record_time_out"
-    RECORD_LOSS = "record_loss"  # costs the host daily quota and nothing else
+    RECORD_LOSS = "record_loss"  # reduces only the host's daily quota
 
 
 S, E, DO = InstanceState, Event, Instruction
 
-# A user's abort and a detach cost the host daily quota and nothing else; the server's abort costs nothing. A success
-# after a time-out, an abort or an error takes back what that did to the job: the instance is usable again and the job
-# is settled once more. A client restored from a snapshot reports a success after an error. The error stays in the
-# host's statistics. After a time-out a report that is no success changes nothing for the job: it was settled after
-# the time-out.
+# A user's abort and a detach only reduce the host's daily quota; the server's abort costs nothing. A success after a
+# time-out, an abort or an error takes back its effect on the job: the instance is usable again and the job is settled
+# again. A client restored from a snapshot reports a success after an error; the error stays in the host's statistics.
+# After a time-out a report without success changes nothing for the job, which was already settled.
 TRANSITIONS: Mapping[tuple[InstanceState, Event], tuple[InstanceState, tuple[Instruction, ...]]] = MappingProxyType(
     {
         (S.UNSENT, E.SENT): (S.IN_PROGRESS, ()),
@@ -82,36 +81,36 @@ TRANSITIONS: Mapping[tuple[InstanceState, Event], tuple[InstanceState, tuple[Ins
     }
 )
 
-# ---- sets of states. Python code and SQL use these alone; tests/unit/lifecycle/test_states.py compares the SQL.
+# ---- sets of states. Python code and SQL use only these; tests/unit/lifecycle/test_states.py compares the SQL.
 
 ACCEPTS_OUTPUTS = frozenset(
     state for state, event in TRANSITIONS if event is E.SUCCEEDED
-)  # clients upload, then report
+)  # clients upload before they report
 OUTSTANDING = frozenset({S.UNSENT, S.IN_PROGRESS})  # a result may still be expected
 USABLE = frozenset({S.REPORTED, S.INCONCLUSIVE, S.VALID})
-UNDECIDED = frozenset({S.REPORTED, S.INCONCLUSIVE})  # usable, verdict pending
+UNDECIDED = frozenset({S.REPORTED, S.INCONCLUSIVE})  # usable, not validated yet
 OVER = frozenset(S) - OUTSTANDING
-RETRY_CAUSES = OVER - USABLE - {S.CANCELLED}  # counts in its job's `retries`; no host had a cancelled one
-JOB_ERRORS = frozenset({S.FAILED, S.INVALID})  # up to max_errors: what a host reports, never that it is silent
-LOST = frozenset({S.ABORTED, S.TIMED_OUT})  # up to lifecycle.max_lost_instances: the host brought nothing
-NOT_COUNTED = LOST | {S.CANCELLED}  # to max_instances
+RETRY_CAUSES = OVER - USABLE - {S.CANCELLED}  # counts in its job's `retries`; no host had a cancelled instance
+JOB_ERRORS = frozenset({S.FAILED, S.INVALID})  # towards max_errors: reports, never silence
+LOST = frozenset({S.ABORTED, S.TIMED_OUT})  # towards lifecycle.max_lost_instances: no result
+NOT_COUNTED = LOST | {S.CANCELLED}  # towards max_instances
 OF_USE = OUTSTANDING | USABLE  # may count towards the quorum
 SENT_OF_USE = OF_USE - {S.UNSENT}
 NEVER_SENT = frozenset({S.UNSENT, S.CANCELLED})
-NO_RESULT = NEVER_SENT | OUTSTANDING  # no host has ended it
+NO_RESULT = NEVER_SENT | OUTSTANDING  # not ended by a host
 SUCCEEDED = USABLE | {S.INVALID, S.TOO_LATE}  # its host reported a success
 IN_TURNAROUNDS = SUCCEEDED | {S.TIMED_OUT}  # counts in the turnaround of hosts for batch acceleration
 OUTPUTS_MAY_COME = LOST | {S.IN_PROGRESS}
-STILL_OUT = frozenset({S.IN_PROGRESS, S.TIMED_OUT})  # its host may report it yet
+STILL_OUT = frozenset({S.IN_PROGRESS, S.TIMED_OUT})  # its host may still report it
 IN_MEDIANS = STILL_OUT | {S.VALID}  # counts in a batch's median turnaround
 HOST_FAILURES = JOB_ERRORS | {S.TIMED_OUT}  # listed as failures of its host
 
 
 @dataclass(frozen=True, slots=True)
 class StateShape:
-    """Which instants an instance in a state has. `reported` None: with or without.
+    """The timestamps of an instance in a state. `reported` None: optional.
 
-    `sent` stands for sent_at, due_at and the host, which are set together.
+    `sent` means sent_at, due_at and the host, which are set together.
     """
 
     sent: bool
@@ -128,7 +127,7 @@ SHAPES: Mapping[InstanceState, StateShape] = MappingProxyType(
         S.INVALID: StateShape(sent=True, reported=True),
         S.FAILED: StateShape(sent=True, reported=True),
         S.TIMED_OUT: StateShape(sent=True, reported=False),
-        S.ABORTED: StateShape(sent=True, reported=None),  # a detached host says nothing
+        S.ABORTED: StateShape(sent=True, reported=None),  # a detached host does not report
         S.CANCELLED: StateShape(sent=False, reported=False),
         S.TOO_LATE: StateShape(sent=True, reported=True),
     }
@@ -149,7 +148,7 @@ _RECORDS: Mapping[Instruction, HavEventKind] = MappingProxyType(
 
 
 class Step(NamedTuple):
-    """Where an event leads, and what services do because of it."""
+    """The new state and the instructions of an event."""
 
     state: InstanceState
     instructions: tuple[Instruction, ...]
@@ -161,7 +160,7 @@ _STEPS: Mapping[tuple[InstanceState, Event], Step] = MappingProxyType(
 
 
 def advance(state: InstanceState, event: Event, *, instance_id: InstanceId | None = None) -> Step:
-    """The step `event` makes from `state`. Raises IllegalTransitionError when there is none.
+    """Return the step of `event` from `state`. Raises IllegalTransitionError if there is none.
 
     >>> advance(InstanceState.IN_PROGRESS, Event.SUCCEEDED).state
     <InstanceState.REPORTED: 'reported'>
@@ -177,7 +176,7 @@ def advance(state: InstanceState, event: Event, *, instance_id: InstanceId | Non
 
 
 def allows(state: InstanceState, event: Event) -> bool:
-    """Whether `advance` would take the step; a repeated report, for one, is no step and is only acknowledged.
+    """Return whether `advance` would accept the step; a repeated report, for example, is only acknowledged.
 
     >>> allows(InstanceState.TIMED_OUT, Event.SUCCEEDED), allows(InstanceState.VALID, Event.SUCCEEDED)
     (True, False)
@@ -186,7 +185,7 @@ def allows(state: InstanceState, event: Event) -> bool:
 
 
 def host_record(instructions: Iterable[Instruction]) -> HavEventKind | None:
-    """What the instructions enter in the statistics of the instance's (host, app version).
+    """Return what the instructions record in the statistics of the instance's (host, app version).
 
     >>> host_record(advance(InstanceState.IN_PROGRESS, Event.FAILED).instructions)
     <HavEventKind.ERROR: 'error'>

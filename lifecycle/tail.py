@@ -1,8 +1,7 @@
-"""Is one more instance of a job worth it, because the last ones of a batch keep everybody waiting? Pure.
+"""Decides on extra copies of the last jobs of a batch. Pure.
 
-Two rules. `tail_copy` (decisions 62 and 63): a copy when all that is under way of a job is late, or on
-slow hosts. `accelerated_copy`: the reference server's batch acceleration, a copy whenever nothing of the
-job was sent lately.
+Two rules. `tail_copy` (decisions 62 and 63): a copy if all instances of a job in progress are late or on slow hosts.
+`accelerated_copy`: the reference server's batch acceleration, a copy if no instance of the job was sent recently.
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ from domain.settlement import CopyUse, ExtraCopy, TailInstance, TailJob
 from domain.units import Instant, Seconds
 from lifecycle.states import NOT_COUNTED, OUTSTANDING, RETRY_CAUSES, USABLE
 
-# An instance that is out for so many times what it usually takes its host is lost more often than not: a copy replaces
-# it, whatever the cap says. Before a batch's last jobs what is usual is known less well. Each instance of the job that
-# timed out before divides it once more (`patience`).
+# An instance in progress for this multiple of its host's usual turnaround is lost more often than not: a copy replaces
+# it regardless of the cap. Before a batch's last jobs the usual turnaround is less certain. Each earlier time-out of
+# the job divides the multiple once more (`patience`).
 LOST_IN_TAIL, LOST_BEFORE = 1.5, 3.0
 
 
 def is_tail(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) -> bool:
-    """Whether jobs of a batch may be copied: few of them are open, or nearly all of its instances are sent."""
+    """Return whether a batch's jobs may be copied: few are open, or nearly all instances are sent."""
     return batch.counts.jobs_open > 0 and (is_sent(batch.counts, lifecycle) or is_last(batch, feeder, lifecycle))
 
 
 def is_last(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) -> bool:
-    """Whether no more jobs are open than max(tail_fraction * jobs, tail_jobs)."""
+    """Return whether at most max(tail_fraction * jobs, tail_jobs) jobs are open."""
     counts = batch.counts
     return counts.jobs_open <= max(math.ceil(lifecycle.tail_fraction * counts.jobs_total), feeder.tail_jobs)
 
 
 def is_sent(counts: BatchCounts, lifecycle: LifecycleSettings) -> bool:
-    """Whether no more than `tail_unsent_fraction` instances per job are still to be sent.
+    """Return whether at most `tail_unsent_fraction` instances per job are unsent.
 
-    Then no copy is in the way of a job's first instance.
+    Then copies do not delay any job's first instance.
 
     >>> settings = LifecycleSettings(tail_unsent_fraction=0.05)
     >>> [is_sent(BatchCounts(jobs_total=100, unsent=unsent), settings) for unsent in (5, 6)]
@@ -49,9 +48,9 @@ def is_sent(counts: BatchCounts, lifecycle: LifecycleSettings) -> bool:
 
 
 def copies_left(use: CopyUse, settings: LifecycleSettings) -> int:
-    """How many copies of late jobs a batch may still have: `tail_overhead_fraction` of the instances it wants.
+    """Return how many more late jobs of a batch may be copied: `tail_overhead_fraction` of its instances in all.
 
-    Replacements of what failed or timed out do not count: a batch whose hosts lose much needs its copies most.
+    Replacements of failures and time-outs do not count: a batch with unreliable hosts needs its copies most.
 
     >>> copies_left(CopyUse(100, copies=5), LifecycleSettings(tail_overhead_fraction=0.1))
     5
@@ -60,10 +59,10 @@ def copies_left(use: CopyUse, settings: LifecycleSettings) -> int:
 
 
 def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seconds:
-    """What such an instance usually takes its host: its mean of ln(turnaround / by) times by.
+    """Return the usual turnaround of an instance on its host: exp(mean of ln(turnaround / by)) * by.
 
-    `by` is what the host's sums are measured by: R where the due date is tight, else the median turnaround of the batch
-    or, while that has none, of the app by size; R where neither is known.
+    `by` is the reference of the host's samples: R for tight due dates, else the median turnaround of the batch or, if
+    it has none, of the app by size; R if neither is known.
 
     >>> round(usual_s(TailInstance(1, InstanceState.IN_PROGRESS, est_runtime_s=Seconds(100.0), ln_ratio=0.7), None))
     201
@@ -73,7 +72,7 @@ def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seco
 
 
 def lateness(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | None, now: Instant) -> float:
-    """For how long the instances are out, in what they usually take: of the one that is least late.
+    """Return the time in progress as a multiple of the usual turnaround, of the instance that is least late.
 
     >>> hour = TailInstance(1, InstanceState.IN_PROGRESS, sent_at=Instant(0.0))
     >>> lateness([hour, hour], Seconds(3600.0), Instant(4500.0))
@@ -83,9 +82,10 @@ def lateness(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | N
 
 
 def rest_s(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | None, now: Instant) -> Seconds:
-    """How much longer a job will take: what is left of the usual time, or as long again as an instance is late.
+    """Return the remaining time of a job: the rest of the usual turnaround, or the delay so far if an instance is late.
 
-    Of the instance that has least left (LATE, the longest approximate time to end: Zaharia et al., OSDI 2008).
+    The instance with the least remaining time counts (LATE, longest approximate time to end: Zaharia et al., OSDI
+    2008).
 
     >>> slow = TailInstance(1, InstanceState.IN_PROGRESS, sent_at=Instant(0.0), ln_ratio=0.7)
     >>> [round(rest_s([slow], Seconds(3600.0), Instant(now))) for now in (600.0, 7200.0, 9000.0)]
@@ -95,10 +95,9 @@ def rest_s(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | Non
 
 
 def patience(job: TailJob, *, is_last: bool) -> float:
-    """For how many times what is usual all instances may be out before they count as lost.
+    """Return the multiple of the usual turnaround after which all instances in progress count as lost.
 
-    A job that was lost before is behind its batch already, and would keep it waiting if it is lost again: each instance
-    that timed out divides the patience once more.
+    A job that lost instances is already behind its batch: each time-out divides the multiple once more.
     """
     lost_before = sum(one.state is InstanceState.TIMED_OUT for one in job.instances)
     return (LOST_IN_TAIL if is_last and job.median_turnaround_s is not None else LOST_BEFORE) / (1 + lost_before)
@@ -106,20 +105,21 @@ def patience(job: TailJob, *, is_last: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LateCopy:
-    """A copy of a job that will take `rest_s` longer without it."""
+    """A copy of a job that would otherwise take `rest_s` longer."""
 
     rest_s: Seconds
     copy: ExtraCopy
-    is_capped: bool  # it counts towards the cap; else it replaces what is as good as lost
+    is_capped: bool  # counts towards the cap; otherwise it replaces an instance presumed lost
 
 
 def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleSettings) -> LateCopy | None:
-    """One more copy of a job once all that is under way of it is late; None before, or where it has no place.
+    """Return a copy of a job once all its instances in progress are late; None before, or if it may have no more.
 
-    `is_last`: the job is one of its batch's last, or of an AFAP batch. All are late after `tail_late_factor` times what
-    they usually take. A last job whose slow hosts need more than another median turnaround need not be late. Both are
-    capped. What is out beyond the job's patience is replaced beyond the cap, last or not. While nothing but R says what
-    is usual, a last job gets a capped copy then, any other none. Never beyond the job's most instances.
+    `is_last`: the job is one of its batch's last, or of an AFAP batch. Instances are late after `tail_late_factor`
+    times the usual turnaround. A last job on slow hosts that need more than another median turnaround is copied before
+    that. Both are capped. Instances beyond the job's patience are replaced regardless of the cap, last job or not. If
+    the usual turnaround is known only from R, only a last job gets a capped copy. A job's max_instances is never
+    exceeded.
     """
     under_way, median_s = _copyable(job), job.median_turnaround_s
     if not under_way or settings.tail_late_factor <= 0.0 or not (is_last or median_s is not None):
@@ -129,16 +129,16 @@ def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleS
     is_slow = is_last and median_s is not None and (late >= settings.tail_late_factor or left_s > median_s)
     if not (is_lost or is_slow):
         return None
-    because = f"all {len(under_way)} are out for {late:.1f} times what they usually take"
+    because = f"all {len(under_way)} are in progress for {late:.1f} times the usual turnaround"
     if late < 1.0:
-        because += f", and will take {in_words(left_s)} more"
+        because += f", with {in_words(left_s)} left"
     return LateCopy(left_s, _copy(job, because), is_capped=not is_lost or median_s is None)
 
 
 def _copyable(job: TailJob) -> Sequence[TailInstance]:
-    """What is under way of a job that has a place for one more; nothing of any other.
+    """Return the instances in progress of a job that may have another one, else nothing.
 
-    Nothing is unsent, all under way but copies is needed, and the job's limit allows one more.
+    It has no unsent instance, needs all instances in progress except copies, and is below its limit.
     """
     states = [one.state for one in job.instances]
     under_way = [one for one in job.instances if one.state is InstanceState.IN_PROGRESS]
@@ -150,10 +150,10 @@ def _copyable(job: TailJob) -> Sequence[TailInstance]:
 
 
 def accelerated_copy(job: TailJob, *, median_s: Seconds, now: Instant) -> ExtraCopy | None:
-    """Batch acceleration's copy: nothing of the job is unsent, and nothing was sent within the batch's median.
+    """Return a copy by batch acceleration: no instance is unsent, and none was sent within the batch's median.
 
-    A batch without a median has 0 for it, so that nothing counts as sent lately, and each copy raises what the job
-    allows: that is how the rule is.
+    A batch without a median has 0, so no instance counts as recent, and each copy raises the job's limit: this is the
+    reference server's rule.
     """
     if any(one.state is InstanceState.UNSENT for one in job.instances):
         return None

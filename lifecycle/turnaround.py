@@ -1,4 +1,4 @@
-"""Times of an instance: grace and time-out, the least outage, and the samples its turnaround gives. Pure."""
+"""Grace and time-out of an instance, the minimum outage, and samples of its turnaround. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from domain.units import Instant, Seconds, elapsed_s, later
 
 # ---- grace, time-out, outage
 
-MISSED_ROUNDS = 3  # a gap of fewer sweeps is no outage, however far apart they are
+MISSED_ROUNDS = 3  # fewer missed sweeps are no outage, at any interval
 
 
 def grace_s(sent_at: Instant, due_at: Instant, settings: LifecycleSettings) -> Seconds:
-    """How long after `due_at` silence is borne before the instance times out.
+    """Return the time between `due_at` and the time-out of an instance without a report.
 
     grace = grace_fraction * (due_at - sent_at), at least min_grace_s, at most max_grace_s.
     A 10 h interval gets 1 h; half an hour gets 5 min; a month gets a day.
@@ -26,7 +26,7 @@ def grace_s(sent_at: Instant, due_at: Instant, settings: LifecycleSettings) -> S
 
 
 def timeout_at(sent_at: Instant, due_at: Instant, settings: LifecycleSettings) -> Instant:
-    """The instant an instance times out: due_at + grace_s.
+    """Return the instant an instance times out: due_at + grace_s.
 
     >>> timeout_at(Instant(0.0), Instant(36_000.0), LifecycleSettings())
     39600.0
@@ -35,9 +35,9 @@ def timeout_at(sent_at: Instant, due_at: Instant, settings: LifecycleSettings) -
 
 
 def least_outage_s(settings: LifecycleSettings) -> Seconds:
-    """How long the project must have been silent for that to be an outage.
+    """Return the minimum silence of the project that counts as an outage.
 
-    outage_s, but at least MISSED_ROUNDS sweeps: the project says that it is alive once a sweep.
+    outage_s, but at least MISSED_ROUNDS sweeps, since each sweep records that the project is up.
 
     >>> least_outage_s(LifecycleSettings()), least_outage_s(LifecycleSettings(sweep_interval_s=Seconds(1000.0)))
     (600.0, 3000.0)
@@ -47,15 +47,15 @@ def least_outage_s(settings: LifecycleSettings) -> Seconds:
 
 # ---- samples of turnarounds, for the statistics of a (host, app version)
 
-LEAST_S = Seconds(1.0)  # turnarounds and yardsticks count as at least this, so that their logarithms are tame
+LEAST_S = Seconds(1.0)  # minimum of turnarounds and references, so that logarithms stay bounded
 LEAST_CENSORED_RATIO = 10.0  # docs/formulas.md#percentiles
 
 
 def yardstick_s(*, tight: bool, est_runtime_s: Seconds, median_turnaround_s: Seconds | None) -> Seconds:
-    """What a turnaround is measured by: R while tight, else what the batch's jobs usually take.
+    """Return the reference of a turnaround: R for tight instances, else the usual turnaround of the batch's jobs.
 
-    Tight instances say how much longer than R a host needs (R_q), relaxed ones how fast it is among its kind: R
-    would not do, being the host's own (decision 11). Where nothing like the batch has come back yet, R it is.
+    Tight samples show how much longer than R a host needs (R_q), relaxed ones how fast it is compared with others; R is
+    unsuitable for that, since it is the host's own (decision 11). Without results of similar jobs, R is used.
 
     >>> yardstick_s(tight=False, est_runtime_s=Seconds(3600.0), median_turnaround_s=Seconds(86400.0))
     86400.0
@@ -68,7 +68,7 @@ def yardstick_s(*, tight: bool, est_runtime_s: Seconds, median_turnaround_s: Sec
 
 
 def returned_sample(turnaround_s: float, *, yardstick_s: Seconds) -> float:
-    """ln(turnaround / yardstick) of a valid result.
+    """Return ln(turnaround / reference) of a valid result.
 
     >>> returned_sample(1800.0, yardstick_s=Seconds(3600.0)) == -math.log(2.0)
     True
@@ -77,12 +77,12 @@ def returned_sample(turnaround_s: float, *, yardstick_s: Seconds) -> float:
 
 
 def censored_sample(*, sent_at: Instant, due_at: Instant, now: Instant, yardstick_s: Seconds) -> float:
-    """The ln(turnaround / yardstick) of a turnaround that is only known to be longer: what a time-out leaves.
+    """Return ln(turnaround / reference) as a lower bound, the sample of a time-out.
 
-    s = ln max(10, (now - sent) / yardstick, (due - sent) / yardstick): at least what the host was given,
-    and never so little that losing jobs looks like being a little slow. The same whether we give
-    the instance up after its grace or the client does at its due date, unstarted. A late valid result takes it
-    back. A job of a batch whose jobs take an hour, that was given 20 h and is given up after 22 h:
+    s = ln max(10, (now - sent) / reference, (due - sent) / reference): at least the time the host was given, and large
+    enough that losing jobs does not look like being slightly slow. It is the same whether the server gives the instance
+    up after its grace or the client does at its due date, unstarted. A late valid result takes it back. A job of a
+    batch whose jobs take an hour, with a due date after 20 h, given up after 22 h:
 
     >>> round(censored_sample(sent_at=Instant(0.0), due_at=Instant(72_000.0), now=Instant(79_200.0),
     ...                       yardstick_s=Seconds(3600.0)), 3)  # ln 22

@@ -1,1 +1,1 @@
-"""What volunteers and their clients see besides work: the front page, the attach flow, and volunteers' own pages."""
+"""Volunteers' part of the server besides work: the front page, the attach flow, and their own pages."""

@@ -1,6 +1,6 @@
-"""The attach flow: what a client asks while its user joins the project (docs/protocol.md).
+"""The attach flow: the web RPCs a client sends while its user joins the project (docs/protocol.md).
 
-Every answer has HTTP status 200, errors too: the client reads the error number in the body.
+Every reply has HTTP status 200, errors too: the client reads the error number in the body.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from domain.clock import Clock
 from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnavailableError
 from wire import attach
 
-STRETCHES_AT_ONCE = 2  # new passwords take tens of ms and 16 MiB each: a flood of them waits in line
+STRETCHES_AT_ONCE = 2  # hashing a new password takes tens of ms and 16 MiB: concurrent requests queue
 
 log = structlog.get_logger()
 
 
 class AttachFlow:
-    """The handlers of the web RPCs."""
+    """Handlers of the web RPCs."""
 
     def __init__(
         self, volunteers: Volunteers, signing: SignIn, keys: AccountKeys, catalogue: CatalogueCache, clock: Clock
@@ -52,7 +52,7 @@ class AttachFlow:
         return _xml(attach.encode_project_config(config))
 
     async def lookup_account(self, request: web.Request) -> web.Response:
-        """The account key for an e-mail and the client's hash of the password."""
+        """Return the account key for an e-mail and the client's hash of the password."""
         try:
             email = checked_email(request.query.get("email_addr", ""))
         except InvalidInputError:
@@ -60,9 +60,11 @@ class AttachFlow:
         return await self._account(request, email, attach.ERROR_BAD_PASSWORD, "Wrong password")
 
     async def create_account(self, request: web.Request) -> web.Response:
-        """A new account; for an e-mail that has one, the right password gives that one."""
+        """Create an account and return its key. If the e-mail has an account and the password is right, return that
+        key.
+        """
         if not self._catalogue.catalogue().settings.project.account_creation:
-            return _error(attach.ERROR_ACCOUNT_EXISTS, "This project makes no new accounts at the moment")
+            return _error(attach.ERROR_ACCOUNT_EXISTS, "This project does not accept new accounts at the moment")
         email, password = request.query.get("email_addr", ""), request.query.get("passwd_hash", "").lower()
         if not PASSWORD_HASH.fullmatch(password):
             return _error(attach.ERROR_BAD_PASSWORD, "passwd_hash: expected 32 hexadecimal digits")
@@ -82,7 +84,7 @@ class AttachFlow:
         return _xml(attach.encode_account(account.authenticator))
 
     async def _account(self, request: web.Request, email: str, wrong: int, because: str) -> web.Response:
-        """The account key for the client's hash of the password; else the error `wrong`."""
+        """Return the account key for the client's hash of the password; else the error `wrong`."""
         hashed = request.query.get("passwd_hash", "").lower()
         try:
             record = await self._signing.check_client(email, hashed, address=address_of(request))
@@ -106,5 +108,5 @@ def _error(number: int, message: str) -> web.Response:
 
 
 def _down(error: UnavailableError) -> web.Response:
-    log.warning("attach request not answered", why=str(error))
+    log.warning("attach request failed", why=str(error))
     return _error(attach.ERROR_PROJECT_DOWN, "The project is temporarily unavailable")

@@ -1,4 +1,4 @@
-"""The volunteers' pages: the front page of the project, and one application for the rest, mounted at /volunteers."""
+"""Builds the volunteers' pages: the project's front page, and one application mounted at /volunteers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.access.who import the_volunteer
 from administration.accounts import AccountKeys
 from administration.explain.service import Explain
@@ -29,14 +29,14 @@ OPEN = frozenset({"start", "join", "join_post", "sign_in", "sign_in_post", "sign
 
 @web.middleware
 async def volunteers_only(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """What is somebody's own needs that somebody."""
+    """Require a signed-in volunteer, except for the open pages."""
     if request.match_info.route.name not in OPEN:
         the_volunteer(request)
     return await handler(request)
 
 
 class Site:
-    """`application` is for its place below the master URL's path; `routes` are for the path itself."""
+    """`application` is mounted below the master URL's path; `routes` are for that path itself."""
 
     def __init__(self, desk: SiteDesk, assets: Assets) -> None:
         self._entry = SiteEntry(desk)
@@ -59,7 +59,7 @@ class Site:
         return [web.get("/", self.front), web.get(PLACE, self.inside)]
 
     async def front(self, request: web.Request) -> web.Response:
-        """Clients read it too: it asks the database for nothing."""
+        """The front page. Clients read it too, so it does not query the database."""
         response = await self._entry.front(request)
         response.headers.update(HEADERS)
         return response
@@ -69,7 +69,7 @@ class Site:
 
 
 class SiteStore(ExplainStore, Protocol):
-    """The database as the volunteers' pages see it."""
+    """The parts of the store that the volunteers' pages use."""
 
     @property
     def belongings(self) -> Belongings: ...
@@ -80,12 +80,12 @@ class SiteStore(ExplainStore, Protocol):
 def build_site(
     store: SiteStore,
     source: CatalogueSource,
-    door: AccessDoor,
+    door: Authenticator,
     keys: AccountKeys,
     clock: Clock,
     array: JobArray | None = None,
 ) -> Site:
-    """All the pages. The composition root alone calls it."""
+    """Build the pages. Only the composition root calls this."""
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, prefix + PLACE, lambda: source.catalogue().settings.project.name, clock, LOOK)

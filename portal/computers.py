@@ -1,4 +1,4 @@
-"""A volunteer's computers and results: what each does, how it stands, why it got no job, what became of results."""
+"""Shows a volunteer's computers and results: records, refusals, and outcomes."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
 HELD = 200
-DRY_RUNS_PER_S = 0.1  # of one volunteer, after
+DRY_RUNS_PER_S = 0.1  # rate and burst per volunteer
 DRY_RUNS_AT_ONCE = 10
-AT_A_TIME = 1  # in one worker: each fills a job array of its own
+AT_A_TIME = 1  # per worker, because each fills a job array of its own
 
 
 @dataclass(frozen=True, slots=True)
 class AppRecord:
-    """How a computer stands with one application."""
+    """A computer's record with one application."""
 
     app: str
     valid: int
@@ -55,7 +55,7 @@ class AppRecord:
 
 
 def records_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[AppRecord]:
-    """One for each application and present version that the computer was given work for."""
+    """Return a record for each application and current version that the computer received work for."""
     found = []
     for hav in havs:
         version = catalogue.versions.get(hav.app_version_id)
@@ -79,7 +79,7 @@ def records_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instan
 
 
 class ComputerPages(Pages[SiteDesk]):
-    """All of them, one of them, and the decision for it run dry."""
+    """All computers, one computer, and a dry run for it."""
 
     def __init__(self, desk: SiteDesk) -> None:
         super().__init__(desk)
@@ -125,12 +125,12 @@ class ComputerPages(Pages[SiteDesk]):
 
     @get("/computers/{id}/why", "computer_why")
     async def why(self, request: web.Request) -> web.Response:
-        """What it would be given if it called now: the real decision, run dry, for few at a time."""
+        """Dry-run the scheduler for this computer. The number of concurrent dry runs is limited."""
         desk, volunteer_id = self._desk, the_volunteer(request).volunteer.volunteer_id
         own = await desk.belongings.host(volunteer_id, HostId(id_of(request)))
         wait_s = self._asked.wait_s(volunteer_id, per_s=DRY_RUNS_PER_S, burst=DRY_RUNS_AT_ONCE)
         if wait_s:
-            raise TooManyAttemptsError(wait_s, "that was asked")
+            raise TooManyAttemptsError(wait_s, "this dry run was requested")
         async with self._running:
             shown: Mapping[str, Any] = await desk.explain.host(own.host.host_id)  # Any: a JSON document
         values: dict[str, object] = {
@@ -141,16 +141,16 @@ class ComputerPages(Pages[SiteDesk]):
         }
         crumbs = (Crumb("computers", "My computers"), Crumb(f"computers/{own.host.host_id}", name_of(own.host)))
         return desk.show(
-            request, RenderedPage("computer_why.html", "If it asked for work now", "computers", crumbs, values)
+            request, RenderedPage("computer_why.html", "If it requested work now", "computers", crumbs, values)
         )
 
 
 RESULTS_HELD = 100
-HOSTS = 200  # in the list to choose from
+HOSTS = 200  # in the filter's list
 
 
 class ResultPages(Pages[SiteDesk]):
-    """One page, chosen and continued by its address."""
+    """The list of results; the URL has its filters and page."""
 
     @get("/results", "results", asks=("outcome", "computer", "after"))
     async def results(self, request: web.Request) -> web.Response:

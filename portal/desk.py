@@ -1,4 +1,4 @@
-"""What every volunteer page works with: the visitor, common parts, and refusals in volunteers' words."""
+"""Shared parts of the volunteer pages: the visitor, common texts, and refusals in volunteers' words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why there was no job, what can be done about it, and what the scheduler itself said."""
+    """A reason for getting no work, with advice and the scheduler's own message."""
 
     words: str
     advice: str
@@ -39,28 +39,28 @@ class Reason:
 
 LABELS = {
     "email": "E-mail",
-    "max_jobs": "Most jobs in progress",
-    "max_cpus": "Most CPUs of one job",
+    "max_jobs": "Maximum jobs in progress per computer",
+    "max_cpus": "Maximum CPUs per job",
     "apps": "Applications",
 }
 
-OUTCOME_WORDS: Mapping[Outcome, tuple[str, str, str]] = {  # name, kind of tag, what it means
-    Outcome.WAITING: ("being checked", "accent", "It came back, and is compared with another computer's result."),
-    Outcome.VALID: ("valid", "good", "It agrees with the others, or passed the check."),
-    Outcome.WRONG: ("not confirmed", "bad", "Other computers found something else."),
-    Outcome.FAILED: ("failed", "bad", "The program ended with an error, or a file is missing."),
-    Outcome.LATE: ("too late", "warn", "It was not back by its due date."),
-    Outcome.DROPPED: ("dropped", "", "It was aborted, or no longer needed: no fault of the computer."),
+OUTCOME_WORDS: Mapping[Outcome, tuple[str, str, str]] = {  # name, kind of tag, meaning
+    Outcome.WAITING: ("being checked", "accent", "Reported; not yet compared with another computer's result."),
+    Outcome.VALID: ("valid", "good", "Agrees with other results or passed the project's check."),
+    Outcome.WRONG: ("not confirmed", "bad", "Differs from the results of other computers."),
+    Outcome.FAILED: ("failed", "bad", "The program ended with an error, or an output file is missing."),
+    Outcome.LATE: ("too late", "warn", "Not reported by the due date."),
+    Outcome.DROPPED: ("dropped", "", "Aborted or no longer needed; does not count against the computer."),
 }
 
 
 def told(error: MusterError | None) -> str | None:
-    """What was wrong with a form, as its reader calls things.
+    """Describe a form's error with the labels the user sees.
 
     >>> told(InvalidInputError("password", "6 to 200 characters", "3 of them"))
     'Password: 6 to 200 characters, please.'
     >>> told(AlreadyExistsError("volunteer", "ada@example.org"))
-    'There is an account with that e-mail.'
+    'An account with that e-mail exists.'
     """
     match error:
         case None:
@@ -68,19 +68,19 @@ def told(error: MusterError | None) -> str | None:
         case InvalidInputError():
             return f"{LABELS.get(error.field, error.field.capitalize())}: {error.expected}, please."
         case AlreadyExistsError():
-            return "There is an account with that e-mail."
+            return "An account with that e-mail exists."
         case WrongPasswordError():
-            return "E-mail and password do not belong together."
+            return "E-mail or password is wrong."
         case _:
             text = str(error).rstrip(".")
             return f"{text[:1].upper()}{text[1:]}."
 
 
 def reasons_in_words(whys: Whys) -> tuple[Reason, ...]:
-    """What was kept of a refusal, in the same order.
+    """Return the stored refusals in words, in the same order.
 
     >>> [one.words for one in reasons_in_words((("no_slots", "no job is ready"), ("of another version", "because")))]
-    ['There is no job waiting at the moment.', 'because']
+    ['No jobs are available at the moment.', 'because']
     """
     return tuple(_reason(code, said) for code, said in whys)
 
@@ -90,13 +90,13 @@ def _reason(code: str, said: str) -> Reason:
     return Reason(said, "", "") if traits is None else Reason(traits.meaning, traits.remedy, said)
 
 
-MOST_REASONS = 5  # of a dry run
+MOST_REASONS = 5  # reasons shown from a dry run
 
 
 def reasons_of_dry_run(shown: Document) -> tuple[Reason, ...]:
-    """Why a dry run gave no more, each reason once, the most frequent first.
+    """Return the reasons why a dry run gave no more work, without duplicates, most frequent first.
 
-    `shown` is what `administration.explain` says of a host.
+    `shown` is the explanation of a host by `administration.explain`.
     """
     counts: dict[str, int] = {}
     firsts: dict[str, str] = {}
@@ -121,12 +121,12 @@ def _refusals(shown: Document) -> Iterable[tuple[str, str, int]]:
 
 
 def name_of(host: Host) -> str:
-    """What its owner calls a computer."""
+    """Return the computer's name as its owner set it."""
     return host.domain_name or f"Computer {host.host_id}"
 
 
 def processors_of(host: Host) -> str:
-    """The processors of a computer.
+    """Describe the processors of a computer.
 
     >>> from domain.units import HostId, VolunteerId
     >>> processors_of(Host(HostId(1), VolunteerId(1), ncpus=4))
@@ -139,29 +139,27 @@ def processors_of(host: Host) -> str:
 
 
 def standing_in_words(standing: Percentile) -> str:
-    """How a computer compares with others that do the same work.
+    """Compare a computer with others that run the same application.
 
     >>> standing_in_words(Percentile(0.25, 0.25, 0.5))
-    'Ahead of 25 % of computers: faster than 25 %, with longer runs of valid results than 50 %.'
+    'Better than 25 % of computers: faster than 25 %, and with more consecutive valid results than 50 %.'
     >>> standing_in_words(Percentile(None, reason="newcomer: too few results to be ranked"))
-    'New: too few results to be compared with others yet.'
+    'New: too few results for a comparison.'
     """
     if standing.p is None:
-        return "New: too few results to be compared with others yet."
+        return "New: too few results for a comparison."
     if standing.x is None or standing.y is None:
         if standing.p == 0.0:
-            return (
-                "Its last result failed; the next valid one makes that good. There are few computers to compare with."
-            )
-        return "Fine so far; there are few computers to compare with."
+            return "Its last result failed; the next valid result clears this. Too few computers for a comparison."
+        return "No recent failure. Too few computers for a comparison."
     return (
-        f"Ahead of {percent(standing.p)} of computers: faster than {percent(standing.x)}, "
-        f"with longer runs of valid results than {percent(standing.y)}."
+        f"Better than {percent(standing.p)} of computers: faster than {percent(standing.x)}, "
+        f"and with more consecutive valid results than {percent(standing.y)}."
     )
 
 
 def usual_turnaround_s(hav: HostAppVersion) -> Seconds | None:
-    """How long it usually takes from a job's sending to its report: the geometric mean over valid results.
+    """Return the usual time from dispatch to report: the geometric mean over valid results.
 
     >>> from domain.units import AppVersionId, HostId
     >>> round(usual_turnaround_s(HostAppVersion(HostId(1), AppVersionId(1), log_n=2, log_sum=16.0)))
@@ -171,34 +169,34 @@ def usual_turnaround_s(hav: HostAppVersion) -> Seconds | None:
 
 
 SECTIONS = (
-    ("computers", "My computers", "What they do, and why one has no work"),
+    ("computers", "My computers", "Their activity, and why a computer got no work"),
     ("results", "My results", "In progress, valid, failed"),
-    ("preferences", "Preferences", "Which work, on which processors, and how much of it"),
+    ("preferences", "Preferences", "Applications, processors and limits"),
     ("account", "Account", "Your password, and how to add a computer"),
 )
 SAID = {
-    "joined": "Welcome! Now add the project in your BOINC client, as below.",
-    "preferences": "Saved. Each of your computers takes it over when it calls next; what it has already it still does.",
+    "joined": "Your account is ready. Now add the project in your BOINC client, as described below.",
+    "preferences": "Saved. Each computer applies it to new work from its next contact on.",
     "password": "Your password is changed. Your computers stay attached; other browsers are signed out.",
 }
 LOOK = Look("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
 
 
 class Belongings(Protocol):
-    """What belongs to one volunteer, and nothing of others."""
+    """Reads the data of one volunteer only."""
 
     async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
-        """Newest first."""
+        """The volunteer's hosts, newest first."""
         ...
 
     async def host(self, volunteer_id: VolunteerId, host_id: HostId) -> OwnHost:
-        """NotFoundError, for somebody else's too."""
+        """Raises NotFoundError, also for another volunteer's host."""
         ...
 
     async def held(
         self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
     ) -> Sequence[ListedInProgress]:
-        """What is in progress, by due date."""
+        """Instances in progress, by due date."""
         ...
 
     async def results(
@@ -210,9 +208,9 @@ class Belongings(Protocol):
         after: ResultPlace | None,
         limit: int,
     ) -> Sequence[OwnResult]:
-        """What is over and not in the history yet, the last one sent first.
+        """Finished results that are not in the history yet, last sent first.
 
-        Where some are chosen they are looked for among so many of the last that it takes no longer.
+        Filters search a limited number of the newest results, so that the time is bounded.
         """
         ...
 
@@ -221,7 +219,7 @@ class Belongings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SiteDesk(PageDesk):
-    """What the volunteers' pages work with: their part of the store, dry runs, and the account keys too."""
+    """Dependencies of the volunteers' pages: their parts of the store, dry runs, and account keys."""
 
     belongings: Belongings
     volunteers: Volunteers
@@ -231,15 +229,15 @@ class SiteDesk(PageDesk):
 
 
 def apps_offered(catalogue: Catalogue) -> list[App]:
-    """Applications that volunteers may choose from, in the order of a list."""
+    """Return the applications that volunteers may choose from, in display order."""
     return sorted(offered(catalogue), key=lambda app: (app.beta, title_of(app).lower()))
 
 
 def title_of(app: App) -> str:
-    """What people call an application."""
+    """Return an application's display name."""
     return app.user_friendly_name or app.name
 
 
 def titles_of(catalogue: Catalogue) -> dict[str, str]:
-    """The same by the application's name."""
+    """Return display names by application name."""
     return {app.name: title_of(app) for app in catalogue.apps.values()}

@@ -1,4 +1,4 @@
-"""The way in for volunteers: the project's front page, a new account, signing in and out, the password, the colours."""
+"""The volunteers' entry pages: the front page, joining, signing in and out, the password, the theme."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from portal.desk import SiteDesk, apps_offered, title_of, told
 from web.handlers import fields_of, get, post
 from web.rate_limit import Buckets
 from web.rendering import RenderedPage
-from web.sign_in import Doorway, SignInForm, new_password, status_of
+from web.sign_in import SignInForm, SignInPages, new_password, status_of
 from wire.attach import password_hash, scheduler_link
 
-JOINS_PER_S = 1 / 60.0  # tries of one network to join, after
+JOINS_PER_S = 1 / 60.0  # attempts to join per network: rate and burst
 JOINS_AT_ONCE = 60
 STRETCHES_AT_ONCE = 2
 
 
-class SiteEntry(Doorway[SiteDesk]):
-    """Pages that need nobody, and those about the account itself."""
+class SiteEntry(SignInPages[SiteDesk]):
+    """Pages without sign-in, and those of the account itself."""
 
     def __init__(self, desk: SiteDesk) -> None:
         super().__init__(desk, SignInForm("enter.html", "email", desk.door.sign_in_volunteer, told, self._open))
@@ -32,7 +32,7 @@ class SiteEntry(Doorway[SiteDesk]):
         self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
 
     async def front(self, request: web.Request) -> web.Response:
-        """The page at the master URL: for people, and for clients, which read where the scheduler is."""
+        """The page at the master URL: for people, and for clients, which read the scheduler's address from it."""
         catalogue = self._desk.catalogue
         project = catalogue.settings.project
         values: dict[str, object] = {
@@ -57,7 +57,7 @@ class SiteEntry(Doorway[SiteDesk]):
 
     @post("/join", "join_post")
     async def join(self, request: web.Request) -> web.Response:
-        """A new account, signed in at once."""
+        """Create an account and sign it in."""
         desk, fields = self._desk, await fields_of(request)
         project = desk.catalogue.settings.project
         if from_elsewhere(request, project.url):
@@ -66,7 +66,7 @@ class SiteEntry(Doorway[SiteDesk]):
         try:
             self._count(request)
             if not project.account_creation:
-                raise InvalidInputError("account", "an account that an operator makes for you", "a new one")
+                raise InvalidInputError("account", "an account that an operator creates for you", "a new one")
             checked_password(password, least=project.min_password_length, name=checked_email(email))
             hashed = password_hash(password, email)
             async with self._stretching:
@@ -88,7 +88,7 @@ class SiteEntry(Doorway[SiteDesk]):
         network = network_of(address_of(request))
         wait_s = self._joins.wait_s(network, per_s=JOINS_PER_S, burst=JOINS_AT_ONCE)
         if wait_s:
-            raise TooManyAttemptsError(wait_s, "joining was tried from your network")
+            raise TooManyAttemptsError(wait_s, "joining was attempted from your network")
 
     def _join_form(self, request: web.Request, fields: object, wrong: MusterError | None) -> web.Response:
         project = self._desk.catalogue.settings.project
@@ -126,7 +126,7 @@ class SiteEntry(Doorway[SiteDesk]):
             "has_password": record.credentials.password_hash is not None,
             "least": project.min_password_length,
             "url": project.url,
-            "wrong": "That is neither the present password nor the account key."
+            "wrong": "This is neither your current password nor your account key."
             if isinstance(wrong, WrongPasswordError)
             else told(wrong),
         }

@@ -1,4 +1,4 @@
-"""The page of a volunteer's preferences."""
+"""Shows and saves a volunteer's preferences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEVER = "never"
 
 
 def wishes_of(fields: Fields, chosen: Sequence[str], offered: Collection[AppId]) -> dict[str, Any]:
-    """What a form asks for, as `preferring` takes it. Raises InvalidInputError.
+    """Parse the form for `preferring`. Raises InvalidInputError.
 
     >>> wishes_of({"which": "some", "cpu": "on", "gpu": "on"}, ["2"], {1, 2})["apps"]
     (2,)
@@ -43,7 +43,7 @@ def wishes_of(fields: Fields, chosen: Sequence[str], offered: Collection[AppId])
 
 
 def _whole(fields: Fields, name: str) -> int:
-    """A whole number; 0 where the field is empty: no wish."""
+    """Parse a whole number; 0, no limit, for an empty field."""
     value = number_of(fields, name, low=0, high=MOST) or 0.0
     if value != int(value):
         raise InvalidInputError(name, f"a whole number from 0 to {MOST}", fields[name])
@@ -51,16 +51,16 @@ def _whole(fields: Fields, name: str) -> int:
 
 
 def known_at_of(fields: Fields) -> Instant | None:
-    """When the preferences were last changed, as far as whoever sends the form has seen."""
+    """Return the time of the last change that the user has seen."""
     text = fields.get("known_at", NEVER)
     try:
         return None if text == NEVER else Instant(float(text))
     except ValueError:
-        raise InvalidInputError("known_at", "what the form came with", text) from None
+        raise InvalidInputError("known_at", "the hidden field's original value", text) from None
 
 
 class PreferencePages(Pages[SiteDesk]):
-    """Which work, on which processors, and how much of it."""
+    """The preferences: applications, processors and limits."""
 
     @get("/preferences", "preferences")
     async def ask(self, request: web.Request) -> web.Response:
@@ -68,7 +68,7 @@ class PreferencePages(Pages[SiteDesk]):
 
     @post("/preferences", "preferences_post")
     async def save(self, request: web.Request) -> web.Response:
-        """Keep what the form says, unless other preferences were saved since it was loaded."""
+        """Save the form, unless the preferences changed after it was loaded."""
         desk, volunteer = self._desk, the_volunteer(request).volunteer
         sent = await request.post()
         fields = {name: value for name, value in sent.items() if isinstance(value, str)}
@@ -98,4 +98,4 @@ class PreferencePages(Pages[SiteDesk]):
         return self._desk.show(request, page)
 
 
-CHANGED = "your preferences were changed elsewhere meanwhile; below is how they stand now"
+CHANGED = "your preferences were changed elsewhere in the meantime; the current ones are shown below"

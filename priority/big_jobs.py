@@ -1,7 +1,8 @@
-"""Finds room for big jobs: kept slots of the job array, leases on hosts. Pure.
+"""Reserves capacity for big jobs: slots of the job array, leases on hosts. Pure.
 
-Slots of the job array are kept for the first few big jobs that find no host, until they are sent or too long there; and
-a busy host with many cores is leased: what it is sent until then ends before, or leaves enough cores free.
+Slots of the job array are reserved for the first few big jobs without a suitable host, until they are sent or a time
+limit is reached; and a busy host with many cores is leased: jobs sent to it until then must end before the lease
+starts, or leave enough cores free.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from domain.reservations import Kept, Lease, LeaseStanding
 from domain.units import BatchId, HostId, Instant, Seconds
 from priority.scheme import request_pe
 
-INSTANT_S = 1e-6  # lengths of time below this are nothing
+INSTANT_S = 1e-6  # shorter durations count as 0
 
 
 @dataclass(frozen=True, slots=True)
 class CoreRequest:
-    """A job that wants some cores for at most `limit_s`."""
+    """A job that needs some cores for at most `limit_s`."""
 
     job: Hashable
     cores: float
@@ -32,7 +33,7 @@ class CoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class CoreUse:
-    """Cores taken from one instant to another: by a running job until its limit."""
+    """Cores used between two instants: by a running job until its limit."""
 
     job: Hashable
     cores: float
@@ -41,7 +42,7 @@ class CoreUse:
 
 
 def earliest(job: CoreRequest, taken: Sequence[CoreUse], *, cores: float, now: Instant) -> Instant:
-    """The earliest instant from which `job.cores` are free for the whole of its limit.
+    """Return the earliest instant from which `job.cores` are free for the whole of its limit.
 
     >>> busy = [CoreUse("b", 1, Instant(0.0), Instant(5.0))]
     >>> earliest(CoreRequest("a", 2, Seconds(10.0)), busy, cores=2, now=Instant(1.0))
@@ -54,7 +55,7 @@ def earliest(job: CoreRequest, taken: Sequence[CoreUse], *, cores: float, now: I
 
 
 def _free(job: CoreRequest, taken: Sequence[CoreUse], cores: float, start_at: Instant) -> bool:
-    """Whether the job fits from `start_at` on: it can only collide where something else begins."""
+    """Return whether the job fits from `start_at` on; only the starts of other uses need to be checked."""
     end_at = start_at + job.limit_s - INSTANT_S
     moments = [start_at, *(one.start_at for one in taken if start_at < one.start_at < end_at)]
     return all(_used(taken, moment) + job.cores <= cores + 1e-9 for moment in moments)
@@ -64,14 +65,14 @@ def _used(taken: Iterable[CoreUse], moment: float) -> float:
     return sum(one.cores for one in taken if one.start_at <= moment + INSTANT_S < one.end_at)
 
 
-# ---- kept slots and leases
+# ---- reserved slots and leases
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingBigJob:
-    """A batch with unsent jobs, in the order of its place; `blocked`: hosts that asked could not take it.
+    """A batch with unsent jobs, in order; `blocked`: the hosts that called could not take its jobs.
 
-    `sent` counts its instances that were sent so far.
+    `sent` counts its instances sent so far.
     """
 
     batch_id: BatchId
@@ -81,7 +82,7 @@ class WaitingBigJob:
 
 
 def is_big(request: Request, reference: Request, least_pe: float) -> bool:
-    """Whether a job is big: any GPU, or at least so many processor equivalents.
+    """Return whether a job is big: any GPU, or at least `least_pe` processor equivalents.
 
     >>> is_big(Request(1.0, gpus=(("NVIDIA", 1.0),)), Request(8.0), 4.0), is_big(Request(2.0), Request(8.0), 4.0)
     (True, False)
@@ -99,9 +100,10 @@ def kept_slots(
     longest_s: Seconds,
     now: Instant,
 ) -> list[Kept]:
-    """The slots kept from now on, at most `depth`. Once kept, a slot is kept until its job is sent, or too old.
+    """Return the slots reserved from now on, at most `depth`. A slot stays reserved until its job is sent or it is too
+    old.
 
-    A newly higher job takes nothing away: else a big job never gets through a stream of small ones.
+    A job that moves ahead takes no reservation away; otherwise a stream of small jobs could starve a big one.
 
     >>> big = [WaitingBigJob(BatchId(1), Request(8.0)), WaitingBigJob(BatchId(2), Request(8.0))]
     >>> slots = kept_slots(big, [Kept(BatchId(2), Instant(5.0))], depth=1, reference=Request(8.0), least_pe=4.0,
@@ -129,9 +131,9 @@ def lease(
     now: Instant,
     processor_type: ProcessorType = CPU,
 ) -> Lease | None:
-    """A lease on the host, from the earliest instant at which its in-progress list leaves `cores` free; None: never.
+    """Return a lease from the earliest instant at which the host's jobs in progress leave `cores` free; None: never.
 
-    Called again at each of the host's requests, it slides forward when work ends early.
+    It is called again at each of the host's requests, and moves the lease forward when work ends early.
 
     >>> busy = [CoreUse("x", 2.0, Instant(0.0), Instant(50.0))]
     >>> made = lease(batch_id=BatchId(1), cores=4.0, limit_s=Seconds(100.0), host_id=HostId(9), host_cores=4.0,
@@ -158,16 +160,16 @@ def fits_around(
     now: Instant,
     slack_s: Seconds = Seconds(0.0),
 ) -> tuple[bool, str]:
-    """Whether a job may be sent to a leased host now, and why: it ends before the lease, or leaves enough cores.
+    """Return whether a leased host may get a job now, and why: it ends before the lease, or leaves enough cores.
 
-    It may end as late as `slack_s` after the lease begins.
+    It may end up to `slack_s` after the lease starts.
 
     >>> held = Lease(BatchId(1), HostId(9), 4.0, Instant(50.0), Seconds(100.0), Instant(90.0))
     >>> fits_around(held, cores=1.0, limit_s=Seconds(60.0), host_cores=4.0, under_way=[], now=Instant(0.0))
-    (False, 'the host is held for batch 1 from 50 s from now: this would end 10 s later and leave it 3 of 4 cores')
+    (False, 'the host is leased to batch 1 in 50 s: this job would end 10 s later and leave it 3 of 4 cores')
     """
     if not lease.holds(now):
-        return True, f"the lease of batch {lease.batch_id} is over"
+        return True, f"the lease of batch {lease.batch_id} has ended"
     end_at, latest_at = now + limit_s, lease.start_at + slack_s + INSTANT_S
     if end_at <= latest_at:
         return True, f"ends {in_words(lease.start_at - end_at)} before the lease of batch {lease.batch_id}"
@@ -179,15 +181,15 @@ def fits_around(
         return True, f"leaves {left:g} cores for batch {lease.batch_id}"
     begins_s, into_s = max(0.0, lease.start_at - now), end_at - lease.start_at
     return False, (
-        f"the host is held for batch {lease.batch_id} from {in_words(begins_s)} from now: this would end "
+        f"the host is leased to batch {lease.batch_id} in {in_words(begins_s)}: this job would end "
         f"{in_words(into_s)} later and leave it {max(0.0, left):g} of {lease.cores:g} cores"
     )
 
 
 def least_bad(candidates: Iterable[tuple[int, Seconds]]) -> list[int]:
-    """What a leased host with idle processors is sent when nothing fits around: never nothing.
+    """Return the jobs for a leased host with idle processors if none fits around the lease; never none.
 
-    Whatever numbers stand for jobs, that with the shortest run time comes first.
+    The job with the shortest run time comes first.
 
     >>> least_bad([(1, Seconds(50.0)), (2, Seconds(20.0))])
     [2, 1]
@@ -196,20 +198,20 @@ def least_bad(candidates: Iterable[tuple[int, Seconds]]) -> list[int]:
 
 
 def given_back(standing: LeaseStanding, *, slack_s: Seconds, now: Instant) -> str | None:
-    """Why a lease ends now; None while it stands.
+    """Return why a lease ends now; None while it is valid.
 
-    It ends with its purpose (the host was sent the job, or nothing of the batch waits any more), when the host has
-    been silent for three of its own intervals and the slack, and when it expires.
+    It ends when its purpose does (the host got the job, or the batch has no unsent job left), when the host has been
+    silent for three of its own intervals plus the slack, and when it expires.
 
     >>> lease = Lease(BatchId(1), HostId(9), 4.0, Instant(50.0), Seconds(100.0), Instant(90.0))
     >>> given_back(LeaseStanding(lease, 3, False, Instant(0.0)), slack_s=Seconds(40.0), now=Instant(60.0))
-    'host 9 has been silent for 60 s, at most 40 s were expected'
+    'host 9 has been silent for 60 s; limit 40 s'
     """
     lease = standing.lease
     if standing.given:
         return f"host {lease.host_id} was sent a job of batch {lease.batch_id}"
     if standing.unsent <= 0:
-        return f"nothing of batch {lease.batch_id} waits any more"
+        return f"batch {lease.batch_id} has no unsent job left"
     if now >= lease.expires_at:
         ago, after = in_words(now - lease.expires_at), in_words(lease.expires_at - lease.start_at)
         return f"expired {ago} ago, {after} after its start"
@@ -217,7 +219,7 @@ def given_back(standing: LeaseStanding, *, slack_s: Seconds, now: Instant) -> st
     silent_s = now - standing.last_rpc_at
     if silent_s > patience_s:
         return told(
-            "host {0} has been silent for {1:length}, at most {2:length} were expected",
+            "host {0} has been silent for {1:length}; limit {2:length}",
             lease.host_id,
             silent_s,
             patience_s,

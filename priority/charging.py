@@ -1,4 +1,4 @@
-"""What work costs: queues with their rates, service units and grants. Pure."""
+"""Prices of work: queues with their rates, service units and grants. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from domain.ordered_work import Grant
 from domain.usage import Amounts
 
 # ---- queues and grants. One service unit is one core for one hour at the rate 1. Queues are strict tiers with rates. A
-# submitter whose account has spent its grant continues in the last queue, which costs nothing.
+# submitter whose account has used up its grant continues in the last queue, which is free of charge.
 
-MOST_AMOUNT = 1e18  # of a setting
+MOST_AMOUNT = 1e18  # maximum queues in a setting
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue: its tier under equal access (smaller first), its number under the others, its rate per PE-hour."""
+    """A queue: its tier under equal access (smaller first), its number under other policies, its rate per PE-hour."""
 
     name: str
     tier: int
@@ -26,7 +26,7 @@ class Queue:
 
     @property
     def is_unpaid(self) -> bool:
-        """Its work is for hosts that can be given nothing else."""
+        """Whether its work is unpaid: for hosts without any other suitable work."""
         return self.rate <= 0.0
 
 
@@ -39,7 +39,7 @@ QUEUES: Mapping[str, Queue] = {one.name: one for one in (EXPRESS, NORMAL, BONUS)
 def service_units(
     *, rate: float, cores: float, wall_h: float, memory: float = 0.0, memory_per_core: float | None = None
 ) -> float:
-    """rate * max(cores asked for, memory asked for / memory per core) * hours. Any unit of memory, the same in both.
+    """Return rate * max(cores, memory / memory per core) * hours. Any unit of memory, the same in both.
 
     >>> service_units(rate=2, cores=8, memory=192, memory_per_core=4, wall_h=5)
     480.0
@@ -49,13 +49,13 @@ def service_units(
 
 
 def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUES) -> tuple[Queue, str]:
-    """The queue a batch of that queue is really in, and why. Without a grant nothing is ever spent.
+    """Return the effective queue of a batch submitted to that queue, and why. Without a grant there is no limit.
 
-    Raises InvalidInputError for a queue there is not.
+    Raises InvalidInputError for an unknown queue.
 
     >>> spent = Grant(1, 10.0, 0.0, 100.0, used_su=10.0)
     >>> queue_of("normal", spent)[1]
-    'bonus: the grant of 10 SU is spent (used 10, reserved 0)'
+    'bonus: the grant of 10 SU is used up (used 10, reserved 0)'
     """
     if name not in queues:
         raise InvalidInputError("queue", "one of " + ", ".join(queues), name)
@@ -63,7 +63,7 @@ def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUE
     if grant is None or grant.left_su > 0.0 or queue.rate <= 0.0:
         return queue, f"{queue.name}, charged {queue.rate:g}"
     last = max(queues.values(), key=lambda one: (one.tier, one.name))
-    spent = f"the grant of {grant.granted_su:g} SU is spent"
+    spent = f"the grant of {grant.granted_su:g} SU is used up"
     return last, f"{last.name}: {spent} (used {grant.used_su:g}, reserved {grant.reserved_su:g})"
 
 
@@ -71,7 +71,7 @@ def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUE
 
 
 def queues(text: str) -> Mapping[str, Queue]:
-    """Queues by name from words NAME=TIER/NUMBER/RATE. Raises InvalidInputError.
+    """Parse queues by name from words NAME=TIER/NUMBER/RATE. Raises InvalidInputError.
 
     >>> queues("express=0/1/3 bonus=2/0/0")["bonus"]
     Queue(name='bonus', tier=2, priority=0.0, rate=0.0)
@@ -88,7 +88,7 @@ def queues(text: str) -> Mapping[str, Queue]:
 
 
 def usage_weights(text: str) -> Amounts:
-    """What a unit of each resource counts as usage. Raises InvalidInputError.
+    """Parse the weight of each resource's unit in usage. Raises InvalidInputError.
 
     >>> usage_weights("flop=1 gpu_s=1e12").gpu_s
     1000000000000.0

@@ -1,8 +1,8 @@
 """Decides whether a job may displace other work of its host. Pure.
 
-A job whose deadline forces the client to run it first is an act of preemption. The rules of NCI's suspension score
-in a form of our own, for no public one exists: every single factor can veto, and the score must be positive.
-The client decides what it really suspends, and other projects' work is not seen. Off by default.
+A job with a deadline that makes the client run it first preempts other work. The rules follow NCI's suspension score;
+since no formula is published, this one is our own: every single factor can veto, and the score must be positive. The
+client decides which work it suspends, and other projects' work is not visible. Off by default.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SIZE_WEIGHT, OWNER_WEIGHT, DONE_WEIGHT = 1.0, 0.5, 2.0
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """An instance of ours on the host, by its last report: seconds left then, the whole limit, when it is due."""
+    """One of our instances on the host, by its last report: seconds left then, runtime limit, due date."""
 
     name: str
     cores: float
@@ -28,14 +28,14 @@ class UnderWay:
     limit_s: Seconds
     due_at: Instant
     reported_at: Instant
-    owners_running: int = 1  # instances its submitter has under way everywhere
+    owners_running: int = 1  # instances its submitter has in progress on all hosts
 
     def left_s(self, now: Instant) -> Seconds:
-        """Seconds left now: what was left, less the time since, never below 0."""
+        """Return the seconds left now: those last reported minus the time since, at least 0."""
         return Seconds(max(0.0, self.remaining_s - max(0.0, now - self.reported_at)))
 
     def done_fraction(self, now: Instant) -> float:
-        """PERCENT as documented: elapsed over the limit."""
+        """Return PERCENT as documented: elapsed over the limit."""
         return min(1.0, max(0.0, 1.0 - self.left_s(now) / self.limit_s)) if self.limit_s > 0.0 else 1.0
 
 
@@ -51,7 +51,7 @@ class DisplacingJob:
 
 @dataclass(frozen=True, slots=True)
 class DisplacementVerdict:
-    """Whether the job may be sent, and why."""
+    """Whether the job may be sent, and the reason."""
 
     send: bool
     because: str
@@ -65,8 +65,8 @@ def may_displace(
     now: Instant,
     most_stretched: float = MOST_STRETCHED,
 ) -> DisplacementVerdict:
-    """Send when no work under way is stretched beyond (limit + suspension) / limit = 1.25, none misses its due date
-    by earliest-deadline-first, and every one that must wait has a positive score.
+    """Allow the job if no displaced work exceeds (limit + suspension) / limit = 1.25, none misses its due date by
+    earliest-deadline-first, and each displaced instance has a positive score.
 
     score = size ratio + 0.5 * log2((running of its owner + 1) / (running of ours + 1)) - 2 * done^2
 
@@ -95,12 +95,12 @@ def may_displace(
                 False, f"{one.name} would be stretched to {stretched:.3g} of its limit, at most {most_stretched:g}"
             )
         if (points := score(job, one, now)) <= 0.0:
-            return DisplacementVerdict(False, f"{one.name} is not to be put off for it: score {points:.3g}")
-    return DisplacementVerdict(True, "nothing under way is put off too long")
+            return DisplacementVerdict(False, f"{one.name} may not be delayed: score {points:.3g} is not positive")
+    return DisplacementVerdict(True, "no job in progress is delayed too much")
 
 
 def score(job: DisplacingJob, one: UnderWay, now: Instant) -> float:
-    """How much the job may put this one off: positive for bigger jobs of submitters with less under way.
+    """Return the score for delaying an instance: higher for bigger jobs of submitters with less work in progress.
 
     >>> half = UnderWay("half", 1.0, Seconds(50.0), Seconds(100.0), Instant(1e6), Instant(0.0), owners_running=3)
     >>> score(DisplacingJob(2.0, Seconds(10.0), Instant(1e6), owners_running=0), half, Instant(0.0))
@@ -115,7 +115,7 @@ def score(job: DisplacingJob, one: UnderWay, now: Instant) -> float:
 def _simulated(
     job: DisplacingJob | None, under_way: Sequence[UnderWay], host_cores: float, now: Instant
 ) -> list[float]:
-    """When each would end, the job first if there is one: list scheduling on cores, the job, then by due date."""
+    """Return the end of each instance, the job first if given: list scheduling on cores, the job, then by due date."""
     cores = [now] * max(1, int(host_cores))
     ends = [0.0] * len(under_way)
     result = list[float]()
@@ -128,7 +128,7 @@ def _simulated(
 
 
 def _run(cores: list[Instant], wanted: float, seconds: float) -> float:
-    """Take the cores that are free first; returns when it ends."""
+    """Use the cores that are free first; return the end."""
     number = min(len(cores), max(1, math.ceil(wanted)))
     cores.sort()
     end_at = Instant(cores[number - 1] + seconds)

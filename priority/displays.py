@@ -1,8 +1,8 @@
-"""How is a priority shown to people? Pure.
+"""Formats priorities for people. Pure.
 
-The printed parts always sum to the printed total: what rounding takes from one is given to another. Forms of other
-products (`mdiag -p`, `sprio`, Flux's verbose one) keep their layout; contributions are signed and figures whole, where
-the originals cut them off.
+Printed parts always add up to the printed total: rounding differences are moved to another part. Layouts of other
+products (`mdiag -p`, `sprio`, Flux's verbose form) are kept; contributions are signed and figures complete where the
+originals truncate them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Format(StrEnum):
 
 
 def figure(value: float | None) -> str:
-    """A number as briefly as possible: six significant digits, or all before the point, no exponent below 1e15.
+    """Format a number: six significant digits, or all before the point, no exponent below 1e15.
 
     >>> figure(100000.0), figure(0.453211), figure(-1.5), figure(None)
     ('100000', '0.453211', '-1.5', '-')
@@ -35,7 +35,7 @@ def figure(value: float | None) -> str:
 
 
 def printed(points: Sequence[float], total: float) -> tuple[list[str], str]:
-    """Points and their total as printed: whole numbers if all are, else two decimals, and summing up as they stand.
+    """Format points and their total so that they add up: integers if all are, else two decimals.
 
     >>> printed([1.004, 1.004, 1.004], 3.012)
     (['1.01', '1.00', '1.00'], '3.01')
@@ -52,13 +52,13 @@ def printed(points: Sequence[float], total: float) -> tuple[list[str], str]:
     by_error = sorted(range(len(parts)), key=lambda place: step * (parts[place] - points[place] * scale))
     for place in by_error[: abs(missing)]:
         parts[place] += step
-    if abs(missing) > len(parts) > 0:  # figures beyond what a double tells apart: the largest takes the rest
+    if abs(missing) > len(parts) > 0:  # figures beyond the precision of a double: the largest takes the rest
         parts[max(range(len(parts)), key=lambda place: abs(parts[place]))] += missing - step * len(parts)
     return [f"{one / scale:.{decimals}f}" for one in parts], f"{whole / scale:.{decimals}f}"
 
 
 def verbose(breakdown: Breakdown) -> str:
-    """Formula, numbers, products, result: a line each, then what bounds and limits say.
+    """Format formula, numbers, products and result, a line each, then bounds and limits.
 
     >>> two = (Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0), Contribution("user", "user", -512.0, "",
     ...        -0.5, None, 4.0, -2.0))
@@ -88,7 +88,7 @@ def verbose(breakdown: Breakdown) -> str:
 
 
 def _signed(points: Sequence[str]) -> str:
-    """A sum with its signs.
+    """Format a sum with its signs.
 
     >>> _signed(["5", "-2", "0"])
     '5 - 2 + 0'
@@ -98,7 +98,7 @@ def _signed(points: Sequence[str]) -> str:
 
 
 def table(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
-    """Rows of signed contributions that sum to the total, a column per term, the heading first.
+    """Return rows of signed contributions that add up to the total, a column per term, the heading first.
 
     >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
     >>> table([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))])
@@ -114,8 +114,8 @@ def table(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
 
 
 def mdiag(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
-    """As `mdiag -p`: a column per component, "points, percent of the absolute sum (term:term)", and the percentages of
-    all batches together at the foot. Percentages are of absolute values, points are signed.
+    """Return rows as `mdiag -p`: a column per component, "points, percent of the absolute sum (term:term)", and the
+    percentages of all batches together in the last row. Percentages are of absolute values, points are signed.
 
     >>> parts = (Contribution("XFACTOR", "SERVICE", 2.0, "", 2.0, None, 30.0, 60.0),
     ...          Contribution("FSUSER", "FS", -2.0, "", -2.0, None, 10.0, -20.0))
@@ -140,7 +140,7 @@ def mdiag(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
 
 
 def _component(cells: Sequence[str], percent: float) -> str:
-    """A component's printed sum, its percentage, and its terms.
+    """Format a component's printed sum, percentage and terms.
 
     >>> _component(["5.25", "-1.00"], 40.0)
     '4.25 40.0%(5.25:-1.00)'
@@ -150,7 +150,7 @@ def _component(cells: Sequence[str], percent: float) -> str:
 
 
 def sprio(breakdowns: Sequence[Breakdown], *, normalised: bool = False) -> list[list[str]]:
-    """As `sprio -l`: weighted points per term; `normalised` (-n): values before their weights.
+    """Return rows as `sprio -l`: weighted points per term; `normalised` (-n): values before weighting.
 
     >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
     >>> sprio([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))], normalised=True)
@@ -167,7 +167,7 @@ def sprio(breakdowns: Sequence[Breakdown], *, normalised: bool = False) -> list[
 
 
 def sprio_weights(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
-    """As `sprio -w`: the weights the priorities were made with, which are stored with them.
+    """Return rows as `sprio -w`: the weights of the priorities, which are stored with them.
 
     >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
     >>> sprio_weights([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))])
@@ -182,7 +182,7 @@ def sprio_weights(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
 
 
 def flux(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
-    """As `flux account jobs`: each factor with its weight beside it, and the priority as it came out.
+    """Return rows as `flux account jobs`: each factor with its weight, and the resulting priority.
 
     >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
     >>> flux([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))])
@@ -199,7 +199,7 @@ def flux(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
 
 
 def shown(breakdowns: Sequence[Breakdown], layout: Format) -> list[list[str]]:
-    """The rows of a layout, its heading first."""
+    """Return the rows of a layout, the heading first."""
     by_layout: dict[Format, Callable[[Sequence[Breakdown]], list[list[str]]]] = {
         Format.TABLE: table,
         Format.MDIAG: mdiag,

@@ -1,6 +1,6 @@
-"""Computes the fair-share of other systems for a tree given as JSON, in their forms. Pure.
+"""Computes fair-share as other systems do, for a tree given as JSON in their forms. Pure.
 
-The dry run behind `muster fairshare emulate --system flux|slurm|pbs|maui|nci`: nothing is read or changed.
+The dry run behind `muster fairshare emulate --system flux|slurm|pbs|maui|nci`: it uses no project data.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from priority.systems import (
 
 # ---- reading documents
 
-DEEPEST = 100  # levels of a tree
-LARGEST = 1e100  # figure that is taken: sums and products stay finite
+DEEPEST = 100  # maximum levels of a tree
+LARGEST = 1e100  # maximum of a figure: sums and products stay finite
 MODES = {
     "target": TargetMode.PLAIN,
     "plain": TargetMode.PLAIN,
@@ -42,7 +42,7 @@ MODES |= {"cap": TargetMode.CAP, "hard_cap": TargetMode.HARD_CAP}
 
 
 def flux_tree_of(document: object, depth: int = 0) -> Node:
-    """A tree of {name, kind: account|user, shares, usage, children}. Raises InvalidInputError naming the field.
+    """Read a tree of {name, kind: account|user, shares, usage, children}. Raises InvalidInputError naming the field.
 
     >>> flux_tree_of({"name": "root", "kind": "account", "children": [{"name": "ann", "usage": 3}]}).children[0].usage
     3.0
@@ -55,14 +55,14 @@ def flux_tree_of(document: object, depth: int = 0) -> Node:
 
 
 def slurm_tree_of(document: object, depth: int = 0) -> Node:
-    """A tree of {name, shares, usage, children}; only users' usage counts where there are children."""
+    """Read a tree of {name, shares, usage, children}; usage of vertices with children is ignored."""
     name, fields, children = _vertex(document, depth, slurm_tree_of)
     usage = 0.0 if children else _number(f"{name}.usage", fields.get("usage") or 0.0)
     return Node(name, _shares(name, fields), usage, children)
 
 
 def pbs_tree_of(document: object) -> tuple[Node, ...]:
-    """The vertices below the root: {root_children: [{name, shares, usage, children}]}, or a tree with a root."""
+    """Read the vertices below the root: {root_children: [{name, shares, usage, children}]}, or a tree with a root."""
     fields = _mapping("tree", document)
     _name(fields, "root")
     below = fields.get("root_children", fields.get("children", ()))
@@ -77,7 +77,7 @@ def _pbs_node(document: object, depth: int) -> Node:
 def _vertex(
     document: object, depth: int, read: Callable[[object, int], Node]
 ) -> tuple[str, Mapping[str, object], tuple[Node, ...]]:
-    """A vertex's name, its fields, and its children by `read`."""
+    """Read a vertex's name, its fields, and its children by `read`."""
     if depth > DEEPEST:
         raise InvalidInputError("tree", f"at most {DEEPEST} levels", depth)
     fields = _mapping("tree", document)
@@ -103,7 +103,7 @@ def _usage(name: str, fields: Mapping[str, object]) -> float | None:
 
 
 def associations_of(document: object) -> list[Association]:
-    """Rows of {id, parent, account, user, shares: a number or "parent", usage_own}."""
+    """Read rows of {id, parent, account, user, shares: a number or "parent", usage_own}."""
     rows = list[Association]()
     for where, row in _rows("associations", document):
         shares = row.get("shares", 1)
@@ -124,7 +124,7 @@ def associations_of(document: object) -> list[Association]:
 
 
 def maui_rows_of(document: object) -> list[Credential]:
-    """Rows of {section, name, target, mode, windows}, newest window first."""
+    """Read rows of {section, name, target, mode, windows}, newest window first."""
     return [
         Credential(
             str(row.get("section", "USER")),
@@ -137,7 +137,7 @@ def maui_rows_of(document: object) -> list[Credential]:
 
 
 def target_of(amount: object, mode: object = None) -> Target | None:
-    """A target given as a number with a mode's name, or as Maui writes it ("12.5+"). None: no target.
+    """Read a target given as a number with a mode's name, or in Maui's notation ("12.5+"). None: no target.
 
     >>> target_of(10.0, "floor"), target_of("10+"), target_of(None)
     (Target(amount=10.0, mode=<TargetMode.FLOOR: '+'>), Target(amount=10.0, mode=<TargetMode.FLOOR: '+'>), None)
@@ -150,7 +150,7 @@ def target_of(amount: object, mode: object = None) -> Target | None:
 
 
 def _mode_of(mode: object) -> TargetMode:
-    """A target's meaning by its name or by Maui's sign."""
+    """Return a target's mode from its name or from Maui's sign."""
     signs = {sign.value: sign for sign in TargetMode}
     if not isinstance(mode, str) or mode not in {**MODES, **signs}:
         raise InvalidInputError("mode", "one of " + ", ".join(MODES), mode)
@@ -170,7 +170,7 @@ def _list(where: str, document: object) -> Sequence[object]:
 
 
 def _rows(where: str, document: object) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The objects of a list, each with what to call it in messages."""
+    """Return the objects of a list, each with its label for messages."""
     for number, row in enumerate(_list(where, document)):
         yield f"{where}[{number}]", _mapping(f"{where}[{number}]", row)
 
@@ -201,7 +201,7 @@ class EmulatedTable:
 
 
 def emulate(system: str, document: object) -> EmulatedTable:
-    """The system's table for a document in its form. Raises InvalidInputError naming what is wrong.
+    """Return the system's table for a document in its form. Raises InvalidInputError naming the error.
 
     flux: a tree of {name, kind, shares, usage, children}. slurm: {associations} for Fair Tree, else a tree {name,
     shares, usage, children} for the classic form, with `dampening`. pbs: {root_children, min_usage}. maui: {decay,
@@ -274,7 +274,7 @@ def _maui(document: Mapping[str, object]) -> EmulatedTable:
 
 
 def _nci(document: Mapping[str, object]) -> EmulatedTable:
-    """Jobs in order of the work their owners hold in front of them."""
+    """Order jobs by the work of their owners ahead of them."""
     jobs = [job for _, job in _rows("jobs", document.get("jobs", ()))]
     owners = {str(job.get("owner", "")): number for number, job in reversed(list(enumerate(jobs)))}
     claims = [

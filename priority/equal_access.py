@@ -1,7 +1,7 @@
-"""Whose turn is it when everybody is to have equal access? Pure.
+"""The equal-access policy: submitters take turns. Pure.
 
-NCI's queue shuffling: a job's score is the work its submitter (or account) already holds in front of it, in processor
-equivalents; the least score goes first, whatever the shares and the past. Queues are strict tiers.
+NCI's queue shuffling: a job's score is the work that its submitter (or account) has ahead of it, in processor
+equivalents; the smallest score goes first, regardless of shares and past usage. Queues are strict tiers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from priority.scheme import PolicyContext, Scheme, Term, scheme
 
 
 def equal_access(*, by_account: bool = False, bypass_gain_pe: float = 1.0) -> Scheme:
-    """The scheme: less work held goes first; each time a batch was passed over counts like work not held.
+    """Return the scheme: less work in progress goes first; each time a batch was passed over reduces its score.
 
     >>> equal_access().own[0].name, equal_access().shared[0].name
     ('bypassed', 'held')
@@ -39,7 +39,7 @@ def equal_access(*, by_account: bool = False, bypass_gain_pe: float = 1.0) -> Sc
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A batch that wants slots: `jobs` of `pe` each, for an owner who holds work already."""
+    """A batch that requests slots: `jobs` of `pe` each, for an owner with work in progress."""
 
     batch_id: BatchId
     owner: int  # a submitter or an account
@@ -53,11 +53,12 @@ class Claim:
 def shuffled(
     claims: Iterable[Claim], *, held_pe: Mapping[int, float], slots: int, bypass_gain_pe: float = 1.0
 ) -> list[BatchId]:
-    """The batch of each of the next `slots` jobs, charged provisionally one by one, so that equals alternate.
+    """Return the batch of each of the next `slots` jobs, charged provisionally one by one, so that equal owners
+    alternate.
 
-    Score of a job = PE the owner holds + PE placed in this pass before it - gain * times passed over. Within a
-    tier the least score goes first, then the earlier submission, then the smaller id. An owner's batches of a tier
-    stand in that order too, one behind the other.
+    Score of a job = PE of its owner in progress + PE placed before it in this pass - gain * times passed over. Within a
+    tier the smallest score goes first, then the earlier submission, then the smaller id. An owner's batches within a
+    tier follow this order too, one after the other.
 
     >>> both = [Claim(BatchId(1), 1, 0, 1.0, 9, Instant(0.0)), Claim(BatchId(2), 2, 0, 1.0, 9, Instant(5.0))]
     >>> shuffled(both, held_pe={1: 2.0}, slots=5)
@@ -66,7 +67,7 @@ def shuffled(
     queues: dict[tuple[int, int], list[Claim]] = {}
     for claim in sorted(claims, key=lambda one: (-one.bypassed, one.submitted_at, one.batch_id), reverse=True):
         if claim.jobs > 0:
-            queues.setdefault((claim.tier, claim.owner), []).append(claim)  # the next one last
+            queues.setdefault((claim.tier, claim.owner), []).append(claim)  # popped from the end
     placed = {owner: held_pe.get(owner, 0.0) for _, owner in queues}
 
     def entry(tier: int, owner: int, used: int) -> tuple[int, float, Instant, BatchId, int, int]:

@@ -1,8 +1,8 @@
-"""Fair-share of submitters in a tree of accounts, the order of users in such a tree, and their names. Pure.
+"""Fair-share of submitters in a tree of accounts, the ranking of its users, and their names. Pure.
 
-A tree of accounts with submitters as leaves. Two numbers for each leaf: the *ratio* (0.5 on target, 1 under-, 0
-over-served) and the *rank* (place in the tree's order over the number of leaves), which breaks ties. Forms of other
-systems (priority/systems.py) use the same order and names.
+A tree of accounts with submitters as leaves. Each leaf has two numbers: the *ratio* (0.5 on target, towards 1 under-,
+towards 0 over-served) and the *rank* (position in the tree's order over the number of leaves), which breaks ties.
+Formulas of other systems (priority/systems.py) use the same order and names.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Weight = float | Fraction
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A user or an account among its siblings. `key` names a user; an account is passed through.
+    """A user or an account among its siblings. `key` names a user; accounts have none.
 
-    Weights are compared exactly: whoever wants nearly equal ones to tie makes them equal before.
+    Weights are compared exactly: callers make nearly equal ones equal if they are to tie.
     """
 
     key: Hashable
@@ -40,19 +40,18 @@ class Weighed:
 
 
 class _Step(NamedTuple):
-    member: Weighed | None  # None: accounts that are walked as one
+    member: Weighed | None  # None: accounts merged into one
     tied: bool
     children: tuple[Weighed, ...] = ()
 
 
 def user_ranks(top: Iterable[Weighed], *, tie_carries: bool = False) -> Mapping[Hashable, int]:
-    """Rank of every user, N for the best of N, in the order of the walk.
+    """Return the rank of every user, N for the best of N, in traversal order.
 
-    Siblings go by weight, highest first, a user before an account of the same weight. Tied sibling users
-    share a rank; the next one loses one rank per user passed. Tied sibling accounts are walked as one: their
-    children compete in one list, each with the weight it has among its own siblings. With `tie_carries`
-    (Slurm) the first below an account that tied with a user shares that user's rank; without (Flux) the
-    user is above.
+    Siblings are ordered by weight, highest first, a user before an account of the same weight. Tied sibling users share
+    a rank; the next one loses one rank per user passed. Tied sibling accounts are merged: their children compete in one
+    list, each with the weight among its own siblings. With `tie_carries` (Slurm) the first below an account that tied
+    with a user shares that user's rank; without (Flux) the user ranks above.
 
     >>> tree = [Weighed("a", 1.0), Weighed("", 2.0, False, (Weighed("b", 5.0), Weighed("c", 5.0)))]
     >>> dict(user_ranks(tree))
@@ -75,7 +74,7 @@ def user_ranks(top: Iterable[Weighed], *, tie_carries: bool = False) -> Mapping[
 
 
 def _steps(members: Iterable[Weighed], *, tied: bool) -> Iterator[_Step]:
-    """One list of siblings in order; `tied`: its first member shares the rank of whoever came before."""
+    """Yield one list of siblings in order; `tied`: its first member shares the previous rank."""
     ordered = sorted(members, key=lambda member: (-member.weight, not member.is_user))
     for _, equals in groupby(ordered, key=lambda member: member.weight):
         accounts: list[Weighed] = []
@@ -114,14 +113,14 @@ V = TypeVar("V", bound=Vertex)
 
 
 def one_kind(_vertex: object) -> bool:
-    """Users and accounts share one list of names."""
+    """Treat users and accounts as one kind of name."""
     return True
 
 
 def shown_names(top: Sequence[V], kind_of: Callable[[V], bool] = one_kind) -> Mapping[int, str]:
-    """A name by the identity of each vertex: its own, or the path to it where another of its kind has the same.
+    """Return a name for each vertex by identity: its own, or its path if another vertex of its kind has the same name.
 
-    Raises InvalidInputError for siblings of one kind and name.
+    Raises InvalidInputError for siblings of the same kind and name.
 
     >>> from priority.systems import Node
     >>> tree = Node("a", children=(Node("ann"),)), Node("b", children=(Node("ann"),))
@@ -132,7 +131,7 @@ def shown_names(top: Sequence[V], kind_of: Callable[[V], bool] = one_kind) -> Ma
     times = Counter((kind_of(vertex), vertex.name) for vertex, _ in paths)
     twice = [path for (_, path), n in Counter((kind_of(vertex), path) for vertex, path in paths).items() if n > 1]
     if twice:
-        raise InvalidInputError("tree.name", "a name of its own for each of an account's children", twice[0])
+        raise InvalidInputError("tree.name", "distinct names for an account's children", twice[0])
     return {id(vertex): path if times[kind_of(vertex), vertex.name] > 1 else vertex.name for vertex, path in paths}
 
 
@@ -159,8 +158,8 @@ class Leaf:
 class Share:
     """A vertex of the tree. S and U are fractions of the whole; UE takes the account's usage into account.
 
-    `level_weight` is (shares / siblings' shares) / (usage / siblings' usage): 0 without shares, else infinite
-    without usage.
+    `level_weight` is (shares / siblings' shares) / (usage / siblings' usage): 0 without shares, else infinite without
+    usage.
     """
 
     shares: float
@@ -170,7 +169,7 @@ class Share:
     effective_fraction: float  # UE
     ratio: float
     level_weight: float
-    rank: float | None = None  # of leaves: rank / number of leaves
+    rank: float | None = None  # leaves only: rank / number of leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +179,12 @@ class FairShares:
 
 
 def fair_shares(accounts: Iterable[Account], leaves: Iterable[Leaf], *, damping: float = 1.0) -> FairShares:
-    """The standing of every submitter and account.
+    """Return the fair-share of every submitter and account.
 
-    S = product of share fractions down the tree; U = usage / all usage; at the top (and below an account that
-    has the whole) UE = U, below it UE = U + (UE of the account - U) * own share among siblings;
-    ratio = 2^-(UE / S / damping), and 0 for S = 0. Only what has leaves below it takes part.
-    Raises InvalidInputError for accounts that are no forest, a leaf of an account there is not, or numbers that
-    make no sense.
+    S = product of share fractions down the tree; U = usage / all usage; at the top (and below an account that has the
+    whole) UE = U, below it UE = U + (UE of the account - U) * own share among siblings; ratio = 2^-(UE / S / damping),
+    and 0 for S = 0. Accounts without leaves below them are left out. Raises InvalidInputError for accounts that do not
+    form a forest, a leaf of an unknown account, or invalid numbers.
 
     >>> accounts = [Account(AccountId(1), "lab")]
     >>> both = [Leaf(SubmitterId(1), AccountId(1), 1.0, 30.0), Leaf(SubmitterId(2), AccountId(1), 1.0, 10.0)]
@@ -199,7 +197,7 @@ def fair_shares(accounts: Iterable[Account], leaves: Iterable[Leaf], *, damping:
 
 
 def ratio_factor(effective: float, share: float, damping: float = 1.0) -> float:
-    """2^-(UE / S / damping): 0.5 on target, towards 1 when under-served, 0 without shares.
+    """Return 2^-(UE / S / damping): 0.5 on target, towards 1 if under-served, 0 without shares.
 
     >>> ratio_factor(0.25, 0.25), ratio_factor(0.1, 0.0), ratio_factor(1.0, 1e-308)
     (0.5, 0.0, 0.0)
@@ -211,7 +209,7 @@ def ratio_factor(effective: float, share: float, damping: float = 1.0) -> float:
 
 
 def level_weight(shares: float, all_shares: float, usage: float, all_usage: float) -> float:
-    """What siblings are compared by: share of shares over share of usage.
+    """Return the number siblings are compared by: share of shares over share of usage.
 
     >>> level_weight(1.0, 4.0, 1.0, 2.0), level_weight(0.0, 4.0, 0.0, 2.0), level_weight(1.0, 4.0, 0.0, 2.0)
     (0.5, 0.0, inf)
@@ -222,7 +220,7 @@ def level_weight(shares: float, all_shares: float, usage: float, all_usage: floa
     if used <= 0.0:
         return math.inf
     weight = (shares / all_shares) / used
-    return float(f"{weight:.12g}")  # equal on paper is equal here
+    return float(f"{weight:.12g}")  # makes mathematically equal values equal
 
 
 class _Tree:
@@ -237,14 +235,14 @@ class _Tree:
         for account in accounts.values():
             _check("account.shares", account.shares)
             if account.parent_id is not None and account.parent_id not in accounts:
-                raise InvalidInputError("account.parent_id", "an account there is", account.parent_id)
+                raise InvalidInputError("account.parent_id", "an existing account", account.parent_id)
             self._children[account.parent_id].append(account)
         self._order = self._parents_first()
         self._usage = self._summed()
 
     def _add(self, leaf: Leaf) -> None:
         if leaf.account_id not in self._leaves:
-            raise InvalidInputError("submitter.account_id", "an account there is", leaf.account_id)
+            raise InvalidInputError("submitter.account_id", "an existing account", leaf.account_id)
         _check("submitter.shares", leaf.shares)
         _check("submitter.usage", leaf.usage)
         self._leaves[leaf.account_id].append(leaf)
@@ -254,11 +252,11 @@ class _Tree:
         for account in order:
             order.extend(self._children[account.account_id])
         if len(order) != len(self._accounts):
-            raise InvalidInputError("account.parent_id", "no circle of accounts", len(self._accounts) - len(order))
+            raise InvalidInputError("account.parent_id", "accounts without a cycle", len(self._accounts) - len(order))
         return order
 
     def _summed(self) -> dict[AccountId, float]:
-        """Usage at and below each account that has leaves there; others are left out."""
+        """Return the usage at and below each account that has leaves there; others are left out."""
         usage: dict[AccountId, float] = {}
         for account in reversed(self._order):
             own = [leaf.usage for leaf in self._leaves[account.account_id]]
@@ -320,7 +318,7 @@ class _Tree:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The siblings below one account: what they are compared with."""
+    """The siblings below one account, with the sums they are compared with."""
 
     above: Share | None
     all_shares: float

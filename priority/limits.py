@@ -1,7 +1,7 @@
-"""May another job of a batch be sent, and which limits hold it if not? Pure.
+"""Checks whether another job of a batch may be sent, and which limits block it. Pure.
 
-Every limit is looked at, so that a held batch names all that hold it. Hard limits hold; who is over a soft one goes
-after everybody who is not.
+All limits are checked, so that a blocked batch names every limit that blocks it. Hard limits block; a batch over a soft
+limit is sorted behind all others.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 from domain.limits import SIZE_LIMITS, Counts, Hold, Holds, Limit, Quantity, RequestedAmounts, Scope
 
-NO_MORE_THAN = 1e-9  # above a bound by less is at it
+NO_MORE_THAN = 1e-9  # tolerance for amounts at the bound
 
 
 def limits_of(asked: RequestedAmounts, limits: Iterable[Limit]) -> list[tuple[Limit, str]]:
-    """The limits that apply: a limit of its own name comes instead of everybody's."""
+    """Return the applicable limits: a limit for this name replaces the general one."""
     found: dict[tuple[Scope, Quantity], tuple[Limit, str]] = {}
     for limit in limits:
         name = asked.names.get(limit.scope)
@@ -27,12 +27,12 @@ def limits_of(asked: RequestedAmounts, limits: Iterable[Limit]) -> list[tuple[Li
 
 
 def holds(asked: RequestedAmounts, limits: Iterable[Limit], counts: Counts) -> Holds:
-    """Every soft and hard limit that one more job would be over. Work on standby is free of size limits.
+    """Return every soft and hard limit that one more job would exceed. Standby work is exempt from size limits.
 
     >>> limit = Limit(Scope.SUBMITTER, Quantity.JOBS, hard=2.0)
     >>> one_more = RequestedAmounts({Scope.SUBMITTER: "ada"}, {Quantity.JOBS: 1.0})
     >>> holds(one_more, [limit], {(Scope.SUBMITTER, "ada", Quantity.JOBS): 2.0}).reason()
-    'hard limit of submitter ada: 2 and 1 more of at most 2 jobs in progress'
+    'hard limit of submitter ada: 2 + 1 > 2 jobs in progress'
     """
     hard, soft = list[Hold](), list[Hold]()
     for limit, name in limits_of(asked, limits):

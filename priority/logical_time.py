@@ -1,7 +1,7 @@
-"""Logical end times of batches: charging, corrections and refunds of a submitter's logical time. Pure.
+"""Logical end times of batches: charging, correcting and refunding a submitter's logical time. Pure.
 
-A batch's logical end time (LET) is when it would end if it had the whole pool from its submitter's logical time on. The
-smaller it is, the earlier the batch goes. It is an order, never a forecast.
+A batch's logical end time (LET) is when it would end if it had the whole pool from its submitter's logical time on.
+Batches with a smaller LET go first. It is an order, not a forecast.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from domain.errors import InvalidInputError
 from domain.ordered_work import LogicalCorrection, OrderedBatch
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
 
-UNKNOWN_POOL_FLOP_PER_S = FlopPerSecond(1e12)  # while no host is known; only the order matters
-MIN_SHARE_FRACTION = 1e-6  # a submitter without shares still has a place in the queue
-MOST_CHARGED_S = Seconds(1e11)  # of one batch: every logical time is a date, whatever a database holds
+UNKNOWN_POOL_FLOP_PER_S = FlopPerSecond(1e12)  # if no host is known; only the order matters
+MIN_SHARE_FRACTION = 1e-6  # a submitter without shares still gets a place in the queue
+MOST_CHARGED_S = Seconds(1e11)  # per batch: every logical time is a valid date, for any stored values
 
 
 class LetRule(StrEnum):
-    """How a batch's logical end time is formed."""
+    """How a batch's logical end time is computed."""
 
     DESIGN = "design"  # LST + R: a short batch passes long ones of equal standing
     WFQ = "wfq"  # LST + R / share: weighted fair queueing's virtual finish
@@ -28,9 +28,9 @@ class LetRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogicalTimes:
-    """A new batch's place in logical time, and its submitter's after it.
+    """A new batch's logical times, and its submitter's logical time after it.
 
-    `charged_s` is what the batch cost: submitter_logical_at - logical_start_at.
+    `charged_s` is the charge for the batch: submitter_logical_at - logical_start_at.
     """
 
     logical_start_at: Instant
@@ -48,13 +48,13 @@ def charge_batch(
     share_fraction: float,
     rule: str = LetRule.DESIGN,
 ) -> LogicalTimes:
-    """Place a batch of `batch_flop` (instances included) of a submitter whose logical time is `logical_at`.
+    """Place a batch of `batch_flop` (instances included) of a submitter with logical time `logical_at`.
 
-    With R = batch_flop / pool_flop_per_s: start = max(logical_at, now), end = start + R (design) or
-    start + R / share (wfq), and the submitter's logical time becomes start + R / share (docs/ordering.md#logical-time).
-    An idle submitter restarts from now: unused share is not saved up. A pool of 0 is unknown and taken
-    as 1e12 flop/s; a share is at least 1e-6. A batch is charged at most MOST_CHARGED_S, and starts at most as far
-    ahead of now. Raises InvalidInputError for numbers that make no sense.
+    With R = batch_flop / pool_flop_per_s: start = max(logical_at, now), end = start + R (design) or start + R / share
+    (wfq), and the submitter's logical time becomes start + R / share (docs/ordering.md#logical-time). An idle submitter
+    restarts from now: unused shares are not saved. A pool of 0 is unknown and counts as 1e12 flop/s; a share is at
+    least 1e-6. A batch is charged at most MOST_CHARGED_S, and starts at most that far ahead of now. Raises
+    InvalidInputError for invalid numbers.
 
     A 1000 s batch of a submitter with a quarter of the shares ends 1000 s from now; the submitter's next
     one starts 4000 s from now:
@@ -79,7 +79,7 @@ def charge_batch(
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a submitter's logical time moves by, and what the batch has been charged after that."""
+    """The change of a submitter's logical time, and the batch's total charge after it."""
 
     moved_s: Seconds
     charged_s: Seconds
@@ -93,11 +93,10 @@ def correct_charge(
     pool_flop_per_s: FlopPerSecond | float,
     share_fraction: float,
 ) -> Correction:
-    """Charge a batch for actual use: (used + estimate of what is left) / pool / share, less what it was charged.
+    """Charge a batch for actual use: (used + estimated remainder) / pool / share, less the charge so far.
 
-    The logical end time of the batch stays: only its submitter's next batches move. An aborted batch has nothing
-    left, so that what it did not use is refunded. Raises InvalidInputError for numbers that make
-    no sense.
+    The batch's logical end time does not change: only its submitter's next batches move. An aborted batch has no
+    remainder, so unused work is refunded. Raises InvalidInputError for invalid numbers.
 
     A batch charged 4000 s used half of its 1e15 flop and was aborted; a quarter share gets 2000 s back:
 
@@ -125,25 +124,25 @@ def _check(name: str, value: float, high: float = math.inf) -> None:
         raise InvalidInputError(name, "a number of at least 0" if math.isinf(high) else f"0 to {high:g}", value)
 
 
-# ---- refunds. A batch is charged whole when it is submitted. What its instances took of their estimates stays charged,
-# the rest is refunded: when the batch is aborted (instances in progress count by estimate), and again when none is in
-# progress any more.
+# ---- refunds. A batch is charged in full when it is submitted. The part of the estimates that its instances used stays
+# charged, the rest is refunded: when the batch is aborted (instances in progress count by estimate), and again when no
+# instance is in progress any more.
 
-LEAST_MOVED = 1e-6  # of what was charged: less is not corrected
+LEAST_MOVED = 1e-6  # of the charge: smaller differences are not corrected
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceTally:
-    """Instances of a batch that count as usage, and those of them that are back."""
+    """Numbers of instances of a batch that count as usage, and of those that are back."""
 
     charged: int
     used: int
 
 
 def counted(one: OrderedBatch) -> InstanceTally:
-    """What its counters come to. What volunteers lost does not count; the errors of jobs that failed do.
+    """Return the tally of a batch's counters. Instances lost by volunteers do not count; errors of failed jobs do.
 
-    A job fails after `max_errors` errors: those are taken for the submitter's fault.
+    A job fails after `max_errors` errors, which are attributed to the submitter.
     """
     counts = one.batch.counts
     faults = min(counts.retries, counts.jobs_failed * one.max_errors)
@@ -152,10 +151,10 @@ def counted(one: OrderedBatch) -> InstanceTally:
 
 
 def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection | None:
-    """What a batch that is over should have been charged in logical time, by what its instances took; None: as it is.
+    """Return the correct charge of a finished batch in logical time, by its instances' usage; None if it is unchanged.
 
-    Nothing is left of it: what an aborted batch did not use is refunded. An instance that is back took `fraction` of
-    its estimate, one that is under way is taken to need all of it. What a second is charged for never changes.
+    Nothing of it remains: the unused part of an aborted batch is refunded. A returned instance used `fraction` of its
+    estimate, one in progress is assumed to need all of it. The price per second never changes.
     """
     batch, now_s = one.batch, one.charged_s - one.refunded_s
     if one.charged_s <= 0.0 or one.batch_flop <= 0.0:
@@ -175,5 +174,5 @@ def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection 
 
 
 def abort_refund(one: OrderedBatch) -> LogicalCorrection | None:
-    """The correction of a batch in the moment it is aborted, by what is noted of its instances."""
+    """Return the correction for a batch at the moment it is aborted, by the notes on its instances."""
     return logical_correction(one, 1.0 if one.notes is None else one.notes.used_fraction)

@@ -1,7 +1,7 @@
-"""What numbers about a batch and its jobs do priorities consist of? Pure.
+"""Numbers about a batch and its jobs that make up priorities. Pure.
 
-The measures behind the terms of a priority, each with its edge cases. Sources: the Moab and Maui guides, as documented
-(not as coded, where the two differ).
+Each measure handles its edge cases. Sources: the Moab and Maui guides, as documented (not as coded, where the two
+differ).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from itertools import islice
 
 from domain.units import MINUTE_S, Flop, Instant
 
-ACCURACY_JOBS = 100  # the submitter's last jobs that count
+ACCURACY_JOBS = 100  # number of the submitter's last jobs that count
 DEADLINE_POINTS = 1000.0
 LEAST_TARGET_GAP = 1e-4
 
 
 def expansion_factor(*, waited_s: float, runtime_s: float | None, least_runtime_s: float = 0.0) -> float:
-    """XFACTOR = 1 + effective queue time / max(least run time, run time). Without any run time 1.
+    """Return XFACTOR = 1 + effective queue time / max(minimum run time, run time); 1 without a run time.
 
     >>> expansion_factor(waited_s=4 * 3600, runtime_s=3600), expansion_factor(waited_s=60, runtime_s=None)
     (5.0, 1.0)
@@ -28,9 +28,9 @@ def expansion_factor(*, waited_s: float, runtime_s: float | None, least_runtime_
 
 
 def batch_runtime_s(job_s: float | None, batch_flop: Flop | None, pool_flop_per_s: float) -> float | None:
-    """R of a batch: max(one job on the reference host, the batch on the whole pool); None when neither is known.
+    """Return R of a batch: max(one job on the reference host, the batch on the whole pool); None if neither is known.
 
-    Ten thousand jobs of a second are no short batch:
+    A batch of ten thousand one-second jobs is not short:
 
     >>> batch_runtime_s(1.0, Flop(1e16), 1e12)
     10000.0
@@ -41,9 +41,9 @@ def batch_runtime_s(job_s: float | None, batch_flop: Flop | None, pool_flop_per_
 
 
 def processor_equivalents(request: Mapping[str, float], configured: Mapping[str, float]) -> float:
-    """PE = max over resources of request / configured, times the configured processors ("procs").
+    """Return PE = max over resources of request / configured, times the configured processors ("procs").
 
-    What is not asked for or not there is skipped; no processors: 0.
+    Resources that are not requested or not configured are skipped; without processors: 0.
 
     >>> processor_equivalents({"procs": 2, "mem_mb": 6144}, {"procs": 400, "mem_mb": 819200})
     3.0
@@ -58,7 +58,7 @@ def processor_equivalents(request: Mapping[str, float], configured: Mapping[str,
 
 
 def queue_minutes(waited_s: float) -> float:
-    """QUEUETIME: effective queue time in minutes, at least 0.
+    """Return QUEUETIME: effective queue time in minutes, at least 0.
 
     >>> queue_minutes(90.0)
     1.5
@@ -67,7 +67,7 @@ def queue_minutes(waited_s: float) -> float:
 
 
 def deadline_nearness(*, submitted_at: Instant, deadline_at: Instant | None, now: Instant) -> float:
-    """DEADLINE: 0 at submission, 1000 at the deadline and after it, linear between. No deadline: 0.
+    """Return DEADLINE: 0 at submission, 1000 at the deadline and after it, linear between; 0 without a deadline.
 
     >>> deadline_nearness(submitted_at=Instant(0.0), deadline_at=Instant(100.0), now=Instant(25.0))
     250.0
@@ -80,7 +80,7 @@ def deadline_nearness(*, submitted_at: Instant, deadline_at: Instant | None, now
 
 
 def target_nearness(target: float | None, current: float) -> float:
-    """TARGET: max(1e-4, target - current)^-2, so it stays at its height once the target is missed. None: 0.
+    """Return TARGET: max(1e-4, target - current)^-2, constant once the target is missed; 0 without a target.
 
     >>> target_nearness(10.0, 8.0), target_nearness(None, 8.0)
     (0.25, 0.0)
@@ -91,9 +91,9 @@ def target_nearness(target: float | None, current: float) -> float:
 
 
 def estimate_accuracy(jobs: Iterable[tuple[float, float]]) -> float | None:
-    """WCACCURACY: median of min(estimate, actual) / max(estimate, actual) over the last 100 jobs, newest first.
+    """Return WCACCURACY: median of min(estimate, actual) / max(estimate, actual) over the last 100 jobs, newest first.
 
-    Jobs without both are left out; None without any.
+    Jobs without both values are left out; None if there are no others.
 
     >>> estimate_accuracy([(100.0, 50.0), (100.0, 400.0), (10.0, 10.0)])
     0.5
@@ -104,7 +104,7 @@ def estimate_accuracy(jobs: Iterable[tuple[float, float]]) -> float | None:
 
 
 def capped(value: float, cap: float | None) -> float:
-    """The value, at most the cap. None or 0: no cap; negative values pass.
+    """Return the value, at most the cap. None or 0: no cap; negative values are unchanged.
 
     >>> capped(260.0, 200.0), capped(260.0, 0.0), capped(-5.0, 1.0)
     (200.0, 260.0, -5.0)
@@ -113,7 +113,8 @@ def capped(value: float, cap: float | None) -> float:
 
 
 def absolute_percent(points: Sequence[float]) -> list[float]:
-    """Each part's percentage of the sum of absolute parts: a negative part shows a positive one. All 0 for none.
+    """Return each part's percentage of the sum of absolute values; negative parts give positive percentages. All 0 if
+    the sum is 0.
 
     >>> absolute_percent([-6.0, 24.0])
     [20.0, 80.0]

@@ -1,7 +1,7 @@
-"""Which homogeneous-redundancy class is a job committed to? Pure.
+"""Chooses the homogeneous-redundancy class of a job. Pure.
 
-Replicas of such a job run on hosts alike. The class is chosen before the first replica is sent, where the job is
-expected to be complete soonest, and looked at anew in each cycle until then.
+All replicas of such a job run on hosts of one class. The class is chosen before the first replica is sent, where the
+job is expected to complete soonest, and chosen again in each cycle until then.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from domain.units import Flop, FlopPerSecond, Seconds
 
 @dataclass(frozen=True, slots=True)
 class HostClass:
-    """Hosts alike: what waits for them, how fast they are together, how long a job is with one of them."""
+    """A class of equivalent hosts: its queue, its total speed, and the turnaround of a job."""
 
     name: str
     queued_flop: Flop
@@ -25,7 +25,7 @@ class HostClass:
 
 
 def expected_s(host_class: HostClass) -> float | None:
-    """Queue ahead in the class / speed of its active hosts + expected turnaround; None without any speed.
+    """Return queue / speed of active hosts + expected turnaround; None without any speed.
 
     >>> expected_s(HostClass("linux", Flop(1e15), FlopPerSecond(1e12), Seconds(500.0)))
     1500.0
@@ -36,10 +36,10 @@ def expected_s(host_class: HostClass) -> float | None:
 
 
 def shares(classes: Iterable[HostClass], work_flop: Flop, *, replicas: int = 1) -> dict[str, float]:
-    """Which part of so much work goes to which class, when each job in turn goes where it is complete soonest.
+    """Return the part of the work for each class if each job in turn goes where it completes soonest.
 
-    Classes that get any are done with it at the same time T: sum of max(0, (T - turnaround) * speed - queue) = work.
-    Little work goes to the soonest class alone. Classes with too few hosts get none; nothing without any class.
+    All classes that get work finish it at the same time T: sum of max(0, (T - turnaround) * speed - queue) = work. A
+    small amount goes to the fastest class alone. Classes with too few hosts get none.
 
     >>> slow = HostClass("arm", Flop(0.0), FlopPerSecond(1e12), Seconds(900.0))
     >>> fast = HostClass("x86", Flop(0.0), FlopPerSecond(3e12), Seconds(500.0))
@@ -55,7 +55,7 @@ def shares(classes: Iterable[HostClass], work_flop: Flop, *, replicas: int = 1) 
     if not timed:
         return {}
     work = max(work_flop, 1.0)
-    speed = filled = 0.0  # of the classes that are below the level, and what fills them up to it
+    speed = filled = 0.0  # sums over the classes below the level, and the work that fills them up to it
     level = timed[0][0]
     for number, (_, _, one) in enumerate(timed):
         speed += one.speed
@@ -69,7 +69,7 @@ def shares(classes: Iterable[HostClass], work_flop: Flop, *, replicas: int = 1) 
 
 
 def drawn_class(of: Mapping[str, float], drawn: float) -> str | None:
-    """The class that a job with this number, from 0 to below 1, belongs to; None when there is none.
+    """Return the class of a job with this number, from 0 to below 1; None if there is none.
 
     >>> drawn_class({"x86": 0.75, "arm": 0.25}, 0.7), drawn_class({"x86": 0.75, "arm": 0.25}, 0.8), drawn_class({}, 0.5)
     ('x86', 'arm', None)

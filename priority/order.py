@@ -1,6 +1,7 @@
-"""Puts all batches in order under one policy. Pure.
+"""Orders all batches under one policy. Pure.
 
-What a submitter's batches share (fair-share, work held) is computed once per submitter, account and service level.
+Values shared by a submitter's batches (fair-share, work in progress) are computed once per submitter, account and
+level.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from domain.units import BatchId, Instant
 from priority.policies import Policy, tier_of
 from priority.scheme import PolicyContext, evaluator
 
-LEAST_STEP = 1e-300  # between keys that must differ
+LEAST_STEP = 1e-300  # minimum difference between keys that must differ
 
 
 class Place(NamedTuple):
-    """A batch's place: (tier, key, batch_id), smaller first. The total is its priority."""
+    """A batch's place: (tier, key, batch_id), smaller first. `total` is its priority."""
 
     batch_id: BatchId
     tier: int
@@ -35,10 +36,10 @@ class BatchOrder:
         self._policy = policy
         self._moment = moment
         self._batches = {facts.batch_id: facts for facts in batches}
-        self.places = self._ordered(batches)  # the first to go first
+        self.places = self._ordered(batches)  # in sending order
 
     def breakdown(self, batch_id: BatchId) -> Breakdown:
-        """Why the batch stands where it stands, with the weights and figures of this order."""
+        """Return why the batch has its place, with the weights and figures of this order."""
         return self._policy.breakdown(self._batches[batch_id], self._moment)
 
     def _ordered(self, batches: Sequence[BatchFacts]) -> list[Place]:
@@ -50,32 +51,34 @@ class BatchOrder:
         ids = [facts.batch_id for facts in batches]
         keys = [key_of(total) for total in totals]
         rows = list(range(len(batches)))
-        for column in (ids, effective, ranks, keys, tiers):  # stable sorts, the last one first
+        for column in (ids, effective, ranks, keys, tiers):  # stable sorts, the most significant last
             rows.sort(key=column.__getitem__)
         return _stepped(list(map(Place, *([column[row] for row in rows] for column in (ids, tiers, keys, totals)))))
 
     def _totals(self, batches: Sequence[BatchFacts]) -> list[float]:
-        """The priority of each batch: the sum of its own terms, then term by term what its group shares."""
+        """Return the priority of each batch: the sum of its own terms, then of the terms its group shares."""
         schemes = {id(scheme): scheme for scheme in self._policy.schemes.values()}
         own = {key: evaluator(scheme.own, scheme) for key, scheme in schemes.items()}
         shared = {key: evaluator(scheme.shared, scheme) for key, scheme in schemes.items()}
         keys = [id(self._policy.scheme_of(facts)) for facts in batches]
         totals = [total_of(own[key](facts, self._moment)) for key, facts in zip(keys, batches, strict=True)]
         groups: dict[tuple[LeafId, int], int] = {}
-        points = list[Iterable[float]]()  # of each group
+        points = list[Iterable[float]]()  # per group
         group_of = list[int]()
         for key, facts in zip(keys, batches, strict=True):
             group = groups.setdefault((facts.leaf, key), len(points))
             if group == len(points):
                 points.append(shared[key](facts, self._moment))
             group_of.append(group)
-        for parts in zip_longest(*points, fillvalue=0.0):  # the sum has the order of the breakdown
+        for parts in zip_longest(*points, fillvalue=0.0):  # summed in the order of the breakdown
             totals = [total + parts[group] for total, group in zip(totals, group_of, strict=True)]
         return totals
 
 
 def _stepped(places: list[Place]) -> list[Place]:
-    """The same, sorted by (tier, key, id) too: a tie that the id would decide otherwise gets a step of the key."""
+    """Adjust keys so that sorting by (tier, key, id) gives the same order: a tie the id would break otherwise gets a
+    step.
+    """
     last_tier, last_key, last_id = 0, -math.inf, BatchId(0)
     for number, (batch_id, tier, key, total) in enumerate(places):
         if key <= last_key and tier == last_tier:
@@ -90,6 +93,6 @@ def _stepped(places: list[Place]) -> list[Place]:
 
 
 def _effective_at(facts: BatchFacts, now: Instant) -> float:
-    """When it would have been submitted if it had been waiting ever since: now less its effective queue time."""
+    """Return the submission time of a batch that has waited continuously: now minus its effective queue time."""
     clock = facts.clock
     return (now if clock.since is None else clock.since) - clock.accrued_s

@@ -1,7 +1,7 @@
-"""Ordering policies: which batch goes first, and why. Pure.
+"""Ordering policies: the order of batches, and its explanation. Pure.
 
-A policy is a scheme of terms per service level. It turns what is known of a batch into an order key, (tier, key),
-smaller first and within equal keys the smaller batch id, and into the breakdown that explains it.
+A policy has a scheme of terms per service level. From the facts of a batch it computes an order key, (tier, key),
+smaller first and for equal keys the smaller batch id, and the breakdown that explains it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from priority.scheme import (
     scheme,
 )
 
-# ---- multifactor: six factors between 0 and 1, weighted and summed, the Flux multi-factor plugin as designed.
-# P = Ww * wait + Wq * qos + Wu * queue + Ws * size + Wr * user + Wf * fair-share. Only the user factor may be
-# negative. A weight of 0 removes a factor; without any weight all batches tie and go in the order of their submission.
+# ---- multifactor: six factors between 0 and 1, weighted and summed, as in the Flux multi-factor plugin. P = Ww * wait
+# + Wq * qos + Wu * queue + Ws * size + Wr * user + Wf * fair-share. Only the user factor may be negative. A weight of 0
+# removes a factor; without any weight all batches tie and are ordered by submission.
 
 LEAST_USER_PRIORITY = -1024
 LEVELS: Mapping[ServiceLevel, float] = {
@@ -44,7 +44,7 @@ LEVELS: Mapping[ServiceLevel, float] = {
 
 
 def multifactor(settings: OrderingSettings) -> Scheme:
-    """The scheme of the six factors. A total below 0 is shown as 0.
+    """Return the scheme of the six factors. A total below 0 is shown as 0.
 
     >>> facts = BatchFacts(1, 1, 1, submitted_at=0.0, user_priority=-512, level=ServiceLevel.EXPEDITE)
     >>> six = multifactor(OrderingSettings())
@@ -102,20 +102,20 @@ def _queue_number(facts: BatchFacts, moment: PolicyContext) -> float:
 
 
 def _queue_factor(facts: BatchFacts, moment: PolicyContext) -> float:
-    """The queue's number over the largest of all queues."""
+    """Return the queue's number over the largest of all queues."""
     largest = max(moment.queue_numbers.values(), default=0.0)
     return max(0.0, moment.queue_numbers.get(facts.queue, 0.0) / largest) if largest > 0.0 else 0.0
 
 
 def _user_factor(facts: BatchFacts, _moment: PolicyContext) -> float:
-    """-1024..1023 scaled to [-1, 1)."""
+    """Scale -1024..1023 to [-1, 1)."""
     return max(-1.0, min(1.0, facts.user_priority / -LEAST_USER_PRIORITY))
 
 
-# ---- components: the sum of Moab's and Maui's components and sub-components.
-# P = sum over components of Wc * min(Cc, sum of W * min(C, value)); caps bound from above alone, before the weight. By
-# default only QUEUETIME counts, which is the order of submission. Weights of a service level add to the global ones.
-# USAGE (CONSUMED, REMAINING, PERCENT) concerns instances in progress and only enters priority/displacement.py.
+# ---- components: the sum of Moab's and Maui's components and sub-components. P = sum over components of Wc * min(Cc,
+# sum of W * min(C, value)); caps are upper bounds only, applied before the weight. By default only QUEUETIME counts,
+# which is the order of submission. Weights of a service level are added to the global ones. USAGE (CONSUMED, REMAINING,
+# PERCENT) concerns instances in progress and is only used in priority/displacement.py.
 
 MIB = 1024.0 * 1024.0
 PARAMETER = re.compile(r"(?:([a-z]+)\.)?([A-Z]+?)(WEIGHT|CAP)=(.+)")
@@ -123,9 +123,9 @@ PARAMETER = re.compile(r"(?:([a-z]+)\.)?([A-Z]+?)(WEIGHT|CAP)=(.+)")
 
 @dataclass(frozen=True, slots=True)
 class ComponentWeights:
-    """Weights and caps by name, "QUEUETIME" or "SERVICE", and what levels add to weights.
+    """Weights and caps by name, "QUEUETIME" or "SERVICE", and the weights service levels add.
 
-    What is not named weighs 1 if it is a component or QUEUETIME, else 0.
+    Names without a weight have 1 if they are a component or QUEUETIME, else 0.
     """
 
     weights: Mapping[str, float]
@@ -134,9 +134,9 @@ class ComponentWeights:
 
 
 def parse_components(text: str) -> ComponentWeights:
-    """Weights as Moab names them: "SERVICEWEIGHT=10 XFACTORWEIGHT=100 XFACTORCAP=50 expedite.XFACTORWEIGHT=1000".
+    """Parse weights in Moab's notation: "SERVICEWEIGHT=10 XFACTORWEIGHT=100 XFACTORCAP=50 expedite.XFACTORWEIGHT=1000".
 
-    Raises InvalidInputError for a name there is not or what is no number.
+    Raises InvalidInputError for unknown names and invalid numbers.
 
     >>> parse_components("XFACTORWEIGHT=100 expedite.XFACTORWEIGHT=1000").extra[ServiceLevel.EXPEDITE]["XFACTOR"]
     1000.0
@@ -167,7 +167,7 @@ def _parameter(word: str) -> tuple[ServiceLevel | None, str, str, float]:
 
 
 def components(settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    """The schemes by service level; settings of 0 for a target time or expansion factor aim at none.
+    """Return the schemes by service level; a target time or expansion factor of 0 means no target.
 
     >>> sums = components(OrderingSettings(components="USERPRIOWEIGHT=2"))[ServiceLevel.NORMAL]
     >>> [(term.name, term.weight) for term in sums.own if term.weight]
@@ -198,7 +198,7 @@ def _components_of(given: ComponentWeights, extra: Mapping[str, float], measures
 
 
 def _measures(settings: OrderingSettings) -> Mapping[str, Measure]:
-    """How each sub-component is measured."""
+    """Return the measure of each sub-component."""
 
     def runtime_s(facts: BatchFacts, moment: PolicyContext) -> float | None:
         return batch_runtime_s(facts.job_runtime_s, facts.batch_flop, moment.pool_flop_per_s)
@@ -246,8 +246,8 @@ def _deadline(facts: BatchFacts, moment: PolicyContext) -> float:
 
 # ---- all policies
 
-UNPAID_TIER = 100  # behind the tiers of all queues
-FURTHEST = Bound(-LARGEST, LARGEST)  # a term that is out of it counts as unknown, and 0 is the first place
+UNPAID_TIER = 100  # after the tiers of all queues
+FURTHEST = Bound(-LARGEST, LARGEST)  # a term beyond it counts as unknown; 0 is the first place
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ class Policy:
         return self.schemes[facts.level]
 
     def breakdown(self, facts: BatchFacts, moment: PolicyContext) -> Breakdown:
-        """A batch's tier and key, and why.
+        """Return a batch's tier and key, with the explanation.
 
         >>> facts = BatchFacts(1, 1, 1, 100.0, logical_end_at=700.0)
         >>> policy_of(OrderingSettings()).breakdown(facts, PolicyContext(100.0)).key
@@ -272,12 +272,12 @@ class Policy:
 
 
 def logical_time(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    """The batch with the least logical end time first; one beyond all measure comes last."""
+    """The batch with the smallest logical end time goes first; one beyond the range goes last."""
     return _one_term("logical_time", "logical end time", lambda facts, _: FURTHEST.nearest(facts.logical_end_at))
 
 
 def fifo(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    """The batch that was submitted first."""
+    """The batch submitted first goes first."""
     return _one_term("fifo", "submitted at", lambda facts, _: facts.submitted_at)
 
 
@@ -298,7 +298,7 @@ POLICIES: Mapping[str, Callable[[OrderingSettings], Mapping[ServiceLevel, Scheme
 
 
 def policy_of(settings: OrderingSettings) -> Policy:
-    """The policy the settings choose, with its weights. Raises InvalidInputError for another name or wrong weights.
+    """Return the configured policy with its weights. Raises InvalidInputError for an unknown name or invalid weights.
 
     >>> policy_of(OrderingSettings()).name
     'logical_time'
@@ -309,9 +309,9 @@ def policy_of(settings: OrderingSettings) -> Policy:
 
 
 def tier_of(scheme: Scheme, facts: BatchFacts, moment: PolicyContext) -> int:
-    """Strict tiers come before every number: the queue's under equal access; over a soft limit is one lower.
+    """Return the strict tier, which precedes every key: the queue's under equal access; one more over a soft limit.
 
-    What is charged nothing comes after everything, under every policy.
+    Unpaid work comes last under every policy.
 
     >>> two = PolicyContext(0.0, queue_tiers={"express": 0, "normal": 1})
     >>> facts = BatchFacts(1, 1, 1, 0.0, soft_limits=("2 of 1 jobs in progress",))

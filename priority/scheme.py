@@ -1,8 +1,8 @@
-"""A batch's priority as a sum of weighted terms, and what terms are measured by: the project at one instant. Pure.
+"""Priority of a batch as a sum of weighted terms, and the project's state that terms refer to. Pure.
 
-A scheme is a list of weighted terms. P = sum over components of Wc * min(Cc, sum over terms of W * min(C, value)),
-with C the caps. The printed points always sum to the printed total: what a component's cap takes off is a term
-of its own, and a total that runs into a bound says so beside it.
+A scheme is a list of weighted terms. P = sum over components of Wc * min(Cc, sum over terms of W * min(C, value)), with
+C the caps. Printed points always add up to the printed total: the excess of a component over its cap is a term of its
+own, and a clamped total is marked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ONE_CORE = Request()
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """One instant of the project: the same for every batch that is ordered.
+    """The project at one instant: the same for all batches of an ordering.
 
     `reference` is the component-wise median of hosts seen in 7 days; `largest_pe` the processor equivalents of the
     largest feasible host. `queue_tiers`, `queue_numbers` and `level_deltas` are by name and service level.
@@ -47,7 +47,7 @@ class PolicyContext:
 
 @lru_cache(maxsize=4096)
 def request_pe(request: Request, reference: Request) -> float:
-    """Processor equivalents of one job on the reference host.
+    """Return the processor equivalents of one job on the reference host.
 
     >>> request_pe(Request(1.0, memory_bytes=4e9), Request(8.0, memory_bytes=16e9))
     2.0
@@ -57,14 +57,14 @@ def request_pe(request: Request, reference: Request) -> float:
 
 # ---- terms and schemes
 
-LARGEST = 1e30  # no measure is greater: what is, or is no number, is not known
+LARGEST = 1e30  # maximum of a measure; larger values and NaN count as unknown
 
 Measure = Callable[[BatchFacts, PolicyContext], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One weighted number. `measure` gives its value, `raw` what it was made from (the value itself when None).
+    """One weighted number. `measure` gives its value, `raw` the original quantity (the value itself if None).
 
     `shared`: the value is the same for all batches of one submitter, account and service level.
     """
@@ -90,10 +90,10 @@ PLAIN = Component()
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """Terms in the order in which they are summed; what submitters share comes last.
+    """Terms in the order of summation; terms shared by a submitter's batches come last.
 
-    `least`: totals below it become it (for display and ties; order still goes by the total).
-    `with_tiers`: queues are strict tiers that sort before the total.
+    `least`: minimum of displayed totals and ties (the order still uses the total). `with_tiers`: queues are strict
+    tiers that sort before the total.
     """
 
     policy: str
@@ -115,7 +115,7 @@ def scheme(
     least: float | None = None,
     with_tiers: bool = False,
 ) -> Scheme:
-    """A scheme of these terms; a component's terms stand together, and are all shared or none."""
+    """Return a scheme of these terms; a component's terms are adjacent, and all shared or none."""
     every = tuple(terms)
     names = list(dict.fromkeys(one.component for one in every))
     grouped = sorted(every, key=lambda one: names.index(one.component))
@@ -134,9 +134,9 @@ Points = Callable[[BatchFacts, PolicyContext], list[float]]
 
 
 def evaluator(terms: Sequence[Term], scheme: Scheme) -> Points:
-    """What gives the points of each term that weighs something, in order; what need not be looked at again is not.
+    """Return a function that gives the points of each term with a weight, in order; terms without weight are skipped.
 
-    What a cap takes off a component comes after the component's terms.
+    The excess over a component's cap follows the component's terms.
 
     >>> held = Term("held", "held", "PE", -1.0, lambda facts, moment: 3.0, cap=2.0)
     >>> plain = scheme("p", [held])
@@ -188,9 +188,9 @@ def _excess(before: Iterable[float], component: Component) -> float:
 
 
 def explain(scheme: Scheme, facts: BatchFacts, moment: PolicyContext, *, tier: int) -> Breakdown:
-    """The breakdown of a batch's priority: every term with what it was made from.
+    """Return the breakdown of a batch's priority: every term with its inputs.
 
-    Terms of weight 0 are left out. Points sum to the total, in their order.
+    Terms of weight 0 are left out. Points add up to the total, in order.
     """
     contributions = tuple(_contributions(scheme, facts, moment))
     total = total_of(one.points for one in contributions)
@@ -222,7 +222,7 @@ def _contributions(scheme: Scheme, facts: BatchFacts, moment: PolicyContext) -> 
         excess = _excess((_points(term, 1.0, facts, moment) for term in terms if term.weight), component)
         if excess > 0.0:
             cap, weight = component.cap, component.weight
-            note = f"what {name} has over its cap of {cap:g}"
+            note = f"excess of {name} over its cap of {cap:g}"
             yield Contribution(f"{name} cap", name, excess, "points", -excess, None, weight, -weight * excess, note)
 
 

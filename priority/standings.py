@@ -1,4 +1,4 @@
-"""How submitters stand now: fair-share, targets over recent windows, work in progress. Pure.
+"""Current standings of submitters: fair-share, targets over recent windows, work in progress. Pure.
 
 Policies read these standings. Windows are aligned to the epoch: window number = floor(instant / interval).
 """
@@ -20,30 +20,30 @@ from domain.usage import LEAST_USAGE
 from priority.fair_share import FairShares, Leaf, fair_shares
 from priority.measures import estimate_accuracy
 
-# ---- targets, as in Maui: usage is a percentage of what was delivered in the last windows; older windows count less.
+# ---- targets, as in Maui: usage is a percentage of the usage delivered in the last windows; older windows count less.
 
-STAR_POINTS = 5.0  # off target by more than this, in percentage points
+STAR_POINTS = 5.0  # deviation from the target that is marked, in percentage points
 MOST_WINDOWS = 24
 
 
 class TargetMode(StrEnum):
     PLAIN = ""
-    FLOOR = "+"  # only being below counts
-    CEILING = "-"  # only being above counts
-    CAP = "%"  # no priority; nothing starts that would exceed it, relative to what was delivered
+    FLOOR = "+"  # counts only below the target
+    CEILING = "-"  # counts only above the target
+    CAP = "%"  # no priority; blocks starts that would exceed it, relative to the usage delivered
     HARD_CAP = "^"  # the same in absolute usage
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target in percent of what is delivered (HARD_CAP: in usage), and what it means."""
+    """A target in percent of the usage delivered (HARD_CAP: in usage), and its mode."""
 
     amount: float
     mode: TargetMode = TargetMode.PLAIN
 
 
 def parse_target(text: str) -> Target:
-    """A target as Maui writes it. Raises InvalidInputError.
+    """Parse a target in Maui's notation. Raises InvalidInputError.
 
     >>> parse_target("12.5+")
     Target(amount=12.5, mode=<TargetMode.FLOOR: '+'>)
@@ -55,7 +55,7 @@ def parse_target(text: str) -> Target:
 
 
 def targets(text: str) -> Mapping[tuple[str, str], Target]:
-    """Targets by (user|group|account|level, name) from words like group:stuart=38+. Raises InvalidInputError.
+    """Parse targets by (user|group|account|level, name) from words like group:stuart=38+. Raises InvalidInputError.
 
     >>> targets("user:DEFAULT=20")["user", "DEFAULT"].amount
     20.0
@@ -71,7 +71,7 @@ def targets(text: str) -> Mapping[tuple[str, str], Target]:
 
 
 def target_for(found: Mapping[tuple[str, str], Target], section: str, name: str) -> Target | None:
-    """The target of that name, else the section's DEFAULT, else none.
+    """Return the target of that name, else the section's DEFAULT, else none.
 
     >>> target_for(targets("user:DEFAULT=20"), "user", "ada").amount
     20.0
@@ -80,7 +80,7 @@ def target_for(found: Mapping[tuple[str, str], Target], section: str, name: str)
 
 
 def window_of(at: Instant, interval_s: Seconds) -> int:
-    """Number of the window an instant lies in.
+    """Return the number of the window that contains an instant.
 
     >>> window_of(Instant(400_000.0), Seconds(172_800.0))
     2
@@ -89,7 +89,7 @@ def window_of(at: Instant, interval_s: Seconds) -> int:
 
 
 def window_weights(decay: float, windows: int) -> list[float]:
-    """What each window counts, newest first: decay^n.
+    """Return the weight of each window, newest first: decay^n.
 
     >>> window_weights(0.5, 4)
     [1.0, 0.5, 0.25, 0.125]
@@ -98,7 +98,7 @@ def window_weights(decay: float, windows: int) -> list[float]:
 
 
 def newest_first(usage: Mapping[int, float], newest: int, depth: int) -> list[float]:
-    """Usage by window number as a list of `depth` windows, the newest first.
+    """Return usage by window number as a list of `depth` windows, the newest first.
 
     >>> newest_first({7: 2.0, 5: 1.0}, 7, 3)
     [2.0, 0.0, 1.0]
@@ -107,7 +107,7 @@ def newest_first(usage: Mapping[int, float], newest: int, depth: int) -> list[fl
 
 
 def used_fraction(used: Sequence[float], total: Sequence[float], *, decay: float, depth: int | None = None) -> float:
-    """sum(used[n] * decay^n) / sum(total[n] * decay^n), n = 0 the newest window, n < depth. 0 for no total.
+    """Return sum(used[n] * decay^n) / sum(total[n] * decay^n), n = 0 the newest window, n < depth; 0 if the total is 0.
 
     >>> round(used_fraction([60, 0, 10, 50], [110, 125, 100, 150], decay=0.5, depth=4), 6)
     0.317919
@@ -120,7 +120,7 @@ def used_fraction(used: Sequence[float], total: Sequence[float], *, decay: float
 
 
 def used_percent(shares: Sequence[float], total: Sequence[float], *, decay: float) -> float:
-    """The same from each window's percentage, to two decimals as `diagnose -f` prints it.
+    """Return the usage from each window's percentage, to two decimals as printed by `diagnose -f`.
 
     >>> used_percent([12.0, 6.0, 2.0], [20.0, 40.0, 160.0], decay=0.25)
     8.0
@@ -130,9 +130,9 @@ def used_percent(shares: Sequence[float], total: Sequence[float], *, decay: floa
 
 
 def delta(target: Target | None, percent: float, *, relative: bool = False) -> float:
-    """Target less usage in percentage points; no target: 0. With `relative`: 1 - usage / target.
+    """Return target minus usage in percentage points; 0 without a target. With `relative`: 1 - usage / target.
 
-    A floor counts only while usage is below, a ceiling only while it is above, a cap never.
+    A floor counts only if usage is below, a ceiling only if it is above, a cap never.
 
     >>> delta(Target(50.0), 45.0), delta(Target(10.0, TargetMode.FLOOR), 25.0)
     (5.0, 0.0)
@@ -150,7 +150,7 @@ def delta(target: Target | None, percent: float, *, relative: bool = False) -> f
 
 
 def starred(target: Target | None, percent: float) -> bool:
-    """Whether usage is off its target by more than 5 points: either side, below a floor, above a ceiling.
+    """Return whether usage deviates from its target by more than 5 points: either side, below a floor, above a ceiling.
 
     >>> starred(Target(13.0), 18.0), starred(Target(13.0), 18.01), starred(Target(13.0, TargetMode.FLOOR), 20.0)
     (False, True, False)
@@ -166,10 +166,11 @@ def starred(target: Target | None, percent: float) -> bool:
 
 
 def over_cap(target: Target | None, *, used: float, delivered: float, request: float, others_wait: bool) -> str | None:
-    """Why a cap bars a start that would use `request` more, or None. A cap binds only while others wait.
+    """Return why a cap blocks a start that would use `request` more, or None. A cap applies only while other work
+    waits.
 
     >>> over_cap(Target(10.0, TargetMode.CAP), used=9.0, delivered=90.0, request=1.0, others_wait=True)
-    '11 % of what is delivered would exceed the cap of 10 %'
+    '11 % of the usage delivered would exceed the cap of 10 %'
     """
     if target is None or not others_wait or target.mode not in {TargetMode.CAP, TargetMode.HARD_CAP}:
         return None
@@ -180,7 +181,7 @@ def over_cap(target: Target | None, *, used: float, delivered: float, request: f
     percent = 100.0 * (used + request) / whole if whole > 0.0 else 0.0
     if percent <= target.amount:
         return None
-    return f"{percent:.3g} % of what is delivered would exceed the cap of {target.amount:g} %"
+    return f"{percent:.3g} % of the usage delivered would exceed the cap of {target.amount:g} %"
 
 
 # ---- standings of all submitters
@@ -190,7 +191,7 @@ Windows = Mapping[int, float]  # usage by window number
 
 @dataclass(frozen=True, slots=True)
 class Submitting:
-    """A submitter in one account: its leaf with usage as one number, and what else its standing is made of.
+    """A submitter in one account: its leaf with usage as one number, and the other inputs of its standing.
 
     `windows` is usage by window number, `jobs` its last jobs as (estimate, actual) seconds, newest first.
     """
@@ -204,7 +205,7 @@ class Submitting:
 
 @dataclass(frozen=True, slots=True)
 class LeafStandings:
-    """Everybody's standing, the deltas of service levels, and the tree they come from."""
+    """The standings of all submitters, the deltas of service levels, and the tree they come from."""
 
     leaves: Mapping[LeafId, LeafStanding]
     levels: Mapping[ServiceLevel, float]
@@ -220,7 +221,7 @@ def standings(
     now: Instant,
     level_windows: Mapping[ServiceLevel, Windows] | None = None,
 ) -> LeafStandings:
-    """Fair-share by tree, deltas to targets by windows, accuracy of estimates, work held. Raises InvalidInputError.
+    """Compute fair-share by tree, deltas to targets, estimate accuracy and work in progress. Raises InvalidInputError.
 
     >>> ada = Submitting(Leaf(1, 1, 1.0, 10.0), "ada", {0: 30.0})
     >>> bob = Submitting(Leaf(2, 1, 1.0, 10.0), "bob", {0: 70.0})
@@ -248,7 +249,7 @@ def standings(
 
 
 class _Deltas:
-    """Percentage points of target less usage, by submitter, topmost account and account."""
+    """Target minus usage in percentage points, by submitter, topmost account and account."""
 
     def __init__(
         self, accounts: Iterable[Account], submitting: Sequence[Submitting], settings: OrderingSettings, now: Instant
@@ -286,7 +287,7 @@ class _Deltas:
         depth = self._settings.window_samples
         used, total = newest_first(usage, self._newest, depth), newest_first(self._total, self._newest, depth)
         if not any(total):
-            return 0.0  # nothing delivered: the whole component is left out
+            return 0.0  # no usage was delivered: the whole component is left out
         return delta(target, 100.0 * used_fraction(used, total, decay=self._settings.window_decay_factor))
 
     def _topmost(self, account_id: AccountId) -> str:

@@ -1,6 +1,6 @@
-"""Computes the fair-share of other systems for the same tree, for sites that migrate. Pure.
+"""Computes fair-share as other systems do, for sites that migrate. Pure.
 
-Forms that differ from Muster's own: Flux, Slurm (classic and Fair Tree), PBS, Maui. Facts: flux-accounting 9546e25
+Formulas that differ from Muster's own: Flux, Slurm (classic and Fair Tree), PBS, Maui. Sources: flux-accounting 9546e25
 (weighted_tree.cpp, weighted_walk.cpp), slurm 284c3b9 (priority_multifactor.c, fair_tree.c) and its documentation,
 openpbs cd7ab5e (fairshare.cpp and its functional tests), the Maui administrator's guide, and the vendor's text on
 `mdiag -p` and `mdiag -f`.
@@ -21,28 +21,28 @@ from priority.standings import Target, starred, used_percent
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An account (PBS: a group) or a user of a tree. `usage` None: never set."""
+    """An account (PBS: a group) or a user of a tree. `usage` None: not set."""
 
     name: str
     shares: float = 1.0
     usage: float | None = None
     children: tuple[Node, ...] = ()
-    is_user: bool = True  # Slurm and PBS take every vertex without children for a user
+    is_user: bool = True  # Slurm and PBS treat every vertex without children as a user
 
     def set_below(self) -> float:
-        """Sum of the usages set at and below this vertex."""
+        """Return the sum of the usages set at and below this vertex."""
         return (self.usage or 0.0) + sum(child.set_below() for child in self.children)
 
 
 # ---- Flux
 
-LARGEST_WEIGHT = 2.0**64  # of whoever used nothing
-LEAST_USAGE = 1e-9  # less counts as nothing
+LARGEST_WEIGHT = 2.0**64  # weight of a user or account without usage
+LEAST_USAGE = 1e-9  # smaller usage counts as 0
 
 
 @dataclass(frozen=True, slots=True)
 class FluxShares:
-    """`fairshare` of every user, best first; weights among the siblings of users and of accounts."""
+    """`fairshare` of every user, best first; weights of users and accounts among their siblings."""
 
     fairshare: Mapping[str, float] = field(default_factory=dict)
     user_weight: Mapping[str, float] = field(default_factory=dict)
@@ -50,11 +50,11 @@ class FluxShares:
 
 
 def flux_shares(root: Node) -> FluxShares:
-    """Rank / N of every user. Raises InvalidInputError for a tree without users.
+    """Return rank / N of every user. Raises InvalidInputError for a tree without users.
 
-    A user of two accounts is two users, named by their paths.
-    weight = (shares / shares of the siblings) / (usage / usage of the siblings); 0 shares weigh 0, else no
-    usage weighs 2^64. Weights within the machine's epsilon times max(|a|, |b|, 1) are equal.
+    A user of two accounts counts as two users, named by their paths. weight = (shares / siblings' shares) / (usage /
+    siblings' usage); 0 shares give weight 0, else no usage gives 2^64. Weights within the machine's epsilon times
+    max(|a|, |b|, 1) are equal.
 
     >>> tree = Node("root", is_user=False, children=(Node("ann", 1, 30.0), Node("bob", 1, 10.0)))
     >>> dict(flux_shares(tree).fairshare)
@@ -77,7 +77,7 @@ def _below(node: Node) -> Iterator[Node]:
 
 
 def _weights_below(node: Node) -> Iterator[tuple[int, Fraction]]:
-    """Weight of every vertex among its siblings, by identity."""
+    """Return the weight of every vertex among its siblings, by identity."""
     shares = sum((Fraction(child.shares) for child in node.children), Fraction(0))
     usage = sum((_flux_used(child) for child in node.children), Fraction(0))
     for child in node.children:
@@ -86,7 +86,7 @@ def _weights_below(node: Node) -> Iterator[tuple[int, Fraction]]:
 
 
 def _flux_used(node: Node) -> Fraction:
-    """An account's own figure, where it has one; else the sum of its children."""
+    """Return an account's own figure if it has one, else the sum of its children."""
     if node.usage is not None:
         return Fraction(node.usage)
     return sum((_flux_used(child) for child in node.children), Fraction(0))
@@ -101,7 +101,7 @@ def _weight(shares: Fraction, all_shares: Fraction, usage: Fraction, all_usage: 
 
 
 def _made_equal(weights: Mapping[int, Fraction]) -> Mapping[int, Fraction]:
-    """The same weights, with those that count as equal made equal."""
+    """Return the weights with nearly equal ones made equal."""
     made: dict[int, Fraction] = {}
     standing = Fraction(-1)
     for vertex, weight in sorted(weights.items(), key=lambda item: item[1]):
@@ -121,7 +121,7 @@ def _weighed(node: Node, weights: Mapping[int, Fraction], names: Mapping[int, st
 
 @dataclass(frozen=True, slots=True)
 class PathShare:
-    """A vertex by the path to it, in Slurm's words; PBS calls them fairshare_perc, fairshare_tree_usage and
+    """A vertex with its path, in Slurm's terms; PBS calls the values fairshare_perc, fairshare_tree_usage and
     fairshare_factor, and does not print `norm_usage`.
     """
 
@@ -132,7 +132,7 @@ class PathShare:
 
 
 def classic(root: Node, *, damping: float = 1.0) -> Mapping[str, PathShare]:
-    """Every vertex below the root by name, as Slurm has it: an account's usage is its own and its children's.
+    """Return every vertex below the root by name, as Slurm computes it: an account's usage includes its children's.
 
     S = product of share fractions down the path; U = usage / all usage; UE = U at the top, below it
     U + (UE of the parent - U) * shares / siblings' shares; F = 2^-(UE / S / damping), 0 without shares.
@@ -143,12 +143,12 @@ def classic(root: Node, *, damping: float = 1.0) -> Mapping[str, PathShare]:
     return _down(root.children, Node.set_below, root.set_below(), damping)
 
 
-MIN_USAGE = 1.0  # of every vertex of PBS, the root too
+MIN_USAGE = 1.0  # of every vertex of PBS, including the root
 
 
 def pbs_shares(top: Sequence[Node], *, min_usage: float = MIN_USAGE) -> Mapping[str, PathShare]:
-    """Every vertex below the root by name, as PBS has it: a set usage replaces the least one, what is set below is
-    added. The formulas are those of `classic` without damping.
+    """Return every vertex below the root by name, as PBS computes it: a set usage replaces the minimum, usage set below
+    is added. The formulas are those of `classic` without damping.
 
     >>> shares = pbs_shares([Node("ann", 1, 3.0), Node("bob", 1, 6.0)])
     >>> shares["ann"].effective_usage, round(shares["ann"].fairshare, 6)
@@ -199,7 +199,7 @@ class Association:
 
 @dataclass(frozen=True, slots=True)
 class FairTreeRow:
-    """A row of `sshare -l`, as printed; None where nothing is printed."""
+    """A row of `sshare -l`, as printed; None for an empty cell."""
 
     account: str
     user: str | None
@@ -213,11 +213,10 @@ class FairTreeRow:
 
 
 def fair_tree(associations: Sequence[Association]) -> list[FairTreeRow]:
-    """Every association's row, in the order given. Raises InvalidInputError for what is no tree.
+    """Return every association's row, in the order given. Raises InvalidInputError if they do not form a tree.
 
-    Level FS = S / U among siblings: 0 for no shares, else infinite for no usage. An account with
-    shares "parent" vanishes (its children compete one level up), such a user ranks with infinite level FS.
-    Fairshare = rank / N.
+    Level FS = S / U among siblings: 0 for no shares, else infinite for no usage. An account with shares "parent" is
+    dissolved (its children compete one level up), a user with it has an infinite level FS. Fairshare = rank / N.
 
     >>> rows = fair_tree([Association("r", None, "root"), Association("a", "r", "root", "ann", 1, 3),
     ...                   Association("b", "r", "root", "bob", 1, 1)])
@@ -244,7 +243,7 @@ class _FairTree:
         self._root = roots[0]
         self._usage: dict[str, Fraction] = {}
         self._add_up()
-        self._above: dict[str, Association] = {}  # the account a member competes under
+        self._above: dict[str, Association] = {}  # the account under which a member competes
         self._norm: dict[str, Fraction] = {self._root.association_id: Fraction(0)}
         self._level: dict[str, Weight | None] = {}
         self._weigh(self._root)
@@ -265,7 +264,7 @@ class _FairTree:
             self._usage[one.association_id] = sum(below, own)
 
     def _group(self, account: Association) -> Iterator[Association]:
-        """Who competes below an account: its children, and those of children that vanish."""
+        """Return the members that compete below an account: its children, and those of dissolved children."""
         for child in self._children[account.association_id]:
             if child.user is None and child.shares == PARENT:
                 yield from self._group(child)
@@ -273,7 +272,7 @@ class _FairTree:
                 yield child
 
     def _weigh(self, account: Association) -> None:
-        """S, U and level FS of the group below an account, then of the groups below its accounts."""
+        """Compute S, U and level FS of the group below an account, then of the groups below its accounts."""
         group = list(self._group(account))
         shares = sum((Fraction(one.shares) for one in group if one.shares != PARENT), Fraction(0))
         for one in group:
@@ -295,7 +294,7 @@ class _FairTree:
     def _competes_under(self, one: Association) -> Association:
         if one.association_id in self._above:
             return self._above[one.association_id]
-        above = self._parent(one)  # a vanished account: where its children compete
+        above = self._parent(one)  # a dissolved account: where its children compete
         return self._competes_under(above) if above.user is None and above.shares == PARENT else above
 
     def _parent(self, one: Association) -> Association:
@@ -355,7 +354,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class MauiStanding:
-    """What `mdiag -f` prints of a credential: percent of what was delivered, and a star when off target."""
+    """The row `mdiag -f` prints for a credential: percent of the usage delivered, and a star if off target."""
 
     percent: float
     starred: bool
@@ -364,7 +363,7 @@ class MauiStanding:
 def fair_share_table(
     rows: Sequence[Credential], total_per_window: Sequence[float], *, decay: float
 ) -> Mapping[str, MauiStanding]:
-    """The rows of `mdiag -f` by "SECTION/name", in their order.
+    """Return the rows of `mdiag -f` by "SECTION/name", in order.
 
     >>> rows = [Credential("USER", "rosa", Target(20.0), (12.0, 6.0, 2.0))]
     >>> fair_share_table(rows, [20.0, 40.0, 160.0], decay=0.25)["USER/rosa"]

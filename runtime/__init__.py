@@ -1,1 +1,1 @@
-"""Everything that runs: composition, supervisor, workers, periodic tasks, metrics, limits."""
+"""Running processes: composition, supervisor, workers, periodic tasks, metrics, limits."""

@@ -1,4 +1,4 @@
-"""The composition root: every concrete thing that runs is made here."""
+"""The composition root: constructs every object of the running processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import feeder.service
 import hoststats.service
 import jobs.build
 import transfer.build
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.accounts import AccountKeys
 from administration.catalogue import CatalogueCache
 from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
@@ -41,7 +41,7 @@ from jobs.sweeper import INTERVAL_S
 from portal.attach import AttachFlow
 from portal.build import PLACE, build_site
 from runtime.counters import RefillCounters, RequestCounters
-from runtime.guards import ClockCheck, LedgerDoor, NodePauses
+from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.heartbeats import BackgroundHeartbeat, HeartbeatWriter, WorkerHeartbeat
 from runtime.logs import PageCounters, RequestIds
 from runtime.metrics.metrics_store import MetricsStore, OwnBoard
@@ -51,7 +51,7 @@ from runtime.project_api import PLACE as API_PLACE
 from runtime.project_api import build_project_api
 from runtime.rate_limits.hosts import HostLimit, NewcomerLimit
 from runtime.rate_limits.requests import AREA as MALFORMED
-from runtime.rate_limits.requests import Entrance, MalformedRequests
+from runtime.rate_limits.requests import MalformedRequests, RequestLimits
 from scheduler.handler import build_handler
 from scheduler.service import SchedulerPorts
 from store.locks import DutyLocks, PostgresShards
@@ -66,14 +66,14 @@ from web.rate_limit import Buckets
 
 
 def path_of(master_url: str) -> str:
-    """What the master URL has behind its port, without the slash at its end."""
+    """Return the path of the master URL, without a trailing slash."""
     return urlsplit(master_url).path.rstrip("/")
 
 
 def mounted(routes: list[web.RouteDef], parts: Mapping[str, web.Application], master_url: str) -> web.Application:
-    """The routes below the path of the master URL, and what else is there by its place: the API and the pages."""
+    """Return the worker's routes below the path of the master URL, with the API and the pages mounted there."""
     prefix = path_of(master_url)
-    # The root application's limit holds for the API too; everything else reads its body piece by piece.
+    # The root application's body limit also applies to the API; other handlers read their bodies in pieces.
     application = web.Application(client_max_size=MAX_BODY_BYTES)
     application.add_routes(
         [web.RouteDef(route.method, prefix + route.path, route.handler, route.kwargs) for route in routes]
@@ -84,7 +84,7 @@ def mounted(routes: list[web.RouteDef], parts: Mapping[str, web.Application], ma
 
 
 Loop = Callable[[], Coroutine[None, None, None]]
-LONG_ROUNDS_S = {  # time limits of duties whose rounds go through a whole large project
+LONG_ROUNDS_S = {  # time limits of tasks whose rounds cover a whole large project
     "host classes": HOUR_S,
     "host statistics": Seconds(6 * HOUR_S),
     "estimator": HOUR_S,
@@ -96,14 +96,14 @@ LONG_ROUNDS_S = {  # time limits of duties whose rounds go through a whole large
 
 @dataclass(frozen=True, slots=True)
 class WorkerParts:
-    """What a request worker runs: a web application, and loops by name; and what the loops go round."""
+    """Parts of a request worker: a web application, its loops by name, and the objects the loops use."""
 
     application: web.Application
     tasks: dict[str, Loop]
     catalogue: CatalogueCache
     shards: PostgresShards
     feeder: Feeder
-    door: AccessDoor
+    door: Authenticator
     progress: ProgressHub
     status: WorkerStatus
     heartbeat: HeartbeatWriter
@@ -112,7 +112,7 @@ class WorkerParts:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundParts:
-    """What the background process runs: duties, from one catalogue."""
+    """Parts of the background process: periodic tasks, which share one catalogue."""
 
     catalogue: CatalogueCache
     duties: tuple[PeriodicTask, ...]
@@ -122,24 +122,24 @@ class BackgroundParts:
 
     @property
     def tasks(self) -> dict[str, Loop]:
-        """Loops by name."""
-        measuring = {"measuring": self.status.reporter.run, "measuring the project": self.status.cluster.run}
-        lasting = {
+        """The loops by name."""
+        return {
             "catalogue": self.catalogue.run,
             "heartbeat": self.heartbeat.run,
             "duty locks": self.locks.run,
-            **measuring,
+            "measuring": self.status.reporter.run,
+            "measuring the project": self.status.cluster.run,
+            **{duty.name: duty.run for duty in self.duties},
         }
-        return {**lasting, **measuring, **{duty.name: duty.run for duty in self.duties}}
 
 
 @asynccontextmanager
 async def build_worker(
     project: Project, clock: Clock, *, board: MetricsStore | None = None, name: str = "worker 0"
 ) -> AsyncIterator[WorkerParts]:
-    """A request worker, its job array filled once. `project.database_url` must be set.
+    """Build a request worker and fill its job array once. Requires `project.database_url`.
 
-    What it measures goes to the node's `board`, to one of its own without that.
+    Its metrics go to the node's `board`, or to a board of its own if None.
     """
     assert project.database_url is not None
     store = await open_store(project.database_url, clock=clock)
@@ -158,7 +158,7 @@ async def build_worker(
         newcomers = NewcomerLimit(store.arrivals, lambda: catalogue.catalogue().settings.server, clock)
         handler = build_handler(
             SchedulerPorts(
-                LedgerDoor(store.ledger, shards, newcomers),
+                GuardedLedger(store.ledger, shards, newcomers),
                 fed.array,
                 catalogue,
                 files.urls,
@@ -186,7 +186,7 @@ async def build_worker(
             clock=clock,
         )
         account_keys = AccountKeys(keys.account_secret)
-        door = AccessDoor(
+        door = Authenticator(
             store.access,
             store.volunteers,
             store.people,
@@ -220,7 +220,7 @@ async def build_worker(
         heartbeat = HeartbeatWriter(f"{platform.node()}: {name}", figures, store.process_reports, clock)
         prefix = path_of(catalogue.catalogue().settings.project.url)
         RequestIds(pages, clock, prefix).join(application)
-        Entrance(
+        RequestLimits(
             Buckets(clock),
             lambda: catalogue.catalogue().settings.server,
             prefix=prefix,
@@ -261,7 +261,7 @@ def _transfer(
 async def build_background(
     project: Project, clock: Clock, *, board: MetricsStore | None = None
 ) -> AsyncIterator[BackgroundParts]:
-    """The background duties. `project.database_url` must be set."""
+    """Build the periodic tasks. Requires `project.database_url`."""
     assert project.database_url is not None
     store = await open_store(project.database_url, clock=clock)
     locks = store.duties()
@@ -288,7 +288,7 @@ async def build_background(
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
-        other_locks = {"leftover files": f"leftover files of {folder}"}  # each folder once, however many share it
+        other_locks = {"leftover files": f"leftover files of {folder}"}  # each folder once, even if several share it
         on_lost = {"validator": services.validator.drop_comparisons}
         duties = tuple(
             PeriodicTask(
@@ -334,13 +334,13 @@ async def build_background(
 def host_statistics(
     store: PostgresStore, settings: Callable[[], RankingSettings], clock: Clock
 ) -> HostStatisticsServices:
-    """The ranking of hosts, for a command or the background process."""
+    """Return the ranking of hosts, for a command or the background process."""
     ports = HostStatisticsPorts(store.applications, store.hav_tables, store.generations)
     return hoststats.service.build(ports, settings, clock)
 
 
 def estimator(store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> Estimator:
-    """The forecasts of completion, for a command or the background process."""
+    """Return the estimator of completion times, for a command or the background process."""
     snapshots = TableSnapshots(store.forecasting, settings)
     return batch_estimator.service.build(
         EstimatorPorts(snapshots, store.forecasts), lambda: settings().estimator, clock

@@ -1,4 +1,4 @@
-"""What requests and refills came to, counted and logged once a minute."""
+"""Counts requests and refills, and logs them once a minute."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from feeder.refill import Refill
 from runtime.metrics.catalogue import LATENCY_S
 
 LOG_EVERY_S = Seconds(60.0)
-LOOK_EVERY_S = Seconds(0.25)  # refills come about once a second; one that is missed does not matter
+LOOK_EVERY_S = Seconds(0.25)  # refills run about once a second; missing one does not matter
 
 log = structlog.get_logger()
 
 
 class RequestCounters:
-    """Satisfies the scheduler's RequestObserver."""
+    """Counts scheduler requests; implements the scheduler's RequestObserver."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class RequestCounters:
         self.refusals: Counter[RefusalCode] = Counter()
         self.trickles: Counter[TrickleFate] = Counter()
         self.took_s = 0.0
-        self.latency = [0] * (len(LATENCY_S) + 1)  # answered requests by how long they took
+        self.latency = [0] * (len(LATENCY_S) + 1)  # answered requests by duration
 
     def request_answered(
         self, *, sent: int, resent: int, reports: int, refusals: Mapping[RefusalCode, int], took_s: Seconds
@@ -53,7 +53,7 @@ class RequestCounters:
         self.totals.update({"requests": 1, f"status_{status}": 1})
 
     async def run(self) -> None:
-        """Log what the last minute brought, when it brought anything."""
+        """Log the counts of each minute that had requests."""
         before: Counter[str] = Counter()
         while True:
             await self._clock.sleep(LOG_EVERY_S)
@@ -64,7 +64,7 @@ class RequestCounters:
 
 
 class RefillCounters:
-    """What refills that placed something took. `last` is the feeder's latest one."""
+    """Counts refills that placed slots. `last` returns the feeder's latest refill."""
 
     def __init__(self, last: Callable[[], Refill | None], clock: Clock) -> None:
         self._last = last
@@ -72,12 +72,12 @@ class RefillCounters:
         self._seen: Refill | None = None
         self._took_s: list[float] = []
         self._placed = 0
-        self.latency = [0] * (len(LATENCY_S) + 1)  # all there ever were, by how long they took
+        self.latency = [0] * (len(LATENCY_S) + 1)  # all refills so far, by duration
         self.took_s = 0.0
         self.placed = 0
 
     async def run(self) -> None:
-        """Log what each minute brought, and in the end what the rest of one brought."""
+        """Log the counts of each minute, and of the last part of a minute at the end."""
         try:
             while True:
                 until_s = self._clock.monotonic() + LOG_EVERY_S

@@ -1,6 +1,6 @@
-"""Guards of a worker: its database answers soon or the request fails, and it hands out work only while that is safe.
+"""Guards of a worker: database timeouts, and the conditions for handing out work.
 
-Safe: its clock agrees with the database's, and its locks are held.
+A worker hands out work while its clock agrees with the database's and its locks are held.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from domain.quotas import QuotaGrant, QuotaRequest
 from domain.units import HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 from scheduler.ports import Ledger
 
-ANSWER_S = Seconds(15.0)  # for any step of a request, whoever else is waiting
-AWAY_S = Seconds(5.0)  # a lock connection that could not be made anew for so long: the database is away
+ANSWER_S = Seconds(15.0)  # for any step of a request, including its wait for a connection
+AWAY_S = Seconds(5.0)  # a lock connection that cannot be restored for this long means the database is away
 
 
 log = structlog.get_logger()
@@ -39,16 +39,16 @@ class LockHealth(Protocol):
 
 class NewcomersOf(Protocol):
     async def admit(self, volunteer_id: VolunteerId) -> None:
-        """Raises TooManyHostsError when the volunteer may not bring another computer now."""
+        """Raises TooManyHostsError if the volunteer may not add another computer now."""
         ...
 
     def network(self) -> str:
-        """Where the request of this task comes from; empty: not known, or shared by others."""
+        """Return the network of this task's request; empty if unknown or shared."""
         ...
 
 
-class LedgerDoor:
-    """Satisfies the scheduler's Ledger with another one. Every call may raise UnavailableError."""
+class GuardedLedger:
+    """Wraps a Ledger of the scheduler with a time limit. Every call may raise UnavailableError."""
 
     def __init__(
         self, ledger: Ledger, locks: LockHealth, newcomers: NewcomersOf | None = None, *, answer_s: float = ANSWER_S
@@ -59,7 +59,7 @@ class LedgerDoor:
         self._answer_s = answer_s
 
     async def read(self, key: RequestKey) -> RequestView:
-        """With the quota of the address that the request comes from."""
+        """Read with the newcomer quota of the request's network."""
         self._check()
         if self._newcomers is not None:
             key = replace(key, network=self._newcomers.network())
@@ -86,7 +86,7 @@ class LedgerDoor:
         return await self._soon(self._ledger.reserve_quota(request))
 
     async def release_quota(self, request: QuotaRequest, unused: int) -> None:
-        """What cannot be released now stays charged until tomorrow: the host has its jobs, and must be told."""
+        """Release quota. On failure it stays charged until tomorrow: the host has its jobs and must get the reply."""
         try:
             await self._soon(self._ledger.release_quota(request, unused))
         except UnavailableError as error:
@@ -126,39 +126,39 @@ class ShardLocks(Protocol):
 
 
 class NodePauses:
-    """Satisfies the scheduler's Pauses: the clock must be right and the lock connection must live."""
+    """Implements the scheduler's Pauses: requires a correct clock and a live lock connection."""
 
     def __init__(self, clock_check: ClockCheck, locks: ShardLocks) -> None:
         self._clock_check = clock_check
         self._locks = locks
 
     def refuse_work_because(self, now: Instant) -> str | None:
-        """A sentence when this node may not hand out work."""
+        """Return the reason why this node may not hand out work, or None."""
         if self._locks.in_doubt():
-            return "this server has lost sight of its database; no work until it is back"
+            return "this server lost its database connection; no work until it is back"
         return self._clock_check.refuse_work_because(now)
 
 
 class ClockCheck:
-    """Compares the node's clock with the database's every 30 s; half the round trip is taken off."""
+    """Compares the node's clock with the database's every 30 s, corrected by half the round trip."""
 
     def __init__(self, database: ClockOffset, clock: Clock) -> None:
         self._database = database
         self._clock = clock
         self._drift_s = Seconds(0.0)
-        self.round_trip_s = Seconds(0.0)  # of the last check that was answered
-        self.answered = False  # whether the last check was
+        self.round_trip_s = Seconds(0.0)  # of the last successful check
+        self.answered = False  # whether the last check succeeded
 
     @property
     def drift_s(self) -> Seconds:
-        """This node's clock less the database's, as of the last check."""
+        """This node's clock minus the database's in seconds, at the last check."""
         return self._drift_s
 
     def refuse_work_because(self, now: Instant) -> str | None:
-        """A sentence when the clocks differ by 5 s or more."""
+        """Return the reason if the clocks differ by 5 s or more."""
         if abs(self._drift_s) < REFUSE_S:
             return None
-        return f"this server's clock is {self._drift_s:+.1f} s off; no work until it is right"
+        return f"this server's clock is off by {self._drift_s:+.1f} s; no work until it is corrected"
 
     async def check_once(self) -> Seconds:
         """Measure the drift: node minus database, seconds."""
@@ -169,7 +169,7 @@ class ClockCheck:
         self.answered, self.round_trip_s = True, Seconds(self._clock.monotonic() - asked_at)
         self._drift_s = Seconds((before + after) / 2 - database_now)
         if abs(self._drift_s) >= WARN_S:
-            log.warning("the clock differs from the database's", drift_s=round(self._drift_s, 3))
+            log.warning("clock differs from the database's", drift_s=round(self._drift_s, 3))
         return self._drift_s
 
     async def run(self) -> None:
@@ -177,5 +177,5 @@ class ClockCheck:
             try:
                 await self.check_once()
             except UnavailableError as error:
-                log.warning("clock not checked", why=str(error))
+                log.warning("clock check failed", why=str(error))
             await self._clock.sleep(CHECK_S)

@@ -1,6 +1,6 @@
-"""Heartbeats: of each process in the database every 10 s, and to its supervisor on standard output every 2 s.
+"""Heartbeats of each process: to the database every 10 s, and to its supervisor on standard output every 2 s.
 
-None is sent while the event loop stands still: the supervisor then kills the process and starts it again.
+A blocked event loop sends none; the supervisor then kills and restarts the process.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from runtime.logs import PageCounters
 from runtime.periodic_tasks import PeriodicTask
 
 WRITE_EVERY_S = Seconds(10.0)
-KEPT = 61  # heartbeats: ten minutes
-RATES_OVER = 6  # heartbeats: a minute
+KEPT = 61  # heartbeats in ten minutes
+RATES_OVER = 6  # heartbeats in a minute
 
 log = structlog.get_logger()
 
@@ -41,7 +41,7 @@ class HeartbeatReports(Protocol):
 
 
 class WorkerHeartbeat:
-    """Figures of a request worker."""
+    """Heartbeat of a request worker."""
 
     kind = "worker"
 
@@ -56,7 +56,7 @@ class WorkerHeartbeat:
         *,
         folder: str,
     ) -> None:
-        """`folder` is the mark of the node's `files/`."""
+        """`folder` identifies the node's `files/`."""
         self._counters = counters
         self._pages = pages
         self._folder = folder
@@ -70,17 +70,17 @@ class WorkerHeartbeat:
         self._failed = FailedRequests(self._started_at)
 
     def resume(self, earlier: Document) -> None:
-        """Continue the counts of the last heartbeat of a worker of the same name."""
+        """Continue the counts of the last heartbeat under the same name."""
         if "failed" in earlier:
             self._failed.resume(earlier["failed"])
 
     def report(self) -> dict[str, object]:
-        """As JSON. Rates are per second over the last minute, refusals of the last ten minutes."""
+        """Return the report as JSON. Rates are per second over the last minute, refusals cover ten minutes."""
         now = self._clock.now()
         totals = Counter(self._counters.totals)
         self._looks.append((now, totals, self._counters.took_s))
         self._refusals.append(Counter({code.value: count for code, count in self._counters.refusals.items()}))
-        self._failed.look(failures_of(totals, self._pages.replies), now)
+        self._failed.update(failures_of(totals, self._pages.replies), now)
         before_at, before, before_took_s = self._looks[max(0, len(self._looks) - 1 - RATES_OVER)]
         cool_off_s = self._source.catalogue().settings.feeder.cool_off_s
         lately, past_s = totals - before, max(now - before_at, 1e-9)
@@ -107,7 +107,7 @@ class WorkerHeartbeat:
 
 
 class BackgroundHeartbeat:
-    """Figures of a background process: its duties' last rounds, and by when the next are to be done."""
+    """Heartbeat of a background process: the last rounds of its periodic tasks, and the deadlines of the next."""
 
     kind = "background"
 
@@ -119,7 +119,7 @@ class BackgroundHeartbeat:
         """Counts start at zero."""
 
     def report(self) -> dict[str, object]:
-        """As JSON."""
+        """Return the report as JSON."""
         return {
             "started_at": self._started_at,
             "duties": [
@@ -148,7 +148,7 @@ class Heartbeat(Protocol):
 
 
 class HeartbeatWriter:
-    """Writes the heartbeat of this process every 10 s; while the database is away it waits."""
+    """Writes the heartbeat of this process every 10 s, and retries while the database is away."""
 
     def __init__(self, name: str, heartbeat: Heartbeat, reports: HeartbeatReports, clock: Clock) -> None:
         self.failures = 0
@@ -175,7 +175,7 @@ class HeartbeatWriter:
                 log.warning("heartbeat not written", why=str(error))
             except Exception:
                 self.failures += 1
-                log.exception("heartbeat not written", failures=self.failures)  # what it tells of goes on
+                log.exception("heartbeat not written", failures=self.failures)  # the process goes on without it
             await self._clock.sleep(WRITE_EVERY_S)
 
 
@@ -183,14 +183,14 @@ BEAT_S = Seconds(2.0)
 
 
 def say(line: str) -> None:
-    """Write a line to the supervisor. Nothing is written, and nothing waits, while it does not read."""
+    """Write a line to the supervisor. If the supervisor does not read, the line is dropped without blocking."""
     number = sys.stdout.fileno()
     if select.select([], [number], [], 0)[1]:
         os.write(number, f"{line}\n".encode())
 
 
 async def send_heartbeats(hangs: Callable[[], str], clock: Clock) -> None:
-    """Send heartbeats for ever; `hangs` returns what hangs in this process, if anything does."""
+    """Send heartbeats forever; `hangs` returns what hangs in this process, or ""."""
     while True:
         what = hangs()
         if what:

@@ -1,6 +1,6 @@
-"""Logs: one JSON object per line on standard error, readable lines on a terminal; and the id of each request.
+"""Logs: one JSON object per line on standard error, readable lines on a terminal; and request ids.
 
-The id is the caller's or a new one. It is in the reply, and in every line logged for the request.
+The request id is the caller's or a new one. It is in the reply and in every log line of the request.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from aiohttp.typedefs import Handler, Middleware
 
 from domain.clock import Clock
 
-# Of the request that is being answered; what is done for nobody in particular has none.
+# Of the current request; None outside requests.
 REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 
 def with_request_id(_: object, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """The line with the id of the request it was logged for."""
+    """Add the current request's id to a log line."""
     request_id = REQUEST_ID.get()
     if request_id is not None:
         line.setdefault("request_id", request_id)
@@ -32,8 +32,8 @@ def with_request_id(_: object, __: str, line: structlog.typing.EventDict) -> str
 
 
 def configure_logs(level: str, *, lasting: bool = False) -> None:
-    """Set up structlog for this process; `lasting`: once and for all, so that loggers need not look again."""
-    # The pool's own complaints about a lost database: whoever asks it for a connection says the same.
+    """Configure structlog for this process; `lasting` caches loggers, so that they skip the lookup."""
+    # Silence the pool's own messages about a lost database: its callers log the same.
     logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
     terminal = sys.stderr.isatty()
     coloured = terminal and not os.environ.get("NO_COLOR")
@@ -48,7 +48,7 @@ def configure_logs(level: str, *, lasting: bool = False) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # a line in one write: processes share a log
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # one write per line: processes share a log
         cache_logger_on_first_use=lasting,
     )
 
@@ -57,14 +57,14 @@ HEADER = "X-Request-ID"
 FORM = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 AREAS = frozenset({"api", "console", "download", "upload", "metrics", "healthz", "readyz", "duties"})
 ITSELF = "scheduler"  # counts its own requests
-HUNG_UP = 499  # no status of HTTP: who asked was gone before the answer, which is no failure of the server's
+HUNG_UP = 499  # not an HTTP status: the client disconnected first, which is no failure of the server
 
 _process = os.urandom(4).hex()
 _numbers = count(1)
 
 
 def request_id_of(given: str | None) -> str:
-    """What the caller calls the request, where that is a plain word of at most 128 characters; else a new id.
+    """Return the caller's request id if it is a plain word of at most 128 characters, else a new id.
 
     >>> request_id_of("a-1"), request_id_of('a"b') == 'a"b'
     ('a-1', False)
@@ -75,10 +75,10 @@ def request_id_of(given: str | None) -> str:
 
 
 class PageCounters:
-    """What became of requests that are not clients' scheduler requests, by area: the first part of their path."""
+    """Counts requests other than scheduler requests, by area: the first part of their path."""
 
     def __init__(self) -> None:
-        self.replies: Counter[tuple[str, str]] = Counter()  # by area and class of status, as 2xx
+        self.replies: Counter[tuple[str, str]] = Counter()  # by area and class of status, like 2xx
         self.took_s: defaultdict[str, float] = defaultdict(float)
 
     def note(self, area: str, status: int, took_s: float) -> None:
@@ -87,7 +87,7 @@ class PageCounters:
 
 
 class RequestIds:
-    """The middleware of the web application, and the signal that goes with it. `prefix` is the master URL's path."""
+    """The middleware of the web application, and its signal handler. `prefix` is the master URL's path."""
 
     def __init__(self, pages: PageCounters, clock: Clock, prefix: str = "") -> None:
         self._pages = pages
@@ -124,7 +124,7 @@ class RequestIds:
 
 
 def is_open(request: web.Request) -> bool:
-    """Whether somebody still waits for the answer."""
+    """Return whether the client is still connected."""
     return request.transport is not None and not request.transport.is_closing()
 
 

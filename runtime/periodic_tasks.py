@@ -1,8 +1,8 @@
-"""Periodic tasks: done once per cluster, or once per folder, again and again, whatever a single round runs into.
+"""Periodic tasks: each runs repeatedly, once per cluster or once per folder, and survives failing rounds.
 
-A round has a time limit and must report progress; one that is cancelled may leave a call in a thread behind, if that
-waits for a file server that does not answer. Each task's deadline is in the heartbeat of the process that holds its
-lock, so that every worker sees which tasks no process of the cluster does in time.
+A round has a time limit and must report progress. A cancelled round may leave a thread behind that waits for an
+unresponsive file server. Each task's deadline is in the heartbeat of the process that holds its lock, so that every
+worker sees which tasks are overdue in the cluster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from domain.errors import MusterError, UnavailableError
 from domain.progress import PROGRESS, note_progress
 from domain.units import DAY_S, HOUR_S, Instant, Seconds, later
 
-GRACE_S = Seconds(30.0)  # a cancelled round that is not over after this hangs
+GRACE_S = Seconds(30.0)  # a cancelled round that has not ended after this hangs
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -30,14 +30,14 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False, slots=True)
 class Round:
-    """One round of a duty; `until_s`, on the monotonic clock: by when it is to end, or to report progress."""
+    """One round of a periodic task; it must end or report progress before `until_s`, on the monotonic clock."""
 
     until_s: Seconds
     over: bool = False
     calls: set[Future[Any]] = field(default_factory=set)
 
     def is_left(self) -> bool:
-        """Whether it, or a call of it in a thread, still runs."""
+        """Whether the round, or one of its threads, still runs."""
         return not self.over or bool(self.calls)
 
     def hangs(self, now_s: Seconds) -> bool:
@@ -49,7 +49,7 @@ ROUND: ContextVar[Round | None] = ContextVar("ROUND", default=None)
 
 
 class RoundThreads(ThreadPoolExecutor):
-    """Threads that note their calls with the round that made them. Each call is progress of the round."""
+    """Threads that record their calls in the calling round. Each call counts as progress."""
 
     def submit(
         self, call: Callable[Arguments, Result], /, *args: Arguments.args, **kwargs: Arguments.kwargs
@@ -65,38 +65,38 @@ class RoundThreads(ThreadPoolExecutor):
 
 STAND_BY_S = Seconds(5.0)
 ROUND_S = Seconds(45.0)  # time limit of a round: with STAND_BY_S, another process takes over within a minute
-SILENCE_S = Seconds(900.0)  # without progress of a round; a single statement or call over a large project takes minutes
+SILENCE_S = Seconds(900.0)  # without progress of a round; one statement or call over a large project takes minutes
 MOST_ROUND_S = Seconds(6 * HOUR_S)  # the limit doubles up to this while rounds exceed it
 GIVEN_UP_S = Seconds(3 * STAND_BY_S)  # so that another process gets the lock
-MOST_TOLD = 500  # characters of a failure
+MOST_TOLD = 500  # characters kept of a failure
 
 log = structlog.get_logger()
 
 
 class OverrunError(MusterError):
-    """A round took longer than its time limit, or reported no progress for too long."""
+    """A round exceeded its time limit, or reported no progress for too long."""
 
 
 class TaskLocks(Protocol):
     async def mine(self, duty: str) -> bool: ...
 
     async def give_up(self, duty: str) -> None:
-        """Let another process do the duty."""
+        """Release the lock, so that another process runs the task."""
         ...
 
     def fence(self, duty: str) -> AbstractContextManager[None]:
-        """Inside, no transaction begins once the duty's lock is lost: UnavailableError."""
+        """Inside, no transaction begins once the task's lock is lost: UnavailableError."""
         ...
 
 
 class PeriodicTask:
-    """Runs `run_once` every `interval_s()` seconds while this process holds the duty's lock: its name, or `lock`.
+    """Runs `run_once` every `interval_s()` seconds while this process holds the task's lock: its name, or `lock`.
 
-    A report with `more` set says that work is waiting: the next round follows at once. What a round
-    raises is logged and counted in `failures`, and the duty goes on. A round that takes longer than its limit is
-    cancelled and the lock given up; the next limit is twice as long, so that a long round succeeds in the end. So is a
-    round that reports no progress (domain/progress.py) for `silence_s`: a single call of it hangs.
-    `on_lost` is called when the lock is lost or given up: it ends work that the rounds left running.
+    A report with `more` set means that work is left: the next round follows at once. An exception of a round is logged
+    and counted in `failures`, and the task continues. A round that exceeds its limit is cancelled and the lock
+    released; the next limit is doubled, so that a long round eventually succeeds. The same applies to a round that
+    reports no progress (domain/progress.py) for `silence_s`: one of its calls hangs. `on_lost` is called when the lock
+    is lost or released, to end work that the rounds left running.
     """
 
     def __init__(
@@ -114,14 +114,14 @@ class PeriodicTask:
     ) -> None:
         self.name = name
         self.failures = 0
-        self.overruns = 0  # failures that were rounds over their time limit
+        self.overruns = 0  # failures caused by the time limit
         self.runs = 0
-        self.ran_at: Instant | None = None  # the end of the last round that went well, and what it took
+        self.ran_at: Instant | None = None  # end and duration of the last successful round
         self.took_s = Seconds(0.0)
-        self.is_mine = False  # whether this process held the lock when it looked last
+        self.is_mine = False  # whether this process held the lock at the last check
         self.failed_at: Instant | None = None
-        self.failure = ""  # what the last round that failed raised
-        self.deadline_at: Instant | None = None  # by when the next round is to succeed; stays when the duty is lost
+        self.failure = ""  # exception of the last failed round
+        self.deadline_at: Instant | None = None  # deadline of the next success; kept when the lock is lost
         self._run_once = run_once
         self._locks = locks
         self._lock = lock or name
@@ -131,7 +131,7 @@ class PeriodicTask:
         self._may_have_left_work = False
         self._limit_s = limit_s
         self._silence_s = silence_s
-        self._longer = 1  # the limit is so many times as long
+        self._longer = 1  # factor of the limit
         self._rounds: list[Round] = []
 
     @property
@@ -140,12 +140,12 @@ class PeriodicTask:
         return Seconds(max(self._limit_s, min(self._limit_s * self._longer, MOST_ROUND_S)))
 
     def hangs(self) -> bool:
-        """Whether a round did not end in spite of being cancelled."""
+        """Whether a cancelled round has not ended."""
         now_s = self._clock.monotonic()
         return any(one.hangs(now_s) for one in self._rounds)
 
     async def step(self) -> float:
-        """One round; returns the seconds until the next."""
+        """Run one round; return the seconds until the next."""
         try:
             return await self._step()
         finally:
@@ -165,21 +165,21 @@ class PeriodicTask:
             began_s = self._clock.monotonic()
             report = await self._round(began_s)
         except UnavailableError as error:
-            log.warning("duty not done", duty=self.name, why=str(error))
+            log.warning("periodic task failed", duty=self.name, why=str(error))
             return STAND_BY_S
         except OverrunError as error:
             self.overruns += 1
             self._note_failure(error)
-            log.error("duty exceeded its time limit, giving it up", duty=self.name, why=str(error))
+            log.error("periodic task exceeded its time limit, releasing its lock", duty=self.name, why=str(error))
             return await self._give_up()
         except Exception as error:
             self._note_failure(error)
-            log.exception("duty failed", duty=self.name, failures=self.failures)
-            return STAND_BY_S  # the other duties go on
+            log.exception("periodic task failed", duty=self.name, failures=self.failures)
+            return STAND_BY_S  # the other tasks continue
         self._longer = 1
         self.runs += 1
         self.ran_at, self.took_s = self._clock.now(), Seconds(self._clock.monotonic() - began_s)
-        log.debug("duty done", duty=self.name, report=report)
+        log.debug("periodic task done", duty=self.name, report=report)
         pause_s = 0.0 if getattr(report, "more", False) else self._interval_s()
         self.deadline_at = later(self.ran_at, pause_s + self.limit_s)
         return pause_s
@@ -189,7 +189,7 @@ class PeriodicTask:
             await self._clock.sleep(await self.step())
 
     async def _round(self, began_s: Seconds) -> object:
-        """What the round reports. Raises OverrunError."""
+        """Return the round's report. Raises OverrunError."""
         limit_s, silence_s = self.limit_s, min(self.limit_s, self._silence_s * self._longer)
         this = Round(Seconds(began_s + silence_s))
         self._rounds = [one for one in self._rounds if one.is_left()] + [this]
@@ -224,7 +224,7 @@ class PeriodicTask:
         try:
             await self._locks.give_up(self._lock)
         except UnavailableError as error:
-            log.warning("duty not given up, its lock is lost", duty=self.name, why=str(error))
+            log.warning("lock of periodic task not released: it is lost", duty=self.name, why=str(error))
         return GIVEN_UP_S
 
     def _note_failure(self, error: Exception) -> None:
@@ -237,12 +237,12 @@ READ_EVERY_S = Seconds(10.0)
 
 class Deadlines(Protocol):
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
-        """The last deadline of each duty, of processes that reported since."""
+        """Return the last deadline of each task, from the processes that reported since."""
         ...
 
 
 class DutyWatch:
-    """Knows by when each duty should have been done; while the database is away, by what was read last."""
+    """Knows the deadline of each periodic task; while the database is away, as last read."""
 
     def __init__(self, deadlines: Deadlines, clock: Clock) -> None:
         self._deadlines = deadlines
@@ -250,7 +250,7 @@ class DutyWatch:
         self._known: Mapping[str, Instant] = {}
 
     def late_s(self) -> dict[str, Seconds]:
-        """How long ago each duty should have been done; 0 for a duty that is in time."""
+        """Seconds by which each task is overdue; 0 if it is on time."""
         now = self._clock.now()
         return {duty: Seconds(max(0.0, now - at)) for duty, at in sorted(self._known.items())}
 
@@ -263,5 +263,5 @@ class DutyWatch:
             try:
                 await self.read_once()
             except UnavailableError as error:
-                log.warning("deadlines of duties not read", why=str(error))
+                log.warning("deadlines of periodic tasks not read", why=str(error))
             await self._clock.sleep(READ_EVERY_S)

@@ -1,4 +1,4 @@
-"""One process of a node: a request worker or the background process. Started by the supervisor."""
+"""One process of a node: a request worker or the background process, started by the supervisor."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from runtime.logs import configure_logs
 from runtime.metrics.metrics_store import FolderBoard, MetricsStore
 from runtime.worker import Background, Worker
 
-# Requests leave hardly any garbage that goes in circles; looking for it after every 700 new objects costs more than
-# all of it is worth.
+# Requests create few reference cycles; collecting after every 700 new objects costs more than it frees.
 COLLECT_AFTER = (50_000, 20, 50)  # new objects, and collections of the younger generations
 
 log = structlog.get_logger()
@@ -31,7 +30,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class ProcessPlace:
-    """The project, and where the processes of the node leave what they measure."""
+    """The project, and the folder where the node's processes put their metrics."""
 
     project: Project
     board: MetricsStore | None
@@ -41,8 +40,8 @@ class ProcessPlace:
 @click.option("--data-dir", type=click.Path(path_type=Path), required=True)
 @click.option(
     "--database-url", required=True, envvar="MUSTER_DATABASE_URL"
-)  # in the environment: it may hold a password
-@click.option("--run-dir", type=click.Path(path_type=Path), default=None, help="Where the node's processes meet.")
+)  # in the environment, because it may contain a password
+@click.option("--run-dir", type=click.Path(path_type=Path), default=None, help="Folder shared by the node's processes.")
 @click.option("--log-level", default="info")
 @click.pass_context
 def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Path | None, log_level: str) -> None:
@@ -67,12 +66,12 @@ def worker(place: ProcessPlace, host: str, port: int, number: int) -> None:
 @main.command()
 @click.pass_obj
 def background(place: ProcessPlace) -> None:
-    """Run the duties that must not stall a request."""
+    """Run the periodic tasks, apart from request handling."""
     run_service(Background(place.project, SystemClock(), board=place.board))
 
 
 class Service(Protocol):
-    """What a process of a node does."""
+    """The work of a node's process."""
 
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None: ...
 
@@ -82,9 +81,9 @@ class Service(Protocol):
 
 
 def run_service(service: Service) -> None:
-    """Run a service until SIGTERM, SIGINT or the end of the supervisor; send heartbeats meanwhile."""
+    """Run a service until SIGTERM, SIGINT or the end of the supervisor, and send heartbeats."""
     gc.set_threshold(*COLLECT_AFTER)
-    gc.freeze()  # what is loaded by now stays for ever
+    gc.freeze()  # exempt objects loaded at start from collection
 
     async def main_task() -> None:
         stop = asyncio.Event()
@@ -106,12 +105,12 @@ def run_service(service: Service) -> None:
 
 
 async def _stop_with_supervisor(stop: asyncio.Event) -> None:
-    """Set `stop` when standard input closes: the supervisor is gone."""
+    """Set `stop` when standard input closes: the supervisor has ended."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     await reader.read()
-    log.warning("the supervisor is gone, stopping")
+    log.warning("the supervisor has ended, stopping")
     stop.set()
 
 

@@ -1,4 +1,4 @@
-"""Makes a project (folders, keys, a database with the schema, first settings) and opens its database for a command."""
+"""Creates a project (folders, keys, database schema, first settings) and opens its database for commands."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from transfer.keys import create_keys
 
 
 async def database_dsn(project: Project) -> str:
-    """The project's database; the embedded one is started when it is not running."""
+    """Return the DSN of the project's database; start the embedded database if needed."""
     if project.database_url is not None:
         return project.database_url
     return await asyncio.to_thread(embedded.ensure_running, project.postgres_dir)
 
 
 def release_database(project: Project) -> None:
-    """Stop the embedded database when this process was its last user."""
+    """Stop the embedded database if this process was its last user."""
     if project.database_url is None:
         embedded.release(project.postgres_dir)
 
 
 @asynccontextmanager
 async def open_database(project: Project, clock: Clock) -> AsyncIterator[PostgresStore]:
-    """The project's store, for one command."""
+    """Open the project's store for one command."""
     store = await open_store(await database_dsn(project), clock=clock)
     try:
         yield store
@@ -43,7 +43,7 @@ async def open_database(project: Project, clock: Clock) -> AsyncIterator[Postgre
 async def install(
     data_dir: Path, database_url: str | None, settings: Mapping[str, object], *, who: str, clock: Clock
 ) -> Project:
-    """Create what is missing; safe to repeat. Raises InvalidInputError before anything is made."""
+    """Create what is missing; safe to repeat. Raises InvalidInputError before anything is created."""
     checked = Settings.from_mapping(settings).as_mapping()
     project = await asyncio.to_thread(create_project, data_dir, database_url)
     await asyncio.to_thread(create_keys, project.keys_dir)

@@ -1,6 +1,6 @@
-"""The API of a project: as a worker mounts it, and as it is served to one command on the project's own machine.
+"""Builds the API of a project, for a worker or for one command on the project's own machine.
 
-A command asks the API in either case, so that it does and says the same here and through a server.
+A command uses the API in both cases, so that it behaves the same locally and through a server.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.accounts import AccountKeys
 from administration.batches import Batches
 from administration.project import Project
@@ -36,7 +36,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class ProjectApi:
-    """The API with the use cases that pages share with it."""
+    """The API and the use cases that pages share with it."""
 
     api: Api
     batches: Batches
@@ -48,13 +48,13 @@ def build_project_api(
     store: PostgresStore,
     project: Project,
     keys: AccountKeys,
-    door: AccessDoor,
+    door: Authenticator,
     clock: Clock,
     *,
     settings: Callable[[], Settings],
     array: JobArray | None = None,
 ) -> ProjectApi:
-    """`array` is the job array of the worker that answers; without one an explanation fills its own."""
+    """`array` is this worker's job array; without it, an explanation fills its own."""
     largest = Settings().files.max_input_bytes
     downloads = DownloadFolder(project.download_dir, max_bytes=largest)
     batches = Batches(store, downloads, clock)
@@ -67,16 +67,15 @@ def build_project_api(
 
 @asynccontextmanager
 async def local_client(project: Project, clock: Clock, *, user: str) -> AsyncIterator[Client]:
-    """A client of the project's own API, which `user` asks with every right.
+    """Yield a client of the project's own API that acts as `user` with all rights.
 
-    It is served on a port of the loopback interface that the system chooses, to a token made for this, and ends with
-    the block.
+    The API is served on a free port of the loopback interface, for a token made for this call, until the block ends.
     """
     async with open_database(project, clock) as store:
         settings = Settings.from_stored(await store.settings.settings())[0]
         keys = AccountKeys(load_keys(project.keys_dir).account_secret)
         token = secrets.token_urlsafe(32)
-        door = AccessDoor(
+        door = Authenticator(
             store.access, store.volunteers, store.people, lambda: settings, clock, project_token=token, user=user
         )
         application = web.Application()

@@ -1,8 +1,8 @@
-"""Keeps a node's processes alive: N request workers and one background process.
+"""Supervises a node's processes: N request workers and one background process.
 
-A child that dies is started again, with a growing pause while it keeps dying or cannot be started. A child that sends
-no heartbeat for 30 s, or sends that it hangs, is killed and started again. Children watch their standard input: when
-the supervisor is gone, however it went, the pipe closes and they stop.
+A child that dies is restarted, with growing pauses while it keeps dying or cannot be started. A child that sends no
+heartbeat for 30 s, or reports that it hangs, is killed and restarted. Children watch their standard input: when the
+supervisor ends for any reason, the pipe closes and they stop.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from domain.clock import Clock
 from domain.errors import MusterError
 from domain.units import Seconds
 
-RESTART_PAUSE_S = Seconds(0.5)  # doubled for each death in a row
+RESTART_PAUSE_S = Seconds(0.5)  # doubled for each consecutive death
 RESTART_PAUSE_MOST_S = Seconds(30.0)
-HEALTHY_S = Seconds(60.0)  # a child that lived this long starts with the first pause again
-STOP_S = Seconds(20.0)  # after SIGTERM a child has this long before it is killed
+HEALTHY_S = Seconds(60.0)  # a child that lived this long restarts with the first pause
+STOP_S = Seconds(20.0)  # time between SIGTERM and SIGKILL
 SILENCE_S = Seconds(30.0)  # without a heartbeat; as long as the server keeps the locks of a silent process
-FIRST_BEAT_S = Seconds(120.0)  # until the first heartbeat: a busy machine takes long to load a program
-KILLED_S = Seconds(10.0)  # a killed child that is not gone after this is replaced all the same
-TICK_S = Seconds(1.0)  # how often silence is counted
+FIRST_BEAT_S = Seconds(120.0)  # until the first heartbeat: loading the program is slow on a busy machine
+KILLED_S = Seconds(10.0)  # a killed child that has not ended after this is replaced anyway
+TICK_S = Seconds(1.0)  # interval of the heartbeat check
 
 PROGRAM = (sys.executable, "-m", "runtime.process")
 
@@ -37,35 +37,35 @@ log = structlog.get_logger()
 
 
 class PortInUseError(MusterError):
-    """The port is taken by another program."""
+    """Another program uses the port."""
 
 
 @dataclass(slots=True)
 class Child:
-    """One process of the node and how often it died in a row."""
+    """One process of the node, with its number of consecutive deaths."""
 
     name: str
     arguments: Sequence[str]
-    silence_s: Seconds | None = None  # it is killed after so long without a heartbeat; None: it sends none
+    silence_s: Seconds | None = None  # killed after this long without a heartbeat; None: it sends none
     process: asyncio.subprocess.Process | None = None
     deaths: int = 0
-    restarts: int = 0  # ever
+    restarts: int = 0  # since the supervisor started
     started_s: Seconds = Seconds(0.0)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
-    ticks: int = 0  # of the supervisor since its last heartbeat: no clock that stands still with the machine
-    beats: bool = False  # whether it sent one since it was started
-    hangs: str = ""  # what hangs in it, as it sent
-    output: asyncio.Task[None] | None = None  # reads its lines
+    ticks: int = 0  # ticks of the supervisor since its last heartbeat; a suspended machine adds none
+    beats: bool = False  # whether it has sent a heartbeat since its start
+    hangs: str = ""  # what it reported as hanging
+    output: asyncio.Task[None] | None = None  # reads its output
 
     def runs(self) -> bool:
-        """Whether it runs, and has said that it is ready."""
+        """Whether it runs and has reported ready."""
         return self.ready.is_set() and self.process is not None and self.process.returncode is None
 
 
 def check_port_free(host: str, port: int) -> None:
-    """Raise PortInUseError when another program listens there.
+    """Raise PortInUseError if another program listens there.
 
-    Workers share the port among themselves, so the system would not complain by itself.
+    Workers share the port, so binding it would not fail.
     """
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -76,17 +76,17 @@ def check_port_free(host: str, port: int) -> None:
 
 
 def restart_pause_s(deaths: int) -> Seconds:
-    """Seconds before a child that died `deaths` times in a row is started again.
+    """Return the seconds before restarting a child with `deaths` consecutive deaths.
 
     >>> [restart_pause_s(deaths) for deaths in (1, 2, 3, 7, 5000)]
     [0.5, 1.0, 2.0, 30.0, 30.0]
     """
-    doublings = min(deaths - 1, 16)  # the power of a much larger number would not fit a float
+    doublings = min(deaths - 1, 16)  # a larger exponent would overflow a float
     return Seconds(min(RESTART_PAUSE_S * 2**doublings, RESTART_PAUSE_MOST_S))
 
 
 class Supervisor:
-    """Runs children until it is told to stop; `environment` is added to theirs."""
+    """Runs children until stopped; `environment` is added to theirs."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Supervisor:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Start every child, restart those that die, and stop them all when told to."""
+        """Start every child, restart those that die, and stop all of them at the end."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -122,7 +122,7 @@ class Supervisor:
             self._stopping.set()
             waiter.cancel()
             for keeper in keepers:
-                keeper.cancel()  # first: a keeper that is starting a child must not finish after the children ended
+                keeper.cancel()  # first: a keeper must not finish starting a child after the children were stopped
             results = await asyncio.gather(*keepers, return_exceptions=True)
             await asyncio.gather(*(self._end(child) for child in self._children))
         for result in results:
@@ -130,7 +130,7 @@ class Supervisor:
                 raise result
 
     async def wait_ready(self) -> None:
-        """Return when every child has said that it is ready."""
+        """Return when every child has reported ready."""
         for child in self._children:
             await child.ready.wait()
 
@@ -147,19 +147,19 @@ class Supervisor:
             pause_s = restart_pause_s(child.deaths)
             if started:
                 log.error("process died", process=child.name, exit_code=code, lived_s=lived_s, restart_in_s=pause_s)
-            await self._clock.sleep(pause_s)  # stopping cancels it
+            await self._clock.sleep(pause_s)  # cancelled on stop
 
     async def _try_start(self, child: Child) -> bool:
-        """Whether it was started. The other children go on without it.
+        """Start the child; return whether that succeeded. The other children do not depend on it.
 
-        Raises FileNotFoundError or PermissionError for a program that could never be started.
+        Raises FileNotFoundError or PermissionError for a program that can never start.
         """
         try:
             await self._start(child)
-        except (OSError, RuntimeError) as error:  # no room for a process, a thread, memory or a file
+        except (OSError, RuntimeError) as error:  # out of processes, threads, memory or file descriptors
             if child.process is None and isinstance(error, (FileNotFoundError, PermissionError)):
                 raise
-            # no traceback: formatting one may open files, and that may be what fails
+            # no traceback: formatting one may open files, which may fail for the same reason
             log.error("process not started, trying again", process=child.name, why=str(error), tries=child.deaths + 1)
             return False
         return True
@@ -172,15 +172,15 @@ class Supervisor:
             env=self._environment,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,  # a terminal's Ctrl-C reaches the supervisor alone
+            start_new_session=True,  # a terminal's Ctrl-C reaches only the supervisor
         )
         child.ticks, child.beats, child.hangs = 0, False, ""
         child.output = asyncio.create_task(_watch_output(child, child.process))
 
     async def _ended(self, child: Child) -> int | None:
-        """Return the child's exit code when it ended; kill it when it hangs.
+        """Return the child's exit code when it has ended; kill it if it hangs.
 
-        None: it is killed, and the kernel has not ended it yet, as in a call to a file server that does not answer.
+        None: it was killed, but the kernel has not ended it yet, for example in a call to an unresponsive file server.
         """
         process = child.process
         assert process is not None
@@ -200,12 +200,12 @@ class Supervisor:
             ending.cancel()
 
     def _hangs_because(self, child: Child) -> str:
-        """What hangs in it, or how long it has sent nothing; empty while it works."""
+        """Return what hangs in it, or the time without a heartbeat; empty while it works."""
         if child.silence_s is None or child.hangs:
             return child.hangs
         most_s = child.silence_s if child.beats else max(child.silence_s, FIRST_BEAT_S)
         silent_s = child.ticks * self._tick_s
-        return f"no heartbeat for {silent_s:.0f} s, at most {most_s:.0f} s" if silent_s > most_s else ""
+        return f"no heartbeat for {silent_s:.0f} s, limit {most_s:.0f} s" if silent_s > most_s else ""
 
     async def _end(self, child: Child) -> None:
         process = child.process

@@ -1,7 +1,7 @@
-"""The processes of a node: the request worker, and the background process with its periodic tasks.
+"""The processes of a node: the request worker, and the background process with the periodic tasks.
 
-A process waits for the database while that is away. A node's address or project URL that leaves passwords or cookies
-unprotected is reported.
+A process waits while the database is away. It logs a warning if the listen address or project URL leaves passwords or
+cookies unprotected.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ log = structlog.get_logger()
 async def start_when_available(
     start: Start[Parts], stack: AsyncExitStack, stop: asyncio.Event, clock: Clock
 ) -> Parts | None:
-    """Return what `start` makes, its resources entered on `stack`; None if `stop` is set before.
+    """Return the result of `start`, its resources entered on `stack`; None if `stop` is set first.
 
-    A start during which the database goes away is undone and repeated every second until it succeeds. Each reason is
-    logged once, and so is the end of the wait.
+    If the database goes away during the start, the start is undone and retried every second. Each reason is logged
+    once, and so is the end of the wait.
     """
     began_s, reasons = clock.monotonic(), set[str]()
     while not stop.is_set():
@@ -69,7 +69,7 @@ Result = TypeVar("Result")
 
 
 async def _until(stop: asyncio.Event, work: Awaitable[Result]) -> Result | None:
-    """What `work` comes to; None if `stop` is set first, with `work` cancelled."""
+    """Return the result of `work`; if `stop` is set first, cancel it and return None."""
     working, stopping = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -81,7 +81,7 @@ async def _until(stop: asyncio.Event, work: Awaitable[Result]) -> Result | None:
 
 
 def exposures(master_url: str, host: str) -> Iterator[str]:
-    """A sentence for each way in which the project's URL and the address a node listens on disagree.
+    """Return a warning for each conflict between the project's URL and the listen address.
 
     >>> list(exposures("https://muster.example.org/", "127.0.0.1")), list(exposures("http://127.0.0.1:8080/", "::1"))
     ([], [])
@@ -93,15 +93,15 @@ def exposures(master_url: str, host: str) -> Iterator[str]:
         yield f"project.url is {master_url}: passwords and cookies travel unencrypted; use an https URL"
     if url.scheme == "https" and not is_loopback(host):
         yield (
-            f"project.url is {master_url}, but this node serves plain HTTP on {host}: let only the TLS proxy reach it, "
-            "or use --host 127.0.0.1 where the proxy is on this machine"
+            f"project.url is {master_url}, but this node serves plain HTTP on {host}: admit only the TLS proxy, "
+            "or use --host 127.0.0.1 if the proxy runs on this machine"
         )
     if not is_loopback(url.hostname or "") and url.scheme == "http" and is_loopback(host):
-        yield f"project.url is {master_url}, but this node listens on {host}, which no other machine reaches"
+        yield f"project.url is {master_url}, but this node listens on {host}, which other machines cannot reach"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the name or address is this machine's own.
+    """Return whether the name or address is a loopback address.
 
     >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0"), is_loopback("example.org")
     (True, True, False, False)
@@ -112,17 +112,17 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-SHUTDOWN_S = 10.0  # requests under way have this long to end
-SHARE_S = 5.0  # a new worker waits so long for the others to give it its share of the shards
-LOOK_S = 0.1  # how often it looks
+SHUTDOWN_S = 10.0  # time for open requests to finish
+SHARE_S = 5.0  # time for the other workers to release a new worker's share of the shards
+LOOK_S = 0.1  # interval of the check
 
 
 class TaskEndedError(MusterError):
-    """A task that runs for ever ended."""
+    """A task that should run forever ended."""
 
 
 class Worker:
-    """One process that clients talk to. Several share a port."""
+    """A request worker. Several share a port."""
 
     def __init__(
         self, project: Project, clock: Clock, *, host: str, port: int, number: int, board: MetricsStore | None = None
@@ -135,9 +135,9 @@ class Worker:
         self._number = number
 
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
-        """Serve until `stop` is set. A background task that breaks ends the worker, and it is restarted.
+        """Serve until `stop` is set. A background loop that fails ends the worker, which is then restarted.
 
-        A worker that starts while the database is away waits for it.
+        If the database is away at the start, the worker waits for it.
         """
         async with AsyncExitStack() as stack:
             parts = await start_when_available(self._start, stack, stop, self._clock)
@@ -151,18 +151,18 @@ class Worker:
                 runner, self._host, self._port, most=lambda: parts.catalogue.catalogue().settings.server.connections
             ).start()
             say_ready()
-            log.info("worker serves", worker=self._number, port=self._port)
+            log.info("worker started", worker=self._number, port=self._port)
             if self._number == 0:
                 for sentence in exposures(parts.catalogue.catalogue().settings.project.url, self._host):
-                    log.warning("exposed", why=sentence)
+                    log.warning("insecure or unreachable address", why=sentence)
             await run_until(stop, parts.tasks)
 
     def hangs(self) -> str:
-        """Nothing but the event loop, which sends the heartbeats itself."""
+        """Empty: only the event loop can hang, and it sends the heartbeats."""
         return ""
 
     async def _start(self, stack: AsyncExitStack) -> WorkerParts:
-        """The worker's parts, with its share of the shards. Raises UnavailableError."""
+        """Return the worker's parts, with its share of the shards. Raises UnavailableError."""
         built = build_worker(self._project, self._clock, board=self._board, name=f"worker {self._number}")
         parts = await stack.enter_async_context(built)
         await take_share(parts, self._clock)
@@ -170,22 +170,22 @@ class Worker:
 
 
 def runner_of(parts: WorkerParts, *, idle_timeout_s: float, shutdown_s: float) -> web.AppRunner:
-    """What serves the worker's application."""
+    """Return the server of the worker's application."""
     return web.AppRunner(
         parts.application,
         access_log=None,
         logger=parts.malformed.logger,
         shutdown_timeout=shutdown_s,
         keepalive_timeout=idle_timeout_s,
-        auto_decompress=False,  # a body that is packed is refused, never blown up
+        auto_decompress=False,  # compressed bodies are refused, never expanded
     )
 
 
 async def take_share(parts: WorkerParts, clock: Clock) -> None:
-    """Wait until the worker has shards, and feed it: before that it would tell clients that there is no work.
+    """Wait until the worker has shards, then fill its array: without them it would send clients no work.
 
-    The others give some up within a second or so. It serves without any after 5 s: there may be more workers than
-    shards, and it can still take reports. Raises UnavailableError.
+    The other workers release some within about a second. After 5 s it serves without shards: there may be more workers
+    than shards, and it can still accept reports. Raises UnavailableError.
     """
     until_s = clock.monotonic() + SHARE_S
     waited = False
@@ -198,7 +198,7 @@ async def take_share(parts: WorkerParts, clock: Clock) -> None:
 
 
 async def run_until(stop: asyncio.Event, loops: dict[str, Callable[[], Coroutine[None, None, None]]]) -> None:
-    """Run the loops until `stop` is set; raise what breaks one of them."""
+    """Run the loops until `stop` is set; raise the exception of a loop that fails."""
     tasks = {asyncio.create_task(loop(), name=name) for name, loop in loops.items()}
     waiter = asyncio.create_task(stop.wait())
     try:
@@ -212,11 +212,11 @@ async def run_until(stop: asyncio.Event, loops: dict[str, Callable[[], Coroutine
         raise error if error is not None else TaskEndedError(f"{task.get_name()} ended")
 
 
-THREADS = 32  # at most, for all duties
+THREADS = 32  # limit for all periodic tasks together
 
 
 class Background:
-    """One process per node; each duty runs once per cluster, under its own lock."""
+    """The background process of a node. Each periodic task runs once per cluster, under its own lock."""
 
     def __init__(self, project: Project, clock: Clock, *, board: MetricsStore | None = None) -> None:
         self._project = project
@@ -225,7 +225,7 @@ class Background:
         self._duties: tuple[PeriodicTask, ...] = ()
 
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
-        """Do the duties until `stop` is set. A process that starts while the database is away waits for it."""
+        """Run the periodic tasks until `stop` is set. If the database is away at the start, wait for it."""
         asyncio.get_running_loop().set_default_executor(RoundThreads(THREADS, "round"))
         async with AsyncExitStack() as stack:
             parts = await start_when_available(self._start, stack, stop, self._clock)
@@ -233,11 +233,11 @@ class Background:
                 return
             self._duties = parts.duties
             say_ready()
-            log.info("background duties run", duties=sorted(parts.tasks))
+            log.info("periodic tasks started", duties=sorted(parts.tasks))
             await run_until(stop, parts.tasks)
 
     def hangs(self) -> str:
-        """The duties of which a round does not end, with their names."""
+        """The names of tasks with a round that does not end."""
         return ", ".join(duty.name for duty in self._duties if duty.hangs())
 
     async def _start(self, stack: AsyncExitStack) -> BackgroundParts:

@@ -79,26 +79,19 @@ def new_lease(wide: Wide, queue: Timeline, context: SchedulingContext, kind: Pro
 
 
 def around_refusal(
-    held: Lease, queue: Timeline, context: SchedulingContext, *, usage: float, wait_s: Seconds, runtime_s: Seconds
+    held: Lease, queue: Timeline, context: SchedulingContext, *, job: Sending, wait_s: Seconds
 ) -> Refusal | None:
-    """Return why a job that would start in `wait_s` and run for `runtime_s` does not fit around a lease; None if it
-    does.
-    """
+    """Why a job that would start in `wait_s` does not fit around a lease; None when it does."""
     fits, why = fits_around(
         held,
-        cores=float(math.ceil(usage)),
-        limit_s=Seconds(wait_s + runtime_s),
+        cores=float(math.ceil(job.usage)),
+        limit_s=Seconds(wait_s + job.runtime_s),
         host_cores=float(len(queue.instances)),
         under_way=taken_of(queue, context.now),
         now=context.now,
         slack_s=context.catalogue.settings.ordering.lease_slack_s,
     )
     return None if fits else Refusal(RefusalCode.LEASED, why)
-
-
-def may_idle(held: Lease, context: SchedulingContext) -> bool:
-    """Return whether the lease begins within its slack, so that idle processors may wait for it."""
-    return held.start_at - context.now <= context.catalogue.settings.ordering.lease_slack_s
 
 
 def taken_of(queue: Timeline, now: Instant) -> list[CoreUse]:
@@ -190,9 +183,9 @@ class HostGuard:
     def __init__(self, context: SchedulingContext) -> None:
         self._context = context
         self.lease: Lease | None = lease_of(context) if context.catalogue.reserved.leases else None
-        self.made: Lease | None = None  # created by this request
-        self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # groups refused because of the lease, with R
-        self._fills: set[int] = set()  # groups that may fill idle processors anyway
+        self.made: Lease | None = None  # by this request
+        self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # places refused for the lease, with R
+        self.fills: set[int] = set()  # places that fill idle processors all the same
         self._displaces = context.catalogue.settings.ordering.displace
         self.is_active = self._displaces or self.lease is not None  # whether there is anything to check
         self._given: list[Sending] = []  # in this reply
@@ -201,10 +194,8 @@ class HostGuard:
         """Return why a job that would start in `wait_s` is refused; None if it delays and displaces nothing."""
         held, kind = self.lease, job.processor_type
         if held is not None and kind == held.processor_type and job.batch_id != held.batch_id:
-            queue = load.busy().queue[kind]
-            times = {"wait_s": wait_s, "runtime_s": job.runtime_s}
-            why = around_refusal(held, queue, self._context, usage=job.usage, **times)
-            if why is not None and place not in self._fills:
+            why = around_refusal(held, load.busy().queue[kind], self._context, job=job, wait_s=wait_s)
+            if why is not None and place not in self.fills:
                 self.held_back[place, kind] = job.runtime_s
                 return why
         if not self._displaces or not is_tight:
@@ -221,15 +212,7 @@ class HostGuard:
         self.lease = self.made = new_lease(wide, queue, self._context, kind)
         self.is_active = True
 
-    def release(self) -> None:
-        """End the lease: the host gets the job it was leased for."""
-        self.lease = None
-
-    def fill_with(self, place: int) -> None:
-        """Let a group use idle processors although it does not fit around the lease."""
-        self._fills.add(place)
-
     def may_idle(self, kind: ProcessorType) -> bool:
-        """Return whether idle processors of this type stay idle: there is no lease for them, or it begins soon."""
-        held = self.lease
-        return held is None or held.processor_type != kind or may_idle(held, self._context)
+        """Whether idle processors of this type are left so: no lease is for them, or it begins within its slack."""
+        held, slack_s = self.lease, self._context.catalogue.settings.ordering.lease_slack_s
+        return held is None or held.processor_type != kind or held.start_at - self._context.now <= slack_s

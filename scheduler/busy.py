@@ -99,10 +99,6 @@ class Timeline:
             return Timeline(((0.0,),) * past + self.instances[past:]) if past else self
         return Timeline(tuple(tuple(max(0.0, time_s) for time_s in parts) for parts in self.instances))
 
-    def with_idle(self, idle: int) -> Timeline:
-        """Return a copy with `idle` additional instances that are free now."""
-        return Timeline(((0.0,) * self.parts,) * idle + self.instances)
-
     @property
     def parts(self) -> int:
         """Number of parts of each instance."""
@@ -253,15 +249,15 @@ def busy_of(wants: Iterable[WorkRequest], host: Host, work: Iterable[QueuedWork]
     for kind, want in by_type.items():
         counts[kind] = want.count
     idle = {kind: min(count, _idle(by_type.get(kind))) for kind, count in counts.items()}
-    start: Mapping[ProcessorType, Timeline]
-    start = {kind: _client_timeline(by_type.get(kind), count, idle[kind]) for kind, count in counts.items()}
+    start = {kind: _told(by_type.get(kind), count, idle[kind]) for kind, count in counts.items()}
     works = tuple(work)
     if not works:  # most hosts that request work have none
         return Busy(start, start)
     tight = tuple(one for one in works if one.tight)
     if tight:
-        scheduled = _scheduled({kind: counts[kind] - idle[kind] for kind in counts}, tight)
-        start = {kind: start[kind].at_least(scheduled[kind].with_idle(idle[kind])) for kind in counts}
+        for kind, busy in _scheduled({kind: counts[kind] - idle[kind] for kind in counts}, tight).items():
+            free_now = ((0.0,) * busy.parts,) * idle[kind]
+            start[kind] = start[kind].at_least(Timeline(free_now + busy.instances))
     queue = _scheduled(counts, works)
     return Busy(start, {kind: queue[kind].at_least(start[kind]) for kind in counts})
 

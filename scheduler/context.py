@@ -89,15 +89,14 @@ BELIEVED_AT_FIRST = 64  # processors of one type that are accepted without a tra
 class RemainingDemand:
     """The demand still to be met: instance-seconds, idle instances, and the number of jobs the limits still allow.
 
-    `had` and `had_urgent` count the host's jobs of this type, including this reply; urgent jobs are those behind a
-    gate.
+    `had` and `had_gated` count the jobs of this type on the host, those of this reply included; a tight one is gated.
     """
 
     seconds: float
     instances: float
     jobs: int
     had: int = 0
-    had_urgent: int = 0
+    had_gated: int = 0
 
     @property
     def open(self) -> bool:
@@ -108,53 +107,53 @@ class RemainingDemand:
         """
         return self.jobs > 0 and (self.seconds > 0.0 or self.instances > 0.0)
 
-    def after(self, usage: float, runtime_s: Seconds, *, urgent: bool) -> RemainingDemand:
-        """Return the demand after a job on `usage` instances was added.
+    def after(self, usage: float, runtime_s: Seconds, *, gated: bool) -> RemainingDemand:
+        """What is wanted once a job on `usage` instances was sent.
 
-        >>> RemainingDemand(1.0, 2.0, 8).after(1.0, Seconds(3600.0), urgent=False)
-        RemainingDemand(seconds=-3599.0, instances=1.0, jobs=7, had=1, had_urgent=0)
+        >>> RemainingDemand(1.0, 2.0, 8).after(1.0, Seconds(3600.0), gated=False)
+        RemainingDemand(seconds=-3599.0, instances=1.0, jobs=7, had=1, had_gated=0)
         """
         return RemainingDemand(
             self.seconds - usage * runtime_s,
             self.instances - usage,
             self.jobs - 1,
             self.had + 1,
-            self.had_urgent + urgent,
+            self.had_gated + gated,
         )
 
     def allowing(self, jobs: int) -> RemainingDemand:
-        """Return the same demand with `jobs` as the number of jobs allowed."""
-        return RemainingDemand(self.seconds, self.instances, jobs, self.had, self.had_urgent)
+        """The same with so many jobs allowed."""
+        return RemainingDemand(self.seconds, self.instances, jobs, self.had, self.had_gated)
 
     def of_idle(self) -> RemainingDemand:
         """Return the demand of whole idle instances now, without work to buffer.
 
         >>> RemainingDemand(9000.0, 2.5, 8).of_idle()
-        RemainingDemand(seconds=0.0, instances=2.0, jobs=8, had=0, had_urgent=0)
+        RemainingDemand(seconds=0.0, instances=2.0, jobs=8, had=0, had_gated=0)
         """
-        return RemainingDemand(0.0, float(int(max(0.0, self.instances))), self.jobs, self.had, self.had_urgent)
+        return RemainingDemand(0.0, float(int(max(0.0, self.instances))), self.jobs, self.had, self.had_gated)
 
-    def has_room_for_urgent(self, usage: float, runtime_s: Seconds, fraction: float, drawn: float) -> bool:
-        """Return whether one more urgent job stays within the urgent share of the host's jobs.
+    def has_room_for_gated(self, usage: float, runtime_s: Seconds, fraction: float, drawn: float) -> bool:
+        """Whether one more gated job keeps within its share of what the host will have.
 
-        urgent + 1 <= fraction * (jobs in progress + jobs to be sent), the latter estimated from the demand at this
-        job's length. If that allows less than one job, the host gets an urgent job in that fraction of its requests:
-        when `drawn`, in [0, 1), is below `fraction`.
+        gated + 1 <= fraction * (jobs it has + jobs still to be sent), the latter as many jobs of this length as
+        are wanted. Where that allows less than one, the host has a gated job in that share of its requests: when
+        `drawn`, from 0 to below 1, is below `fraction`.
 
         >>> need = RemainingDemand(seconds=4 * 3600.0, instances=0.0, jobs=8)
-        >>> one = need.after(1.0, Seconds(3600.0), urgent=True)
-        >>> two = one.after(1.0, Seconds(3600.0), urgent=True)
-        >>> [n.has_room_for_urgent(1.0, Seconds(3600.0), 0.5, drawn=0.9) for n in (need, one, two)]
+        >>> one = need.after(1.0, Seconds(3600.0), gated=True)
+        >>> two = one.after(1.0, Seconds(3600.0), gated=True)
+        >>> [n.has_room_for_gated(1.0, Seconds(3600.0), 0.5, drawn=0.9) for n in (need, one, two)]
         [True, True, False]
-        >>> [RemainingDemand(1.0, 0.0, 8).has_room_for_urgent(1.0, Seconds(3600.0), 0.5, drawn) for drawn in (0.2, 0.7)]
+        >>> [RemainingDemand(1.0, 0.0, 8).has_room_for_gated(1.0, Seconds(3600.0), 0.5, drawn) for drawn in (0.2, 0.7)]
         [True, False]
         """
         by_seconds = self.seconds / (usage * runtime_s) if usage * runtime_s > 0 else self.seconds
         to_send = min(float(self.jobs), max(1.0, by_seconds, self.instances / usage))
         allowed = math.floor(fraction * (self.had + math.ceil(to_send)) + 1e-9)
-        if not allowed and not self.had_urgent:
+        if not allowed and not self.had_gated:
             return drawn < fraction
-        return self.had_urgent + 1 <= allowed
+        return self.had_gated + 1 <= allowed
 
 
 def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> RemainingDemand | Refusal:
@@ -182,7 +181,7 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
         if sent >= quota.jobs:
             return quota.refusal
         jobs = min(jobs, quota.jobs - sent)
-    return RemainingDemand(want.req_s, want.req_instances, jobs, len(held), _urgent(held))
+    return RemainingDemand(want.req_s, want.req_instances, jobs, len(held), _gated(held))
 
 
 def believed(claimed: int, havs: Mapping[AppVersionId, HostAppVersion]) -> int:
@@ -204,5 +203,5 @@ def _limit_reached(detail: str) -> Refusal:
     return Refusal(RefusalCode.IN_PROGRESS_LIMIT, detail)
 
 
-def _urgent(held: Iterable[InstanceInProgress]) -> int:
+def _gated(held: Iterable[InstanceInProgress]) -> int:
     return sum(1 for one in held if one.gated or one.tight)

@@ -33,15 +33,15 @@ Question = tuple[int, ProcessorType, bool]  # a group's place in the order, the 
 class Evaluation:
     """The host may get jobs of the class, with this version and this due date.
 
-    `runtime_s` is R, `safe_runtime_s` R_q; `moment` has the host's busy times. `standing` is the host's percentile with
-    its most trusted version, also when this job tries another: trying a new version does not make a ranked host a
-    newcomer.
+    `runtime_s` is R, `safe_runtime_s` R_q; `moment` says how busy the host is. `percentile` is the host's with the
+    version it is trusted with, also where this job tries another one: trying a new version does not make a ranked
+    host a newcomer.
     """
 
     usable: Usable
     due: Due
     runtime_s: Seconds
-    standing: Percentile
+    percentile: Percentile
     moment: Moment
     safe_runtime_s: Seconds
 
@@ -156,8 +156,8 @@ class ClassEvaluator:
             self._evaluations.clear()
 
     def fill_with(self, place: int, kind: ProcessorType) -> None:
-        """Let a group use idle processors although it does not fit around the lease."""
-        self.guard.fill_with(place)
+        """Let a group have idle processors although it does not fit around the lease."""
+        self.guard.fills.add(place)
         self._refusals.pop((place, kind, False), None)
         self._refusals.pop((place, kind, True), None)
 
@@ -181,15 +181,15 @@ class ClassEvaluator:
             refusal = check(job_class, context, disk_bytes)
             if refusal is not None:
                 return refusal
-        standing = best.for_gated.percentile
-        decided = self._with_version(best.for_gated, standing, group, retry=retry)
+        percentile = best.for_gated.percentile
+        decided = self._with_version(best.for_gated, percentile, group, retry=retry)
         if best.for_relaxed is best.for_gated or (isinstance(decided, Evaluation) and decided.gated):
             return decided
-        explored = self._with_version(best.for_relaxed, standing, group, retry=retry)
+        explored = self._with_version(best.for_relaxed, percentile, group, retry=retry)
         return explored if isinstance(explored, Evaluation) and not explored.gated else decided
 
     def _with_version(
-        self, usable: Usable, standing: Percentile, group: SlotGroup, *, retry: bool, moment: Moment | None = None
+        self, usable: Usable, percentile: Percentile, group: SlotGroup, *, retry: bool, moment: Moment | None = None
     ) -> Evaluation | Refusal:
         speed = usable.speed
         moment = moment or self.load.moment(usable.version, usable.percentile)
@@ -205,7 +205,7 @@ class ClassEvaluator:
             low_turnaround=self._context.catalogue.low_turnaround(group.batch, self._context.host.host_id),
         )
         due = self._due(moment, job, self.gates(usable))
-        return due if isinstance(due, Refusal) else Evaluation(usable, due, runtime_s, standing, moment, safe_s)
+        return due if isinstance(due, Refusal) else Evaluation(usable, due, runtime_s, percentile, moment, safe_s)
 
 
 def _sending(found: Evaluation, job_class: JobClass) -> Sending:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from domain.apps import AppVersion
 from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
 from domain.deadline_rules import traits_of
 from domain.hosts import HostAppVersion
-from domain.ranking import BOOTSTRAP_P, CutPoints, Gate, Percentile, RelaxedGate, percentile
+from domain.ranking import BOOTSTRAP_P, CutPoints, Gate, Percentile, percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineSettings
 from domain.units import HOUR_S, AppVersionId, Instant, Seconds
@@ -44,33 +45,22 @@ def reachable(settings: DeadlineSettings, cuts: CutPoints | None) -> DeadlineSet
 
     >>> reachable(DeadlineSettings(p_tight=0.9), None).p_tight
     0.5
+    >>> from domain.ranking import RelaxedGate
     >>> relaxed = (RelaxedGate(1, "cpu", Gate.TIGHT, 0.7),)
     >>> cuts = CutPoints(1, "cpu", 0.0, 40, (1.0, 2.0), (), relaxed=relaxed)
     >>> reachable(DeadlineSettings(p_tight=0.9), cuts).p_tight
     0.7
     """
-    if not traits_of(settings).relaxes_gates:
+    traits = traits_of(settings)
+    if not traits.relaxes_gates:
         return settings
+    highest = dict.fromkeys(traits.gates, BOOTSTRAP_P)
     if cuts is not None and cuts.turnaround:
-        return _relaxed(settings, cuts.relaxed) if cuts.relaxed else settings
-    return replace(
-        settings,
-        p_afap=min(settings.p_afap, BOOTSTRAP_P),
-        p_late=min(settings.p_late, BOOTSTRAP_P),
-        p_retry=min(settings.p_retry, BOOTSTRAP_P),
-        p_tight=min(settings.p_tight, BOOTSTRAP_P),
-    )
-
-
-def _relaxed(settings: DeadlineSettings, gates: Iterable[RelaxedGate]) -> DeadlineSettings:
-    lower = {gate.gate: gate.threshold for gate in gates}
-    return replace(
-        settings,
-        p_afap=min(settings.p_afap, lower.get(Gate.AFAP, 1.0)),
-        p_late=min(settings.p_late, lower.get(Gate.LATE, 1.0)),
-        p_retry=min(settings.p_retry, lower.get(Gate.RETRY, 1.0)),
-        p_tight=min(settings.p_tight, lower.get(Gate.TIGHT, 1.0)),
-    )
+        highest = {gate.gate: gate.threshold for gate in cuts.relaxed}
+    held: dict[str, Any] = {
+        gate: min(getattr(settings, gate), highest[gate]) for gate in traits.gates if gate in highest
+    }
+    return replace(settings, **held) if held else settings
 
 
 LEAST_RELAXED_P = BOOTSTRAP_P  # the last jobs of a batch stay with the better half of the hosts,
@@ -143,14 +133,14 @@ CAN_WAIT = frozenset({QoS.THROUGHPUT, QoS.LONG_DEADLINE})
 KEPT = "the last {0} of {1} jobs (share {2:g}) are reserved for newcomers and idle processors; none is idle here"
 
 
-def kept_for_newcomers(batch: Batch, standing: Percentile, fraction: float) -> Refusal | None:
-    """Return why a host without idle processors gets no ungated first instance, or None if it may.
+def kept_for_newcomers(batch: Batch, of_host: Percentile, fraction: float) -> Refusal | None:
+    """Return why a host without idle processors may not have an ungated first instance, or None when it may.
 
     The last `fraction` of a throughput or long-deadline batch is reserved for unranked hosts, which get a record with
     it, and for idle processors of any host. This keeps ranked hosts from buffering all of it when work is scarce,
     without leaving a processor idle.
     """
     counts = batch.counts
-    if standing.x is None or counts.unsent >= fraction * counts.jobs_total or batch.qos not in CAN_WAIT:
+    if of_host.x is None or counts.unsent >= fraction * counts.jobs_total or batch.qos not in CAN_WAIT:
         return None
     return Refusal(RefusalCode.NEWCOMER_SHARE, KEPT, (counts.unsent, counts.jobs_total, fraction))

@@ -33,18 +33,6 @@ class ReportsTaken:
     reports: tuple[Report, ...] = ()
     acks: tuple[str, ...] = ()
 
-    def without_failures_of(self, of_others: Collection[InstanceId]) -> ReportsTaken:
-        """Drop failures of instances that belong to another record: only their successes count.
-
-        A copied client that was asked to drop them reports them as aborted, while the original still runs them.
-        """
-        if not of_others:
-            return self
-        kept = [
-            one for one in self.reports if one.to_state is InstanceState.REPORTED or one.instance_id not in of_others
-        ]
-        return ReportsTaken(tuple(kept), self.acks)
-
     def acks_without(self, left_out: frozenset[InstanceId]) -> tuple[str, ...]:
         """Return the names to acknowledge if the changes of the `left_out` instances were not written.
 
@@ -65,11 +53,17 @@ def reported_ids(results: Iterable[ReportedResult]) -> tuple[InstanceId, ...]:
 
 
 def take_reports(
-    results: Iterable[ReportedResult], reported: Mapping[InstanceId, Reported], host: Host, *, now: Instant
+    results: Iterable[ReportedResult],
+    reported: Mapping[InstanceId, Reported],
+    host: Host,
+    only_successes: Collection[InstanceId] = (),
+    *,
+    now: Instant,
 ) -> ReportsTaken:
     """Process every result of a request that arrived at `now` from `host`.
 
-    A repeated report, or one for an instance in a final state, is acknowledged and changes nothing.
+    A repeated report, one after which nothing can change any more, and a failure of the `only_successes` are
+    acknowledged and make no step.
     """
     by_name: dict[str, ReportedResult] = {}
     for result in results:
@@ -77,7 +71,12 @@ def take_reports(
             by_name.setdefault(result.name, result)
     known = {one.held.name: one for one in reported.values()}
     judged = [_report(result, known[name], host, now) for name, result in by_name.items() if name in known]
-    return ReportsTaken(tuple([report for report in judged if report is not None]), tuple(by_name))
+    steps = [
+        one
+        for one in judged
+        if one is not None and (one.to_state is InstanceState.REPORTED or one.instance_id not in only_successes)
+    ]
+    return ReportsTaken(tuple(steps), tuple(by_name))
 
 
 def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -> Report | None:

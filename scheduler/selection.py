@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 from domain.apps import ProcessorType
@@ -36,8 +37,8 @@ SLOTS_LOOKED_AT = 64  # slots of a group that this host may not get
 class Later(Enum):
     """Why a group waits for a later stage."""
 
-    UNGATED = "not gated: waits for a later stage"
-    SHARE_USED_UP = "urgent jobs have used up their share of this host: tried again if there is nothing else"
+    UNGATED = "it asks for no percentile: a later pass"
+    SHARE_USED_UP = "gated jobs have their share of this host: looked at again when there is nothing else"
 
 
 class _Offer(Enum):
@@ -45,7 +46,7 @@ class _Offer(Enum):
 
     GIVEN = 1
     REFUSED = 2
-    GATED = 3  # behind a gate that the host does not pass, or beyond the urgent share
+    GATED = 3  # behind a gate the host does not pass, or beyond their share
 
 
 # Bound once: access to an enum member costs 75 ns, and a request compares hundreds.
@@ -141,6 +142,22 @@ class JobSelection:
         return Choice(tuple(self.chosen), tuple(refused), len(self.examined), not_given, self.evaluator.guard.made)
 
 
+@dataclass(slots=True)
+class SearchState:
+    """What a search need not offer again, by group, batch and app, each with why."""
+
+    groups: set[int] = field(default_factory=set)  # places of groups that nothing more is given of
+    batches: dict[BatchId, Refusal | Later] = field(default_factory=dict)  # all of one gate, above the host or used up
+    apps: dict[AppId, Refusal] = field(default_factory=dict)  # that nothing at all is given of
+    afap_apps: set[AppId] = field(default_factory=set)  # whose AFAP jobs are all gated for this host
+    share_used_up: bool = False  # gated jobs have their share of these processors
+
+    def reopen(self) -> None:
+        """Evaluate every group of a usable app again."""
+        self.groups.clear()
+        self.batches.clear()
+
+
 class TypeSearch:
     """Searches jobs for one processor type."""
 
@@ -150,15 +167,10 @@ class TypeSearch:
         self._trace = selection.trace
         self._kind = kind
         self._demand = demand
+        self._state = SearchState()
         settings = selection.context.catalogue.settings
-        self._shares = self._evaluator.traits.shares_urgent
-        self._urgent_share = settings.scheduler.urgent_share_fraction if self._shares else 1.0
-        self._share_used_up = False  # urgent jobs have used up their share of these processors
-        self._closed: set[int] = set()  # groups that are skipped from now on
-        self._refused_urgent: set[int] = set()  # urgent groups of which the host may get no slot
-        self._useless: dict[AppId, Refusal] = {}  # apps that the host cannot run
-        self._gated: dict[BatchId, Refusal | None] = {}  # batches behind one gate; None: beyond the urgent share
-        self._afap_share_used: set[AppId] = set()  # apps whose AFAP jobs would exceed the urgent share
+        self._shares = self._evaluator.traits.shares_gated
+        self._gated_share = settings.scheduler.urgent_share_fraction if self._shares else 1.0
 
     def lease_first(self) -> None:
         """Send a leased host one job of its batch, if one is ready."""
@@ -170,18 +182,18 @@ class TypeSearch:
         if self._demand is one:
             self._demand = demand
         else:
-            self._evaluator.guard.release()
+            self._evaluator.guard.lease = None  # the host is given the job that it was leased for
             self._demand = self._demand.allowing(demand.jobs - 1)
 
     def run(self, stage: Stage) -> None:
-        """Run one stage while work is wanted; LEFT_OVER runs only if the urgent share is used up."""
-        if self._demand.open and (self._share_used_up or stage is not Stage.LEFT_OVER):
-            self._search(stage)
+        """One stage, while work is wanted; jobs beyond their share are looked for only where it is used up."""
+        if self._demand.open and (self._state.share_used_up or stage is not Stage.LEFT_OVER):
+            self._walk(stage)
 
     def fill_idle(self) -> None:
         """Fill processors that are idle because nothing fits around a lease, unless the lease begins soon.
 
-        The urgent share does not apply: there is no other work for these processors.
+        The share of gated jobs does not count: nothing else is left for these processors.
         """
         guard, kind = self._evaluator.guard, self._kind
         if not guard.held_back or guard.may_idle(kind):
@@ -194,24 +206,25 @@ class TypeSearch:
                 self._selection.refused.pop((place, kind), None)
                 self._offer(Stage.LEASED, place, self._selection.groups[place])
 
-    def _search(self, stage: Stage) -> None:
-        """Offer the open groups of one stage until the demand is met or a search limit is reached."""
-        selection, closed, useless, gated = self._selection, self._closed, self._useless, self._gated
-        refused_urgent, refused, gates = self._refused_urgent, 0, 0
+    def _walk(self, stage: Stage) -> None:
+        """Offer the groups of one stage that are not closed, until the demand is met or a search limit is reached."""
+        selection, state = self._selection, self._state
+        closed, batches, useless, afap_apps = state.groups, state.batches, state.apps, state.afap_apps
+        refused = gates = 0
         self._trace.begins(stage, self._kind)
         for place, group in groups_of(stage, selection.groups, selection.context, self._evaluator, self._kind):
-            if place in closed or place in refused_urgent:
+            if place in closed:
                 continue
-            if gated and group.batch.batch_id in gated and self._skip_gated_batch(stage, place, group):
+            if batches and group.batch.batch_id in batches and self._skip_gated_batch(stage, place, group):
                 continue
             if useless and group.batch.app_id in useless:
                 if self._skip_useless_app(place, group):
                     continue
                 return
-            if self._afap_share_used and stage not in WITHOUT_SHARE and is_afap_of(self._afap_share_used, group):
+            if afap_apps and stage not in WITHOUT_SHARE and is_afap_of(afap_apps, group):
                 continue
             offer = self._offer(stage, place, group)
-            if (offer is _GIVEN and not self._demand.open) or (self._share_used_up and stage is Stage.GATED):
+            if (offer is _GIVEN and not self._demand.open) or (state.share_used_up and stage is Stage.GATED):
                 return
             if offer is not _GIVEN and group.batch.app_id not in useless:
                 is_gate = offer is _GATED
@@ -221,21 +234,19 @@ class TypeSearch:
                     return
 
     def _skip_gated_batch(self, stage: Stage, place: int, group: SlotGroup) -> bool:
-        """Return whether to skip a group whose whole batch is behind one gate and needs no evaluation of its own."""
-        why = self._gated[group.batch.batch_id]
-        if why is None:
-            if group.urgent or stage is Stage.LEFT_OVER:
-                return False
-            self._trace.refused(place, _SHARE_USED_UP)
-            return True
-        self._close(place, why)
+        """Whether to skip a group of a batch that is gated whole: it needs no evaluation of its own."""
+        why = self._state.batches[group.batch.batch_id]
+        if isinstance(why, Refusal):
+            self._close(place, why)
+        elif group.urgent or stage is Stage.LEFT_OVER:
+            return False
         self._trace.refused(place, why)
         return True
 
     def _skip_useless_app(self, place: int, group: SlotGroup) -> bool:
-        """Return whether to continue after a group of an app that the host cannot run; False if it can run no app."""
-        why = self._useless[group.batch.app_id]
-        if len(self._closed) < GROUPS_LOOKED_AT:
+        """Whether to go on behind a group of an app the host gets nothing of: not when every app is such a one."""
+        why = self._state.apps[group.batch.app_id]
+        if len(self._state.groups) < GROUPS_LOOKED_AT:
             self._close(place, why)
             self._trace.refused(place, why)
             return True
@@ -247,7 +258,7 @@ class TypeSearch:
 
     def _close(self, place: int, why: Refusal) -> None:
         self._selection.examined.add(place)
-        self._closed.add(place)
+        self._state.groups.add(place)
         self._selection.refused[place, self._kind] = why
 
     def _cut_short(self, stage: Stage) -> None:
@@ -306,7 +317,7 @@ class TypeSearch:
         if passed_over:
             self._selection.refused.setdefault((place, self._kind), passed_over[-1])
         elif not waits:
-            self._refused_urgent.add(place)
+            self._state.groups.add(place)
         return offer
 
     def _give(self, group: SlotGroup, slot: Ready, evaluation: Evaluation) -> None:
@@ -315,11 +326,9 @@ class TypeSearch:
         selection.chosen.append(chosen_of(selection.context, group, slot, evaluation, rng=evaluator.rng))
         selection.job_ids.add(slot.job_id)
         if evaluator.given(evaluation, group.job_class):
-            self._closed.clear()
-            self._refused_urgent.clear()
-            self._gated.clear()
+            self._state.reopen()
         usage, runtime_s = evaluation.usable.usage, evaluation.runtime_s
-        self._demand = self._demand.after(usage, runtime_s, urgent=evaluation.gated)
+        self._demand = self._demand.after(usage, runtime_s, gated=evaluation.gated)
 
     def _evaluate(self, stage: Stage, place: int, group: SlotGroup, *, retry: bool) -> Evaluation | Refusal | Later:
         """Evaluate the group's first instances or retries, if this stage may send them."""
@@ -339,31 +348,31 @@ class TypeSearch:
             if self._demand.instances > 0.0 or group.urgent or not self._shares:
                 return found
             fraction = context.catalogue.settings.scheduler.newcomer_fraction
-            kept = kept_for_newcomers(group.batch, found.standing, fraction)
+            kept = kept_for_newcomers(group.batch, found.percentile, fraction)
             if kept is not None:
                 self._note(place, group, kept)
             return kept or found
-        if stage in WITHOUT_SHARE or self._demand.has_room_for_urgent(
-            found.usable.usage, found.runtime_s, self._urgent_share, draw(InstanceId(context.seed))
+        if stage in WITHOUT_SHARE or self._demand.has_room_for_gated(
+            found.usable.usage, found.runtime_s, self._gated_share, draw(InstanceId(context.seed))
         ):
             return found
-        self._share_used_up = True
+        self._state.share_used_up = True
         if found.due.gate is _AFAP_GATE:
-            self._afap_share_used.add(group.batch.app_id)
-        self._behind_gate(group, None)
+            self._state.afap_apps.add(group.batch.app_id)
+        self._behind_gate(group, _SHARE_USED_UP)
         return _SHARE_USED_UP
 
-    def _behind_gate(self, group: SlotGroup, why: Refusal | None) -> None:
-        """Skip the rest of a batch whose jobs are all behind the same gate."""
-        if not group.urgent and self._evaluator.is_gated_whole(group.batch, refused=why is not None):
-            self._gated[group.batch.batch_id] = why
+    def _behind_gate(self, group: SlotGroup, why: Refusal | Later) -> None:
+        """Remember that the host may have no job of a whole batch now, where a gate is the same for all its jobs."""
+        if not group.urgent and self._evaluator.is_gated_whole(group.batch, refused=isinstance(why, Refusal)):
+            self._state.batches[group.batch.batch_id] = why
 
     def _note(self, place: int, group: SlotGroup, why: Refusal) -> None:
         """Record a class's refusal; a refusal of the whole app is reported once."""
         selection, kind, app_id = self._selection, self._kind, group.batch.app_id
         selection.refused[place, kind] = why
-        if not group.urgent:
-            self._closed.add(place)
-        if self._evaluator.bests.get((app_id, kind)) is why:
-            self._closed.add(place)
-            selection.refused_apps[app_id, kind] = self._useless[app_id] = why
+        is_of_app = self._evaluator.bests.get((app_id, kind)) is why
+        if is_of_app or not group.urgent:
+            self._state.groups.add(place)
+        if is_of_app:
+            selection.refused_apps[app_id, kind] = self._state.apps[app_id] = why

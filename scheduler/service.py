@@ -12,7 +12,7 @@ import structlog
 from domain.apps import ANONYMOUS
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
-from domain.dispatch import Report, Reported, RequestView, RequestWrites, TakeOver, TrickleFate
+from domain.dispatch import Reported, RequestView, RequestWrites, TrickleFate
 from domain.errors import TooManyHostsError
 from domain.jobs import InstanceInProgress
 from domain.refusals import Refusal
@@ -22,7 +22,6 @@ from scheduler import messages, reply
 from scheduler.admission import (
     Admission,
     Contact,
-    HostCase,
     admit,
     admit_again,
     asks_for_work,
@@ -37,6 +36,7 @@ from scheduler.assignment import AssignmentCommitter, Committed, Decide
 from scheduler.elements import Elements, JobToSend, lost_job
 from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
 from scheduler.messages import is_unrunnable, work_s
+from scheduler.other_records import OtherRecords
 from scheduler.ports import CodeSigning, JobSource, Ledger, Pauses, RequestObserver, Uploads
 from scheduler.reports import take_reports, take_trickles
 from scheduler.selection import choose
@@ -94,30 +94,26 @@ class RequestService:
             request, settings, paused=self._ports.pauses.refuse_work_because(contact.now), now=contact.now
         )
 
-        # 3. Process the reports.
-        reported = view.reported if known is view else {**view.reported, **known.reported}
-        moving = await self._reported_as_another_record(contact, admission, view, reported)
-        reported = {**reported, **moving}
-        taken = take_reports(request.results, reported, admission.host, now=contact.now)
-        of_others = {**moving, **view.reported} if admission.case is HostCase.CLONE else moving
-        taken = taken.without_failures_of(of_others)
+        # 3. What it reports.
+        others = OtherRecords(self._ports.ledger, contact, admission, view)
+        reported = await others.with_reported({**view.reported, **known.reported})
+        taken = take_reports(request.results, reported, admission.host, others.only_successes(), now=contact.now)
 
-        # 4. Compare the client's jobs with the jobs in progress here.
-        review = await self._reviewed(contact, admission, view, known, refusal)
+        # 4. What it has, beside what it should have.
+        review = await self._reviewed(contact, admission, others, known, refusal)
         if request.trickles:
             running = [reported[report.instance_id].held for report in taken.reports]
             await self._keep_trickles(contact, (*review.kept, *review.taken_over, *review.overdue, *running))
         lost = await self._lost_jobs(contact, admission, review.resend)
         review = review.resending([job.instance.instance_id for job in lost])
 
-        # 5. Choose jobs and commit them together with all of the above.
-        reports = taken.reports
+        # 5. What it is given, committed together with the above.
         writes = RequestWrites(
             admission.host,
-            (*reports, *review.ended),
+            (*taken.reports, *review.ended),
             detach=admission.detach,
             known=known.host,
-            take_over=_take_over(admission, reports, moving, review),
+            take_over=others.take_over(taken.reports, review),
         )
         wants = wants_of(request, admission.host)
         refusal = refusal or unusable_refusal(request, wants)
@@ -129,9 +125,7 @@ class RequestService:
 
         # 6. Build the reply from committed data only.
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
-        if review.taken_over:
-            review = review.moved(given.moved)
-            log.info("instances taken over", host_id=admission.host.host_id, instances=len(given.moved))
+        review = others.taken_over(review, given.moved)
         work = self._elements.work_of((*given.jobs, *lost), contact.catalogue)
         acks = taken.acks_without(given.left_out)
         answer = reply.Answer(
@@ -182,13 +176,13 @@ class RequestService:
         self._ports.observer.trickles_taken(fates)
 
     async def _reviewed(
-        self, contact: Contact, admission: Admission, named: RequestView, view: RequestView, refusal: Refusal | None
+        self, contact: Contact, admission: Admission, others: OtherRecords, view: RequestView, refusal: Refusal | None
     ) -> HeldReview:
         """Decide what to do about jobs that the client lost, should abort, or got as another record of the same
         computer.
 
-        Results it lists that are not in progress here are read separately, which is rare. `named` is the data of the
-        host that the request names, `view` of the record it is served as.
+        Results it lists that are not in progress here are looked up; that is rare, and the second read. `view` is what
+        is known of the record it is served as.
         """
         request = contact.request
         listed = frozenset([entry.name for entry in request.other_results])
@@ -199,10 +193,7 @@ class RequestService:
         if strays and admission.same_record:
             key = replace(contact.key, host_id=admission.host.host_id, instance_ids=tuple(strays))
             strays = {**strays, **(await self._ports.ledger.read(key)).reported}
-        if strays and named.host is not None and admission.may_take_over(named.host):
-            unknown = tuple(i for i, known in strays.items() if known is None)
-            key = replace(contact.key, instance_ids=unknown, of_computer=True)
-            strays = {**strays, **((await self._ports.ledger.read(key)).reported if unknown else {})}
+        strays = {**strays, **(await others.instances([i for i, known in strays.items() if known is None]))}
         return review_held(
             listed,
             reported,
@@ -212,7 +203,8 @@ class RequestService:
             runnable=runnable_versions(contact.catalogue, admission.host)
             if missing and not request.dont_send_work and ANONYMOUS not in request.platforms
             else frozenset(),
-            hold_back=_will_pass(refusal) or len(request.results) >= MAX_RESULTS,
+            hold_back=(refusal is not None and refusal.code.traits.keeps_lost_jobs)
+            or len(request.results) >= MAX_RESULTS,
             now=contact.now,
         )
 
@@ -236,16 +228,6 @@ class RequestService:
             for held in lost
             if held.instance_id in sent and held.job_class_id in classes
         )
-
-    async def _reported_as_another_record(
-        self, contact: Contact, admission: Admission, named: RequestView, known: Mapping[InstanceId, Reported]
-    ) -> Mapping[InstanceId, Reported]:
-        """Return reported instances that moved to another record of the computer; rarely any."""
-        unknown = tuple([i for i in contact.key.instance_ids if i not in known])
-        if not unknown or named.host is None or not admission.may_take_over(named.host):
-            return {}
-        key = replace(contact.key, instance_ids=unknown, of_computer=True)
-        return (await self._ports.ledger.read(key)).reported
 
     async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Committed:
         """Commit the writes of a request that wants no jobs or gets none."""
@@ -277,26 +259,6 @@ class RequestService:
             refusals={str(code): count for code, count in given.refusals.items()},
             took_ms=round(1000.0 * took_s, 3),
         )
-
-
-def _take_over(
-    admission: Admission, reports: Sequence[Report], moving: Mapping[InstanceId, Reported], review: HeldReview
-) -> tuple[TakeOver, ...]:
-    """Return the instances that move to the host: one per job, preferably one reported as a success."""
-    claims = {
-        report.job_id: TakeOver(report.instance_id, moving[report.instance_id].held.host_id)
-        for report in reports
-        if report.instance_id in moving
-    }
-    for held in review.taken_over:
-        is_known = admission.case is HostCase.KNOWN
-        claims.setdefault(held.job_id, TakeOver(held.instance_id, held.host_id, unused_only=is_known))
-    return tuple(claims.values())
-
-
-def _will_pass(refusal: Refusal | None) -> bool:
-    """Return whether lost jobs must wait: the project is down, or the client's wrong clock would make it drop them."""
-    return refusal is not None and refusal.code.traits.keeps_lost_jobs
 
 
 def build_service(ports: SchedulerPorts, clock: Clock) -> RequestService:

@@ -19,24 +19,24 @@ from scheduler.evaluation import ClassEvaluator
 from scheduler.gates import lowest_gate
 from scheduler.ports import SlotGroup
 
-Placed = tuple[int, SlotGroup]  # a group and its place in the order
+RankedGroup = tuple[int, SlotGroup]  # a group and its place in the order
 
 
 class Stage(StrEnum):
     """The stages in their order; each searches the groups from the start."""
 
-    LEASED = "leased"  # a job of the batch that leased the host, or jobs for processors that are idle until then
-    GATED = "gated"  # jobs behind a gate that the host passes, up to the urgent share
-    PROMPT = "prompt"  # other jobs of AFAP batches and batches due soon, before deferrable work, in some requests
-    LOCALITY = "locality"  # jobs whose sticky files are on the host
-    BETA = "beta"  # beta apps, for volunteers who opted in
+    LEASED = "leased"  # a job of the batch that the host is leased to, or for processors that are idle until then
+    GATED = "gated"  # jobs that ask for a percentile, while the host reaches one, up to their share
+    PROMPT = "prompt"  # other jobs of AFAP batches, and of those due soon, before what can wait, in a share of requests
+    LOCALITY = "locality"  # jobs whose sticky files the host holds
+    BETA = "beta"  # apps being tested, for volunteers who opted in
     ALL = "all"  # everything in order
-    LEFT_OVER = "left_over"  # gated jobs beyond the urgent share, if nothing else is left
-    UNPAID = "unpaid"  # unpaid work, if nothing else is left at all
+    LEFT_OVER = "left_over"  # gated jobs beyond their share, when there is nothing else
+    UNPAID = "unpaid"  # work that is charged nothing, when there is nothing else at all
 
 
-GATED_ALONE = frozenset({Stage.GATED, Stage.LEFT_OVER})  # send gated jobs only
-WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # ignore the share of urgent jobs
+GATED_ALONE = frozenset({Stage.GATED, Stage.LEFT_OVER})  # give nothing that is not behind a gate
+WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # not bound by the share of gated jobs
 
 
 def stages_of(context: SchedulingContext, groups: Sequence[SlotGroup]) -> tuple[Stage, ...]:
@@ -68,25 +68,25 @@ def groups_of(
     context: SchedulingContext,
     evaluator: ClassEvaluator,
     kind: ProcessorType,
-) -> Iterator[Placed]:
-    """Return the groups that a stage searches, in order; only groups it cannot send a job of are skipped."""
-    placed = _paid_for(groups)
+) -> Iterator[RankedGroup]:
+    """The groups a stage looks at, in order. A group is left out only if the stage cannot give a job of it."""
+    ranked = _paid_for(groups)
     match stage:
         case Stage.ALL:
-            return placed
+            return ranked
         case Stage.GATED | Stage.LEFT_OVER:
-            return _behind_open_gates(placed, context, evaluator, kind)
+            return _behind_open_gates(ranked, context, evaluator, kind)
         case Stage.PROMPT:
-            return _in_a_hurry(placed, context, kind)
+            return _in_a_hurry(ranked, context, kind)
         case Stage.LEASED:
             lease = evaluator.guard.lease
-            return (one for one in placed if lease is not None and one[1].batch.batch_id == lease.batch_id)
+            return (one for one in ranked if lease is not None and one[1].batch.batch_id == lease.batch_id)
         case Stage.LOCALITY:
             files = context.sticky_files
-            return (one for one in placed if one[1].sticky_files and one[1].sticky_files <= files)
+            return (one for one in ranked if one[1].sticky_files and one[1].sticky_files <= files)
         case Stage.BETA:
             tested = _tested(context)
-            return (one for one in placed if one[1].batch.app_id in tested)
+            return (one for one in ranked if one[1].batch.app_id in tested)
         case Stage.UNPAID:
             return dropwhile(_is_paid, enumerate(groups))
         case _:
@@ -102,14 +102,16 @@ def _tested(context: SchedulingContext) -> set[AppId]:
     return {app_id for app_id, app in context.catalogue.apps.items() if app.beta}
 
 
-def _in_a_hurry(placed: Iterable[Placed], context: SchedulingContext, kind: ProcessorType) -> Iterator[Placed]:
-    """Yield groups of AFAP batches and of batches whose deadline leaves room for only a few retries (decision 0049).
+def _in_a_hurry(
+    ranked: Iterable[RankedGroup], context: SchedulingContext, kind: ProcessorType
+) -> Iterator[RankedGroup]:
+    """Groups of AFAP batches, and of those whose deadline leaves room for a few retries only (decision 0049).
 
     A retry takes T_retry on these processors. A deadline beyond the job's delay bound is never near.
     """
     catalogue, now = context.catalogue, context.now
     factor = catalogue.settings.deadline.first_factor
-    for one in placed:
+    for one in ranked:
         batch = one[1].batch
         within_s = 0.0
         if batch.deadline_at is not None:
@@ -120,8 +122,8 @@ def _in_a_hurry(placed: Iterable[Placed], context: SchedulingContext, kind: Proc
             yield one
 
 
-def _paid_for(groups: Sequence[SlotGroup]) -> Iterator[Placed]:
-    """Yield the groups that are charged to an account."""
+def _paid_for(groups: Sequence[SlotGroup]) -> Iterator[RankedGroup]:
+    """The groups that are charged to an account."""
     return takewhile(_is_paid, enumerate(groups)) if _some_unpaid(groups) else enumerate(groups)
 
 
@@ -130,19 +132,19 @@ def _some_unpaid(groups: Sequence[SlotGroup]) -> bool:
     return bool(groups) and groups[-1].batch.unpaid
 
 
-def _is_paid(one: Placed) -> bool:
+def _is_paid(one: RankedGroup) -> bool:
     return not one[1].batch.unpaid
 
 
 def _behind_open_gates(
-    placed: Iterable[Placed], context: SchedulingContext, evaluator: ClassEvaluator, kind: ProcessorType
-) -> Iterator[Placed]:
-    """Yield groups that may require a percentile, of apps in which the host passes the lowest gate."""
+    ranked: Iterable[RankedGroup], context: SchedulingContext, evaluator: ClassEvaluator, kind: ProcessorType
+) -> Iterator[RankedGroup]:
+    """Groups that may ask for a percentile, of apps in which the host reaches the lowest gate."""
     if evaluator.traits.accelerates:
-        yield from _accelerated(placed, context)
+        yield from _accelerated(ranked, context)
         return
     reached: dict[AppId, bool] = {}
-    for place, group in placed:
+    for place, group in ranked:
         batch = group.batch
         if batch.qos is THROUGHPUT and not group.urgent:
             continue
@@ -157,8 +159,8 @@ def _behind_open_gates(
             yield place, group
 
 
-def _accelerated(placed: Iterable[Placed], context: SchedulingContext) -> Iterator[Placed]:
-    """Yield groups of accelerated batches, if the host has a low turnaround."""
+def _accelerated(ranked: Iterable[RankedGroup], context: SchedulingContext) -> Iterator[RankedGroup]:
+    """Groups of accelerated batches, for a low-turnaround host."""
     acceleration = context.catalogue.acceleration
     if acceleration is not None and context.host.host_id in acceleration.hosts:
-        yield from (one for one in placed if acceleration.covers(one[1].batch.batch_id, one[1].batch.app_id))
+        yield from (one for one in ranked if acceleration.covers(one[1].batch.batch_id, one[1].batch.app_id))

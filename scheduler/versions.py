@@ -206,12 +206,12 @@ def _usable(version: AppVersion, context: SchedulingContext, sent: int) -> Usabl
     settings = context.catalogue.settings
     hav = context.havs.get(version.app_version_id)
     cuts = context.catalogue.cut_points.get((version.app_id, version.processor_type))
-    standing = percentile_of(version, context.havs, context.catalogue, now=context.now)
-    ranked = standing.x is not None  # this requires min_samples
+    percentile = percentile_of(version, context.havs, context.catalogue, now=context.now)
+    ranked = percentile.x is not None  # which takes as many samples
     return Usable(
         version,
         speed_of(version, context.host, hav, cuts, now=context.now, settings=settings.deadline),
-        standing,
+        percentile,
         proven=hav is not None and (ranked or samples(hav, context.now) >= settings.ranking.min_samples),
         quota_left=left,
         usage=usage_of(version.plan_class),

@@ -1,9 +1,9 @@
-"""When a computer is on: an alternating renewal process, cut by the days and hours of its owner; and its laws.
+"""Draws when a host is on: an alternating renewal process, limited to its owner's days and hours.
 
-The process starts in its equilibrium: the first interval is drawn by the length-biased law (density x f(x) / mean) and
-entered at a uniform place, so that the share of computers that are on is the same from the first second to the last.
-Where an owner uses the computer at certain hours, it is on in the intersection of the process and those hours.
-Intervals are made as far ahead as needed, from the host's own generator: a host's work changes none of them.
+The process starts in equilibrium: the first interval is drawn length-biased (density x f(x) / mean) and entered at a
+uniform position, so that the fraction of hosts that are on is the same from the first second to the last. If an owner
+uses the host at certain hours, it is on in the intersection of the process and those hours. Intervals are drawn as far
+ahead as needed, from the host's own generator: a host's work changes none of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from domain.units import DAY_S, HOUR_S, Instant, Seconds
 
 
 class Law(Protocol):
-    """A law of positive lengths."""
+    """A distribution of positive durations."""
 
     @property
     def mean_s(self) -> float: ...
@@ -32,13 +32,13 @@ class Law(Protocol):
     def length_biased_s(self, rng: np.random.Generator) -> float: ...
 
     def scaled(self, factor: float) -> Law:
-        """The same law of lengths `factor` times as long."""
+        """Return the same distribution with durations `factor` times as long."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Weibull:
-    """P(X > x) = exp(-(x / scale)^shape); shape 1 is the exponential law.
+    """P(X > x) = exp(-(x / scale)^shape); shape 1 is the exponential distribution.
 
     >>> Weibull(1.0, 3600.0).mean_s, round(Weibull(0.5, 3600.0).mean_s)
     (3600.0, 7200)
@@ -55,7 +55,7 @@ class Weibull:
         return self.scale_s * rng.weibull(self.shape, count)
 
     def length_biased_s(self, rng: np.random.Generator) -> float:
-        """(X / scale)^shape is then Gamma(1 + 1 / shape)."""
+        """Draw a length-biased duration: (X / scale)^shape is then Gamma(1 + 1 / shape)."""
         return float(self.scale_s * rng.gamma(1.0 + 1.0 / self.shape) ** (1.0 / self.shape))
 
     def scaled(self, factor: float) -> Weibull:
@@ -81,7 +81,7 @@ class LogNormal:
         return rng.lognormal(math.log(self.median_s), self.sigma, count)
 
     def length_biased_s(self, rng: np.random.Generator) -> float:
-        """Log-normal again, its median exp(sigma^2) times as long."""
+        """Draw a length-biased duration: log-normal with a median exp(sigma^2) times as long."""
         return float(rng.lognormal(math.log(self.median_s) + self.sigma**2, self.sigma))
 
     def scaled(self, factor: float) -> LogNormal:
@@ -108,7 +108,7 @@ class HyperExponential:
         return rng.exponential(1.0, count) * means_s
 
     def length_biased_s(self, rng: np.random.Generator) -> float:
-        """Branch i with probability in proportion to p_i mean_i, and in it Gamma(2)."""
+        """Draw a length-biased duration: branch i with probability proportional to p_i mean_i, then Gamma(2)."""
         weights = np.array(self.fractions) * np.array(self.means_s)
         branch = rng.choice(len(weights), p=weights / weights.sum())
         return self.means_s[branch] * float(rng.gamma(2.0))
@@ -126,7 +126,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class OnOff:
-    """Lengths of being on and off. Without a law for `off` the computer is always on.
+    """Durations of on and off intervals. Without a distribution for `off` the host is always on.
 
     >>> from simulator.availability import Weibull
     >>> OnOff(Weibull(1.0, 3600.0), Weibull(1.0, 1800.0)).fraction
@@ -138,7 +138,7 @@ class OnOff:
 
     @property
     def fraction(self) -> float:
-        """Share of time in which it is on."""
+        """Return the fraction of time in which the host is on."""
         if self.on is None or self.off is None:
             return 1.0
         return self.on.mean_s / (self.on.mean_s + self.off.mean_s)
@@ -146,9 +146,9 @@ class OnOff:
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """The hours of a day in which an owner has the computer on, in local time, and how regular they are.
+    """The hours of a day in which an owner has the host on, in local time, and how regular they are.
 
-    `weekend_hours` 0: not at all at weekends. Beginnings vary from day to day by a normal law of `sd_hours`.
+    `weekend_hours` 0: off at weekends. Start times vary from day to day by a normal distribution of `sd_hours`.
     """
 
     from_hour: float
@@ -158,7 +158,7 @@ class Hours:
 
     @property
     def fraction(self) -> float:
-        """Share of a week that lies in these hours.
+        """Return the fraction of a week that lies in these hours.
 
         >>> round(Hours(8.0, 12.0, 0.0).fraction, 4)
         0.3571
@@ -167,9 +167,9 @@ class Hours:
 
 
 class Availability:
-    """The intervals in which one computer is on, from `start_at` to `end_at`, asked for in any order.
+    """The intervals in which one host is on, from `start_at` to `end_at`, queried in any order.
 
-    `worked_s` and `when` are each other's inverse: time counted only while it is on.
+    `worked_s` and `when` are inverses of each other: time counted only while the host is on.
     """
 
     def __init__(self, intervals: Iterator[Interval], *, start_at: Instant, end_at: float = math.inf) -> None:
@@ -183,7 +183,7 @@ class Availability:
         self._exhausted = False
 
     def on_from(self, at: float) -> float:
-        """The first instant at or after `at` when it is on; math.inf: never again."""
+        """Return the first instant at or after `at` when the host is on; math.inf: never again."""
         if self._known_until <= at:
             self._know(at)
         i = bisect_right(self._off, at)
@@ -195,11 +195,11 @@ class Availability:
         return at if at > on_at else on_at
 
     def on_since(self, at: float) -> float:
-        """When it was switched on last, at an instant at which it is on."""
+        """Return when the host was last switched on, for an instant at which it is on."""
         return self._on[bisect_right(self._on, at) - 1]
 
     def worked_s(self, at: float) -> float:
-        """Seconds it was on before `at`."""
+        """Return the seconds the host was on before `at`."""
         if self._known_until <= at:
             self._know(at)
         i = bisect_right(self._on, at) - 1
@@ -209,7 +209,7 @@ class Availability:
         return self._before_s[i] + (at if at < off_at else off_at) - self._on[i]
 
     def worked_by_s(self, instants: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`worked_s` of many instants."""
+        """Return `worked_s` of many instants."""
         self._know(float(instants.max()))
         if not self._on:
             return np.zeros(len(instants))
@@ -219,7 +219,7 @@ class Availability:
         return np.asarray(np.interp(instants, np.column_stack((on, off)).ravel(), known_s))
 
     def when(self, worked_s: float) -> float:
-        """The instant by which it was on for so many seconds; math.inf: it never is."""
+        """Return the instant by which the host was on for `worked_s` seconds; math.inf: never."""
         while self._total_s < worked_s:
             if self._exhausted:
                 return math.inf
@@ -232,7 +232,7 @@ class Availability:
             self._more()
 
     def _more(self) -> None:
-        """Take in one more interval, or learn that there is none."""
+        """Read one more interval, or note that there are none left."""
         entry = next(self._source, None)
         if entry is None or entry[0] >= self._end_at:
             self._exhausted = True
@@ -248,7 +248,7 @@ class Availability:
 def intervals_of(
     process: OnOff, hours: Hours | None, *, seed: np.random.SeedSequence, start_at: Instant, timezone_s: float = 0.0
 ) -> Iterator[Interval]:
-    """The intervals of one computer from `start_at` on, without end."""
+    """Yield the intervals of one host from `start_at` on, without end."""
     renewal, days = seed.spawn(2)
     on = _renewal(process, np.random.Generator(np.random.PCG64(renewal)), start_at)
     if hours is None:
@@ -264,7 +264,7 @@ def _renewal(process: OnOff, rng: np.random.Generator, start_at: float) -> Itera
 
 
 def _days_on(start_at: float) -> Iterator[Interval]:
-    """Always on, told in weeks."""
+    """Yield intervals of a week, for a host that is always on."""
     at = start_at
     while True:
         yield at, at + 7 * DAY_S
@@ -286,7 +286,7 @@ def _alternating(on: Law, off: Law, rng: np.random.Generator, start_at: float, f
 
 
 def _hours(hours: Hours, rng: np.random.Generator, start_at: float, timezone_s: float) -> Iterator[Interval]:
-    """One interval per day at most, from the day before `start_at` on; those that meet are one."""
+    """Yield at most one interval per day, from the day before `start_at` on; adjoining intervals are merged."""
     return _merged(_of_days(hours, rng, start_at, timezone_s), start_at)
 
 
@@ -307,7 +307,7 @@ def _merged(intervals: Iterator[Interval], start_at: float) -> Iterator[Interval
         if until <= start_at:
             continue
         if current is not None and from_at <= current[1]:
-            if current[1] - current[0] > 7 * DAY_S:  # on day and night: tell it week by week
+            if current[1] - current[0] > 7 * DAY_S:  # on day and night: yield it week by week
                 yield current
                 current = (current[1], max(current[1], until))
                 continue
@@ -319,7 +319,7 @@ def _merged(intervals: Iterator[Interval], start_at: float) -> Iterator[Interval
 
 
 def _both(first: Iterator[Interval], second: Iterator[Interval]) -> Iterator[Interval]:
-    """The intersection of two endless lists of intervals, each in order and without overlap."""
+    """Yield the intersection of two endless series of intervals, each ordered and without overlap."""
     a, b = next(first), next(second)
     while True:
         from_at, until = max(a[0], b[0]), min(a[1], b[1])
@@ -332,7 +332,7 @@ def _both(first: Iterator[Interval], second: Iterator[Interval]) -> Iterator[Int
 
 
 def measured_fraction(known: float, on_s: float, passed_s: float, *, memory_s: Seconds) -> float:
-    """What a client says of itself after `passed_s` more seconds, `on_s` of them on: it forgets exponentially.
+    """Return the client's on fraction after `passed_s` more seconds, `on_s` of them on: an exponential average.
 
     >>> measured_fraction(1.0, 0.0, 10 * 86400.0, memory_s=Seconds(10 * 86400.0)) == math.exp(-1)
     True

@@ -1,6 +1,6 @@
-"""The comparison as pictures: makespans by kind of batch, what they cost, and how urgent batches come to their end.
+"""Draws the comparison as PNG charts: makespans by kind of batch, their price, and the progress of AFAP batches.
 
-Drawn by matplotlib, which is an extra (`charts`): without it nothing else of the simulator is missing.
+Needs matplotlib (extra `charts`); the rest of the simulator works without it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class NoChartsError(MusterError):
 
 
 def write_charts(comparison: RuleComparison, folder: Path) -> list[Path]:
-    """PNG files named after the scenario in `folder`, which is made: makespans, tails, prices, and, where there is an
-    urgent batch, its end. Raises NoChartsError."""
+    """Write PNG files named after the scenario to `folder`, creating it: makespans, tails, prices and, if there are
+    AFAP batches, their progress. Raises NoChartsError.
+    """
     new_picture = pictures()
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {
@@ -49,13 +50,13 @@ def write_charts(comparison: RuleComparison, folder: Path) -> list[Path]:
 
 
 def saved(picture: Picture, path: Path) -> Path:
-    """Without matplotlib's version: the same figures make the same file."""
+    """Save without matplotlib's version, so that equal figures give identical files."""
     picture.savefig(path, dpi=110, metadata={"Software": None})
     return path
 
 
 def pictures() -> Any:
-    """The class of pictures. Any: matplotlib need not be there to say what it is."""
+    """Return matplotlib's Figure class. Any: matplotlib's types may not be installed."""
     try:
         from matplotlib.figure import Figure as Picture  # noqa: PLC0415  an extra that may be missing
     except ImportError as error:
@@ -64,12 +65,12 @@ def pictures() -> Any:
 
 
 def _makespans(picture: Picture, comparison: RuleComparison) -> Picture:
-    """Whole makespans on the left, their tails on the right."""
+    """Draw makespans on the left and their tails on the right."""
     left, right = picture.subplots(1, 2)
     _by_kind(left, {rule: figures.makespan_s or {} for rule, figures in comparison.rules.items()})
     if any(figures.cut_short for figures in comparison.rules.values()):
         _hatch(left, comparison)
-        left.set_xlabel("hatched: not over when the simulation ended, takes longer", fontsize=8)
+        left.set_xlabel("hatched: unfinished when the simulation ended, takes longer", fontsize=8)
     left.set_ylabel("hours")
     left.set_title("makespan", fontsize=10)
     left.legend()
@@ -80,7 +81,7 @@ def _makespans(picture: Picture, comparison: RuleComparison) -> Picture:
 
 
 def _by_kind(axes: Axes, values: Mapping[str, Mapping[str, float | None]]) -> None:
-    """Bars of hours, a group per kind of batch, a colour per rule."""
+    """Draw bars in hours: one group per kind of batch, one colour per rule."""
     kinds = sorted({kind for table in values.values() for kind in table})
     width = 0.8 / max(1, len(values))
     for place, (rule, table) in enumerate(values.items()):
@@ -92,7 +93,7 @@ def _by_kind(axes: Axes, values: Mapping[str, Mapping[str, float | None]]) -> No
 
 
 def _hatch(axes: Axes, comparison: RuleComparison) -> None:
-    """The bars that would be longer."""
+    """Hatch the bars whose true value is larger."""
     kinds = kinds_of(list(comparison.rules.values()))
     for bars, figures in zip(axes.containers, comparison.rules.values(), strict=True):
         for kind, bar in zip(kinds, bars, strict=True):
@@ -119,21 +120,21 @@ def value_of(figures: Figures, name: str) -> float | None:
 
 def _ends(picture: Picture, comparison: RuleComparison) -> Picture:
     axes = picture.subplots()
-    for place, rule in enumerate(comparison.rules):  # a rule has one colour in all pictures
+    for place, rule in enumerate(comparison.rules):  # same colour for a rule in all charts
         if rule in comparison.ends:
             at, share = curve_points(comparison.ends[rule])
             axes.step(at, share, where="post", label=rule, color=COLOURS[place % len(COLOURS)])
     axes.set_xscale("symlog", linthresh=1.0)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("hours since submission")
-    axes.set_ylabel("share of jobs that are over")
-    axes.set_title(f"{comparison.scenario}: the end of urgent batches, all of {comparison.seeds} seeds")
+    axes.set_ylabel("share of jobs finished")
+    axes.set_title(f"{comparison.scenario}: progress of AFAP batches, {comparison.seeds} seeds together")
     axes.legend()
     return picture
 
 
 def write_frontier_charts(swept: Swept, folder: Path) -> list[Path]:
-    """A PNG file for each rule that goes by settings, in `folder`, which is made. Raises NoChartsError."""
+    """Write one PNG file per rule that has settings to `folder`, creating it. Raises NoChartsError."""
     new_picture = pictures()
     folder.mkdir(parents=True, exist_ok=True)
     return [
@@ -157,8 +158,9 @@ def _drawn(picture: Picture, swept: Swept, rule: str) -> Picture:
 
 
 def _points(axes: Axes, swept: Swept, rule: str, price: str) -> None:
-    """Full and with their number in the table where nothing beats them, hollow elsewhere; a triangle points up to where
-    a batch is that was not over."""
+    """Draw frontier points filled and numbered as in the table, other points hollow. A triangle pointing up marks an
+    unfinished batch.
+    """
     figures = swept.figures(rule)
     marked = frontier(figures)
     for place, one in enumerate(figures):

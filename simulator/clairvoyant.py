@@ -1,4 +1,4 @@
-"""Below which makespan can nobody go, who knows every computer's future? A lower bound, batch by batch.
+"""Computes a lower bound of each batch's makespan for any dispatcher, even one that knows every host's future.
 
 Claim. Let a batch of n jobs with quorum q be submitted at s. For each computer h let a_h be the first
 instant, s or later, at which it is on and not earlier than its first call. For m_h processors (of what a job takes), a
@@ -11,31 +11,31 @@ where W_h(t) is the time it is on in [a_h, t]. Let w_(1) <= ... <= w_(n) be the 
 is not done before t_j, the first t with sum over h of N_h(t) >= q (n - j + 1), for every j; the bound is the largest
 t_j - s.
 
-Proof. Of the jobs j to n each is done only when q computers have ended an instance of it, none of them twice, and each
-such instance is at least w_(j) long. Nothing of the batch is on h before a_h. In what follows h is given every
-advantage a client can have: no other work, of this project or another, all its processors are the batch's, jobs can
-be split and moved between processors at no cost, none is lost or fails, all are reported and validated at once. Even
-so an instance takes at least w / v_h of W_h, and k instances need k w of the m_h v_h W_h(t) there are; so at most
-N_h(t) of them end by t, and no computer ends more of them than there are jobs. (That N_h(t) can be reached is
-McNaughton's rule, 1959; the bound does not need it.) Hence q (n - j + 1) ended instances cannot exist before t_j.
-Counting the GPUs of h as one more computer only relaxes. The simulated client keeps to all that was used: a task runs
-at full speed at most, tasks share at most the processors there are, also in deadline mode, and they make progress
-while it is on. Where an app has several versions for a kind of processor, v_h is the speed of the fastest and m_h v_h
-what all processors come to with the one that makes most of them: whatever is sent, no job and no computer is faster.
+Proof. Each of the jobs j to n is done only when q different hosts have ended an instance of it, and each such instance
+is at least w_(j) long. Nothing of the batch is on h before a_h. Give h every advantage a client can have: no other
+work, of this project or another; all its processors are the batch's; jobs can be split and moved between processors at
+no cost; none is lost or fails; all are reported and validated at once. Even then an instance takes at least w / v_h of
+W_h, and k instances need k w of the available m_h v_h W_h(t); so at most N_h(t) of them end by t, and no host ends more
+of them than there are jobs. (That N_h(t) can be reached is McNaughton's rule, 1959; the bound does not need it.) So q
+(n - j + 1) ended instances cannot exist before t_j. Counting the GPUs of h as one more host only relaxes the bound. The
+simulated client meets all assumptions: a task runs at full speed at most, tasks share at most the existing processors,
+also in deadline mode, and they make progress while the host is on. Where an app has several versions for a kind of
+processor, v_h is the speed of the fastest and m_h v_h the throughput of all processors with the version that makes most
+of them: no job and no host is faster, with any version sent.
 
-In its share. Let nobody compute a job of the batch in deadline mode. Then h gives this project its share f_h of its
-processors and no more, for other projects have work at all times; jobs of others that are in danger only take from
-that. The same claim holds with f_h m_h for m_h, and w / v_h max(1, 1 / (f_h m_h)) for w / v_h. So it is a bound for
-every rule and every run that never makes a client hurry, as long due dates do, and not for one that does: one that
-stays below it has done so by deadline mode.
+In its share. Suppose no host computes a job of the batch in deadline mode. Then h gives this project at most its share
+f_h of the processors, because other projects always have work; jobs of other projects in danger only reduce that. The
+same claim holds with f_h m_h for m_h, and w / v_h max(1, 1 / (f_h m_h)) for w / v_h. So this bounds every rule and
+every run in which no client enters deadline mode, as with long due dates. A run below this bound got there by deadline
+mode.
 
-What both leave out. A job that is given up, for errors or for too many instances, is over in a run without being done:
-a run in which jobs failed (`jobs_failed`) may be shorter than the bound, which is for all of them. Jobs of a scenario
-are given up after 20 errors or 100 instances, so that hardly any is. A client may call at any instant, as far as a
-bound for every server is concerned: one can ask for calls as often as it likes. So a batch can be on h from a_h on.
+What both ignore. A job that is given up, for errors or too many instances, ends without being done: a run with failed
+jobs (`jobs_failed`) may be shorter than the bound, which counts all jobs. Jobs of a scenario are given up after 20
+errors or 100 instances, so this is rare. The bound assumes that a client may call at any instant, because a server may
+request calls as often as it likes. So a batch can be on h from a_h on.
 
-Computers that never answer are left out, and those that a job cannot be sent to: for its memory or its processors, or
-because the app has no version for them.
+Hosts that never answer are left out, and hosts that cannot run a job: too little memory, too few processors, or no app
+version for them.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ from simulator.scenario import FileScenario
 from simulator.submitters import BatchPlan
 from simulator.traits import Traits, true_size
 
-SUBSETS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)  # j / n for which t_j is looked at, and the largest job
-ROUNDING_S = 1e-3  # what is added up in floating point may end so much earlier
+SUBSETS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)  # j / n for which t_j is computed, and the largest job
+ROUNDING_S = 1e-3  # tolerance for rounding of floating-point sums
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessorLane:
-    """A computer's processors of one kind: `width` jobs at a time, each of 1 flop in `s_per_flop`, from `start_at`.
+    """A host's processors of one kind: `width` jobs at a time, each flop in `s_per_flop`, from `start_at`.
 
     `share` of the processors is this project's while no job is in danger.
     """
@@ -72,12 +72,12 @@ class ProcessorLane:
     share: float = 1.0
 
     def end_at(self, number: int, flop: float) -> float:
-        """When `number` jobs of so many flop can be over at the earliest: (w / v) max(1, k / m) of time it is on."""
+        """Return when `number` jobs of this many flop can end at the earliest: (w / v) max(1, k / m) of on time."""
         needed_s = flop * self.s_per_flop * max(1.0, number / self.width)
         return self.availability.when(self.availability.worked_s(self.start_at) + needed_s)
 
     def in_share(self) -> ProcessorLane:
-        """While no job is in danger; a width below 1 is a job at a part of its speed.
+        """Return the lane while no job is in danger; a width below 1 is a job at a part of its speed.
 
         >>> one = ProcessorLane(Availability(iter([(0.0, 1e9)]), start_at=Instant(0.0)), 0.0, 1.0, 1.0, share=0.25)
         >>> one.in_share().end_at(1, 10.0)
@@ -88,14 +88,14 @@ class ProcessorLane:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """By the name of each batch: below what nobody can go; and nobody who never makes a client hurry."""
+    """Lower bounds of makespans by batch name: for any dispatcher, and for one that never causes deadline mode."""
 
     least_s: Mapping[str, Seconds]
     in_share_s: Mapping[str, Seconds]
 
 
 def clairvoyant(scenario: Scenario, seed: int) -> Bounds:
-    """The bounds of every batch; one that cannot be over at all is left out.
+    """Return the bounds of every batch, without batches that cannot finish.
 
     Raises InvalidInputError for a scenario whose computers are not drawn from a file's population.
     """
@@ -122,9 +122,9 @@ def clairvoyant(scenario: Scenario, seed: int) -> Bounds:
 
 
 def batch_end_at(lanes: Sequence[ProcessorLane], sizes: Sequence[float], *, quorum: int = 1) -> float:
-    """The largest t_j for jobs of these sizes in flop, ascending; math.inf when there are too few computers.
+    """Return the largest t_j for jobs of these sizes in flop, ascending; math.inf if there are too few hosts.
 
-    Two computers that are always on, a job of 10 s and one of 20 s: the larger one is over at 20 s at best.
+    Two hosts that are always on, a job of 10 s and one of 20 s: the larger one ends at 20 s at best.
 
     >>> from domain.units import Instant
     >>> def always(start_at):
@@ -139,7 +139,7 @@ def batch_end_at(lanes: Sequence[ProcessorLane], sizes: Sequence[float], *, quor
 
 
 def nth_end_at(lanes: Iterable[ProcessorLane], flop: float, needed: int, *, most_each: int) -> float:
-    """When `needed` jobs of so many flop can be over at the earliest, at most `most_each` of them on a lane."""
+    """Return when `needed` jobs of this many flop can end at the earliest, at most `most_each` of them per lane."""
     every = list(lanes)
     heap = [(lane.end_at(1, flop), index, 1) for index, lane in enumerate(every)]
     heapq.heapify(heap)
@@ -156,7 +156,7 @@ def nth_end_at(lanes: Iterable[ProcessorLane], flop: float, needed: int, *, most
 
 
 def _submitted_at(plan: BatchPlan, scenario: FileScenario) -> Instant:
-    """When it is posted; during an outage, when that is over."""
+    """Return when the batch is submitted: the end of the outage if there is one."""
     at = Instant(scenario.starts_at + plan.at_s)
     return next((outage.end_at for outage in scenario.outages if outage.start_at <= at < outage.end_at), at)
 
@@ -188,14 +188,14 @@ def _lanes(
 
 
 def _runs_on(version: AppVersion, traits: Traits) -> bool:
-    """Whether it can be sent there, by its platform and its processors."""
+    """Return whether the version fits the host's platform and processors."""
     plan = version.plan_class
     needed = max(float(plan.min_host_ncpus), plan.ncpus)
     return version.platform == traits.platform and traits.ncpus >= needed
 
 
 def _speed_of(version: AppVersion, traits: Traits) -> tuple[float, float]:
-    """Of a job that runs alone, in flop/s, and the processors of its own kind that it takes."""
+    """Return the speed of a job that runs alone, in flop/s, and the processors of its kind that it uses."""
     plan = version.plan_class
     gpu_count = plan.gpu_count if plan.gpu_type is not None else 0.0
     return traits.flop_per_s_of(plan.ncpus, gpu_count), gpu_count or min(plan.ncpus, float(traits.ncpus))

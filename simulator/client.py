@@ -1,7 +1,7 @@
-"""A volunteer's computer: it calls, receives jobs, computes, reports, and obeys the reply. docs/protocol.md.
+"""Simulates a volunteer's client: it calls, receives jobs, computes, reports, and obeys replies. docs/protocol.md.
 
-Satisfies simulator.ports.Participant. Between two calls nothing from outside reaches it, so its events are the
-ends of its tasks and those looks at its buffer that may find it low.
+Satisfies simulator.ports.Participant. Nothing from outside reaches a client between two calls, so its events are the
+ends of its tasks and the buffer checks that may find it low.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from wire.messages import (
 def task_of(
     result: ResultElement, workunit: WorkunitElement, version: AppVersionElement, *, traits: Traits, fate: Fate
 ) -> Task:
-    """The job as the client has it: its true length is of its fate, its estimate of the speed the server told.
-    A job of 1e9 flop takes a second on 1 Gflop/s; told 2 Gflop/s, its client takes it for half a second.
+    """Return the job as the client has it: true length from `fate`, estimate from the server's speed for the version.
+    With a server estimate of 2 Gflop/s, a client of 1 Gflop/s expects half of the true time.
     """
     gpu_count = version.coproc_count if version.coproc_type else 0.0
     true_s = workunit.fpops_est * fate.size / traits.flop_per_s_of(version.avg_ncpus, gpu_count)
@@ -65,7 +65,7 @@ def task_of(
 
 EXIT_FAILED = 1
 EXIT_LATE = 200  # the deadline passed before it started
-EXIT_ABORTED = 202  # by the server
+EXIT_ABORTED = 202  # at the server's request
 OUTPUT_BYTES = 100.0
 
 
@@ -102,7 +102,7 @@ def aborted(task: Task, exit_status: int) -> ReportedResult:
     return _reported(task, STATE_ABORTED, exit_status)
 
 
-def _reported(task: Task, state: int, exit_status: int, **more: Any) -> ReportedResult:  # Any: of other fields
+def _reported(task: Task, state: int, exit_status: int, **more: Any) -> ReportedResult:  # Any: values of other fields
     return ReportedResult(
         task.name,
         state,
@@ -115,28 +115,28 @@ def _reported(task: Task, state: int, exit_status: int, **more: Any) -> Reported
 
 
 CLIENT_VERSION = (7, 20, 5)
-MEASURING_S = Seconds(10 * DAY_S)  # the client's own memory of its availability
-FORGET_LOST_AFTER_S = 2 * DAY_S  # past the deadline, and past any grace
-MOST_RUNNABLE = 1000  # jobs with which a client asks for no more
+MEASURING_S = Seconds(10 * DAY_S)  # time constant of the client's availability average
+FORGET_LOST_AFTER_S = 2 * DAY_S  # past the deadline and any grace period
+MOST_RUNNABLE = 1000  # a client with this many jobs requests no more
 
 
 @dataclass(slots=True)
 class _Kind:
-    """One kind of processor, and how often in a row it got no work. Its buffer is not low before `low_from_at`."""
+    """One kind of processor and its requests in a row without work. Its buffer is not low before `low_from_at`."""
 
     processors: Processors
-    in_vain: int = 0
+    without_work: int = 0
     ask_from_at: float = -math.inf
     low_from_at: float = -math.inf
 
 
 class SimulatedVolunteer:
-    """One computer, made from its traits; what befalls a job is drawn as jobs come."""
+    """One host, made from its traits. What happens to a job is drawn when the job arrives."""
 
     def __init__(
         self, traits: Traits, availability: Availability, fates: Fates, draw: random.Random, *, on_fraction: float = 1.0
     ) -> None:
-        """`on_fraction` is what it believes of itself when it joins."""
+        """`on_fraction` is the client's initial estimate of its availability."""
         self._traits = traits
         self._on_fraction = max(0.01, on_fraction)
         self._availability = availability
@@ -151,7 +151,7 @@ class SimulatedVolunteer:
         self._seqno = 0
         self._key = ""
         self._sends_queue = False
-        self._backs_off: tuple[str, ...] = ()  # kinds asked for in the last call, if it was made for work alone
+        self._backs_off: tuple[str, ...] = ()  # kinds in the last request, if the call was made only for work
         self._info = host_info(traits)
         self._others: tuple[InProgress, ...] = ()
         self._others_until = -math.inf
@@ -187,7 +187,7 @@ class SimulatedVolunteer:
         return worked_s * (processors.count * processors.share), processors.used_s(worked_s)
 
     def _held(self) -> int:
-        """Instances that would still come back."""
+        """Return how many instances would still be reported."""
         tasks = [task for kind in self._kinds.values() for task in kind.processors.tasks]
         return len(self._ended) + sum(not task.lost for task in tasks)
 
@@ -197,12 +197,12 @@ class SimulatedVolunteer:
     # ------------------------------------------------------------ time
 
     def next_event(self, now: Instant) -> Instant:
-        at = self._next_look_at()
+        at = self._next_check_at()
         for kind in self._kinds.values():
             at = min(at, kind.processors.next_at)
         return Instant(max(now, at) if at <= self._traits.leaves_at else math.inf)
 
-    def _next_look_at(self) -> float:
+    def _next_check_at(self) -> float:
         return self._calls.next_at(min([max(one.low_from_at, one.ask_from_at) for one in self._kinds.values()]))
 
     def advance(self, now: Instant) -> None:
@@ -212,13 +212,13 @@ class SimulatedVolunteer:
                     self._note(ended, kind)
 
     def _note(self, ended: Ended, kind: _Kind) -> None:
-        """A task is over: it may be asked for work at once, whatever it got before, if it ran."""
+        """Record a finished task. If it ran, the client may request work of this kind at once."""
         task = ended.task
         kind.low_from_at = -math.inf
         if ended.late:
             self._keep(aborted(task, EXIT_LATE), task, ended.at)
             return
-        kind.in_vain, kind.ask_from_at = 0, -math.inf
+        kind.without_work, kind.ask_from_at = 0, -math.inf
         if task.fails:
             self._keep(failed(task), task, ended.at)
             self._calls.failed(ended.at)
@@ -232,17 +232,17 @@ class SimulatedVolunteer:
     # ------------------------------------------------------------ calls
 
     def request(self, now: Instant) -> SchedulerRequest | None:
-        if now < self._next_look_at() or now >= self._traits.leaves_at:
+        if now < self._next_check_at() or now >= self._traits.leaves_at:
             return None
         self._forget_lost(now)
-        is_low, is_due = self._look(now), self._calls.is_due(now)
+        is_low, is_due = self._check_buffer(now), self._calls.is_due(now)
         if not is_low and not is_due:
             return None
         self._measure(now)
         wishes = {name: self._wish(kind, now, is_due=is_due) for name, kind in self._kinds.items()}
         asked = [name for name, wish in wishes.items() if wish.req_s > 0.0]
         self._backs_off = () if is_due or not self._host_id else tuple(asked)
-        if not asked and not is_due:  # it has too many jobs: the next look is in a minute
+        if not asked and not is_due:  # the client has too many jobs; next check in a minute
             for kind in self._kinds.values():
                 kind.low_from_at = max(kind.low_from_at, math.nextafter(now, math.inf))
             return None
@@ -250,9 +250,9 @@ class SimulatedVolunteer:
         self._seqno += 1
         return request
 
-    def _look(self, now: Instant) -> bool:
-        """Whether work has to be asked for; notes for each kind when that can be so at the earliest."""
-        self._calls.looked_at = now
+    def _check_buffer(self, now: Instant) -> bool:
+        """Return whether the client must request work; store for each kind the earliest time that can be so."""
+        self._calls.checked_at = now
         for kind in self._kinds.values():
             if kind.low_from_at > now:
                 continue
@@ -313,14 +313,14 @@ class SimulatedVolunteer:
         )
 
     def _queue(self, now: Instant) -> tuple[InProgress, ...]:
-        if now >= self._others_until:  # another day's jobs of the other projects
+        if now >= self._others_until:  # a new day of jobs of other projects
             self._others = work_of_others(self._kinds[""].processors, self._traits.buffer, now)
             self._others_until = now + DAY_S
         own = [one for name, kind in self._kinds.items() for one in in_progress(kind.processors.tasks, name)]
         return (*own, *self._others)
 
     def _measure(self, now: Instant) -> None:
-        """What the client knows of its own availability."""
+        """Update the client's measured availability."""
         passed_s = now - self._measured_at
         if passed_s < 600.0:
             return
@@ -368,18 +368,18 @@ class SimulatedVolunteer:
                     self._keep(aborted(task, EXIT_ABORTED), task, now)
 
     def _back_off(self, got: dict[str, list[Task]], now: Instant) -> None:
-        """Do not call for the kinds asked for if nothing came at all and the call was made for nothing else."""
+        """Back off from the requested kinds if the call was made only for work and got none."""
         for name in got:
-            self._kinds[name].in_vain, self._kinds[name].ask_from_at = 0, -math.inf
+            self._kinds[name].without_work, self._kinds[name].ask_from_at = 0, -math.inf
         if got:
             return
         for name in self._backs_off:
             kind = self._kinds[name]
-            kind.in_vain += 1
-            kind.ask_from_at = now + self._calls.backoff_s(kind.in_vain)
+            kind.without_work += 1
+            kind.ask_from_at = now + self._calls.backoff_s(kind.without_work)
 
     def _new_tasks(self, reply: SchedulerReply) -> dict[str, list[Task]]:
-        """By the kind of processor; none are kept of a kind of which all are forgotten at once."""
+        """Return new tasks by kind of processor. A kind whose tasks are all forgotten at once keeps an empty list."""
         if not reply.results:
             return {}
         workunits = {workunit.name: workunit for workunit in reply.workunits}
@@ -387,7 +387,7 @@ class SimulatedVolunteer:
         known = {task.name: task for kind in self._kinds.values() for task in kind.processors.tasks}
         new: dict[str, list[Task]] = {}
         for result in reply.results:
-            if result.name in known:  # sent again: its deadline may have moved
+            if result.name in known:  # resent: its deadline may have moved
                 known[result.name].due_at = result.report_deadline
                 continue
             workunit = workunits[result.wu_name]

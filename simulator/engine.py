@@ -1,6 +1,6 @@
-"""Runs a scenario: takes the next event from the calendar, turns the clock, and lets whoever it concerns act.
+"""Runs a scenario: takes events from the calendar in order, advances the clock and runs each event.
 
-1 a new project on an empty store; 2 everybody's first event; 3 events until every batch has ended, or the horizon.
+Creates a project on an empty store, schedules the first events, then runs until all batches end or the horizon.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from simulator.services import (
     PACE,
     AnyStore,
     CatalogueOfTheMoment,
-    Duty,
-    MoreDuties,
+    MoreTasks,
     Services,
+    SimulatedTask,
     create_project,
     validate_after_s,
 )
 from simulator.virtual_time import Calendar, VirtualClock
 
-MOST_AT_ONCE = 10_000  # events of one volunteer at the same instant: more can only be an endless loop
+MOST_AT_ONCE = 10_000  # events of one volunteer at the same instant; more can only be an endless loop
 
-Watch = Callable[[Instant], None]  # hears how far the simulation has come
+Watch = Callable[[Instant], None]  # receives the simulated time
 
 
 class Engine:
-    """One run of one scenario on one store. `run` once; then `record`, `volunteers` and `store` tell the outcome."""
+    """One run of one scenario on one store. Call `run` once, then read `record`, `volunteers` and `store`."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Engine:
         *,
         store: Callable[[VirtualClock], AnyStore],
         settings: Mapping[str, object],
-        more_duties: MoreDuties,
+        more_tasks: MoreTasks,
         watch: Watch,
         sequence: bool = False,
     ) -> None:
@@ -53,7 +53,7 @@ class Engine:
         self.ended_at = scenario.starts_at
         self._submissions: Sequence[Submission] = scenario.submissions(seed)
         self._settings = {**PACE, **scenario.settings, **settings}
-        self._more_duties = more_duties
+        self._more_tasks = more_tasks
         self._watch = watch
         self._calendar = Calendar()
         self._horizon_at = later(scenario.starts_at, scenario.horizon_s)
@@ -61,7 +61,7 @@ class Engine:
         self._to_come = len(self._submissions)
         self._outages = list(scenario.outages)
         self._validator_waits = False
-        self.services: Services  # from `run` on
+        self.services: Services  # set by `run`
 
     async def run(self) -> None:
         await create_project(self.store, self.scenario, self.volunteers, self._settings, self.clock)
@@ -69,7 +69,7 @@ class Engine:
             self.store.applications, self.clock, await self.store.applications.load_catalogue()
         )
         self.services = Services(self.store, catalogue, self.clock, self.record)
-        self._enter_everybody([*self.services.duties(), *self._more_duties(self.store, catalogue, self.clock)])
+        self._enter_all([*self.services.simulated_tasks(), *self._more_tasks(self.store, catalogue, self.clock)])
         calendar, clock = self._calendar, self.clock
         while len(calendar) and calendar.next_at() <= self._horizon_at and not self._is_over():
             at, event = calendar.take()
@@ -81,12 +81,12 @@ class Engine:
     def _is_over(self) -> bool:
         return not self._to_come and not self.record.jobs_open
 
-    def _enter_everybody(self, duties: Sequence[Duty]) -> None:
+    def _enter_all(self, tasks: Sequence[SimulatedTask]) -> None:
         start_at = self.clock.now()
         for submission in self._submissions:
             self._calendar.put(max(start_at, submission.at), partial(self._submit, submission))
-        for duty in duties:
-            self._calendar.put(start_at, partial(self._do, duty))
+        for task in tasks:
+            self._calendar.put(start_at, partial(self._do, task))
         for volunteer in self.volunteers:
             visit = _Visit(self, volunteer)
             visit.enter(start_at)
@@ -119,29 +119,29 @@ class Engine:
         self.record.submitted(followed, classes, shares=self._shares.get(submitter, 1.0))
 
     async def _sample_work(self) -> None:
-        """Note whether unsent instances wait that a CPU could run."""
+        """Record whether unsent instances are waiting that a CPU could run."""
         now = self.clock.now()
         waiting = [batch.batch_id for batch in self.record.batches.values() if batch.on_cpus and not batch.is_over]
         batches = await self.store.views.batches_with(waiting)
         self.record.work_samples.append(WorkSample(now, any(batch.counts.unsent for batch in batches)))
         self._calendar.put(later(now, SAMPLE_S), self._sample_work)
 
-    async def _do(self, duty: Duty) -> None:
-        """A round of a duty, and another while it says that there is more; with what it notes, requests go on."""
+    async def _do(self, task: SimulatedTask) -> None:
+        """Run a periodic task until it reports no more work; refresh the catalogue if requests depend on the result."""
         outage = self._outage()
         if outage is not None:
-            self._calendar.put(outage.end_at, partial(self._do, duty))
+            self._calendar.put(outage.end_at, partial(self._do, task))
             return
-        report = await duty.run_once()
+        report = await task.run_once()
         while getattr(report, "more", False):
-            report = await duty.run_once()
-        if duty.tells is not None and duty.tells(report):
+            report = await task.run_once()
+        if task.updates_catalogue is not None and task.updates_catalogue(report):
             await self.services.catalogue.refresh_once()
         self._validate_soon()
-        self._calendar.put(later(self.clock.now(), duty.interval_s()), partial(self._do, duty))
+        self._calendar.put(later(self.clock.now(), task.interval_s()), partial(self._do, task))
 
     def _validate_soon(self) -> None:
-        """Where there is nothing to settle the validator has no turn: a round would change nothing."""
+        """Schedule the validator if there is anything to settle; otherwise a round would change nothing."""
         if self.record.to_settle and not self._validator_waits:
             self.record.to_settle = False
             self._validator_waits = True
@@ -160,7 +160,7 @@ class Engine:
             batch.promised_at = (await self.store.views.batch(batch.batch_id)).completion_at
 
     async def call(self, volunteer: Participant, now: Instant) -> None:
-        """The volunteer's call, if it makes one now."""
+        """Make the volunteer's call, if it is due."""
         request = volunteer.request(now)
         if request is None:
             return
@@ -172,7 +172,7 @@ class Engine:
         volunteer.receive(reply, now)
 
     def _outage(self) -> Outage | None:
-        """The one there is now; those that are over are forgotten."""
+        """Return the current outage; drop past ones."""
         now = self.clock.now()
         while self._outages and self._outages[0].end_at <= now:
             self._outages.pop(0)
@@ -191,13 +191,13 @@ class _Visit:
         self._at_once = 0
 
     def enter(self, now: Instant) -> None:
-        """Its next event into the calendar, if there is ever one again."""
+        """Schedule the volunteer's next event, if there is one."""
         at = Instant(max(now, self._volunteer.next_event(now)))
         if at == math.inf:
             return
         self._at_once = self._at_once + 1 if at == self._at else 0
         self._at = at
-        assert self._at_once < MOST_AT_ONCE, f"a volunteer has no end of events at {at}"
+        assert self._at_once < MOST_AT_ONCE, f"a volunteer repeats events at {at} without end"
         self._engine.enter(at, self)
 
     async def make(self) -> None:

@@ -1,4 +1,4 @@
-"""What each combination of settings came to, and which no other beats; as tables and text charts. Pure."""
+"""Reports the figures of each combination of settings and the Pareto frontier, as tables and text charts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Combination = Mapping[str, object]  # values of settings by key
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A combination, and what rules came to with it."""
+    """A combination of settings and the figures of each rule under it."""
 
     settings: Combination
     comparison: RuleComparison
@@ -39,15 +39,15 @@ class Swept:
 
     @property
     def rules(self) -> list[str]:
-        """Those that go by settings, in the order they were asked for."""
+        """Return the rules that depend on settings, in the order given."""
         return [rule for rule in self.tried[0].comparison.rules if rule != CLAIRVOYANT]
 
     def figures(self, rule: str) -> list[Figures]:
-        """By combination."""
+        """Return the figures by combination."""
         return [one.comparison.rules[rule] for one in self.tried]
 
     def as_json(self) -> dict[str, object]:
-        """The object a command prints last. `frontier` is told of the first rule."""
+        """Return the object a command prints last. `frontier` is that of the first rule."""
         marked = frontier(self.figures(self.rules[0]))
         return {
             "scenario": self.scenario,
@@ -64,9 +64,9 @@ class Swept:
 
 
 def frontier(every: Sequence[Figures]) -> set[int]:
-    """The places of those that no other beats: one as quick with AFAP batches, as cheap in instances and as rarely in
-    deadline mode, and better in one of these. Whoever lacks one of the three is not among them. What is not over at the
-    end is slower than all that is.
+    """Return the positions of combinations that no other dominates in AFAP makespan, instances per job and deadline
+    mode. Combinations without one of the three figures are left out. An unfinished batch is slower than any finished
+    one.
 
     >>> quick, cheap, both, beaten = (1.0, 9.0), (9.0, 1.0), (2.0, 2.0), (2.0, 9.5)
     >>> sorted(frontier([
@@ -98,14 +98,14 @@ MARK = "*"
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A table. The first column numbers the combinations, as charts do, and marks the frontier."""
+    """A table. The first column numbers the combinations as the charts do and marks the frontier."""
 
     head: Sequence[str]
     cells: Sequence[Sequence[str]]
 
 
 def _hours(value: float) -> str:
-    """Without the unit, which stands once at the top."""
+    """Return the hours without the unit, which is in the heading."""
     return hours(value).removesuffix(" h")
 
 
@@ -130,7 +130,7 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def rows_of(swept: Swept, rule: str) -> Rows:
-    """A row per combination under `rule`. Columns in which nothing stands are left out."""
+    """Return one row per combination under `rule`. Empty columns are left out."""
     every = swept.figures(rule)
     marked = frontier(every)
     figures = [
@@ -160,14 +160,14 @@ def _over_the_bound(one: Tried, rule: str) -> str:
 
 
 def names(swept: Swept) -> dict[str, str]:
-    """How the keys are called: without their section, where no two are called the same."""
+    """Return short names of the keys: without their section where that is unique."""
     keys = list(swept.tried[0].settings)
     last = Counter(key.rpartition(".")[2] for key in keys)
     return {key: short if last[short := key.rpartition(".")[2]] == 1 else key for key in keys}
 
 
 def as_text(value: object) -> str:
-    """A value of a setting as people write it.
+    """Return a setting's value as an operator writes it.
 
     >>> as_text(0.5), as_text(3600.0), as_text(True), as_text("table")
     ('0.5', '3600', 'true', 'table')
@@ -178,7 +178,7 @@ def as_text(value: object) -> str:
 
 
 def shown(swept: Swept) -> RenderableType:
-    """For the console: of each rule that goes by settings a table, and bars of its AFAP makespans."""
+    """Return the console output: for each rule that depends on settings a table and bars of AFAP makespans."""
     return Group(*(part for rule in swept.rules for part in _shown(swept, rule)))
 
 
@@ -189,13 +189,13 @@ def _shown(swept: Swept, rule: str) -> Iterable[RenderableType]:
         title=f"{swept.scenario}, {rule}: {len(swept.tried)} combinations, medians over {seeds}",
         title_justify="left",
         caption=f"{MARK} frontier: no other is as good in AFAP makespan, instances per job and deadline mode, "
-        f"and better in one{said(swept, rule)}",
+        f"and better in at least one{said(swept, rule)}",
         caption_justify="left",
         box=SIMPLE_HEAD,
         pad_edge=False,
         padding=0,
     )
-    for name, *column in zip(rows.head, *rows.cells, strict=True):  # a narrow terminal folds names, never numbers
+    for name, *column in zip(rows.head, *rows.cells, strict=True):  # a narrow terminal wraps names, never numbers
         table.add_column(name, justify="right", overflow="fold", min_width=max(map(len, column)))
     for cells in rows.cells:
         table.add_row(*cells)
@@ -209,5 +209,5 @@ def _shown(swept: Swept, rule: str) -> Iterable[RenderableType]:
 
 
 def said(swept: Swept, rule: str) -> str:
-    """What has to be said of the cells' marks, if there are any."""
+    """Return the footnote for the marks in the cells, if there are any."""
     return f"; {NOT_OVER}" if any(one.cut_short for one in swept.figures(rule)) else ""

@@ -1,10 +1,10 @@
-"""Computers by CPU model: from a project's CSV file, or from laws fitted to three projects' lists.
+"""Draws hosts by CPU model, from a project's CSV file or from distributions fitted to the lists of three projects.
 
-The columns are cpu_model, computers, avg_cores_per_computer, gflops_per_core and gflops_per_computer (Whetstone), as
-on a project's public page of CPU models. A model stands for as many computers as it has; its average number of cores,
-which need not be whole, is the mean of what its computers are drawn with. The laws were fitted to lists of 29 March
-2016 by `python -m benchmarks.hosts`: shares of computers by number of cores, and for each of these groups a Weibull law
-of the speed per core in Gflop/s. docs/formulas.md says how good the fits are.
+The columns are cpu_model, computers, avg_cores_per_computer, gflops_per_core and gflops_per_computer (Whetstone), as on
+a project's public page of CPU models. A model is drawn in proportion to its number of computers; its average number of
+cores, which need not be whole, is the mean of the drawn cores. The distributions were fitted to lists of 29 March 2016
+by `python -m benchmarks.hosts`: shares of computers by number of cores, and for each of these groups a Weibull
+distribution of the speed per core in Gflop/s. docs/formulas.md reports the quality of the fits.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from domain.errors import InvalidInputError
 
 COLUMNS = ("computers", "avg_cores_per_computer", "gflops_per_core")
-WITHIN_MODEL_SIGMA = 0.1  # spread of ln speed among computers of one model: clock, memory, what else runs
+WITHIN_MODEL_SIGMA = 0.1  # sigma of ln speed among computers of one model: clock, memory, other load
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostTable:
-    """Models of CPUs: how many computers have each, their cores on average, and flop/s per core."""
+    """CPU models: the number of computers of each, their average cores, and flop/s per core."""
 
     computers: Floats
     cores: Floats
@@ -38,7 +38,7 @@ class HostTable:
         return max(1, math.ceil(float(self.cores.max())))
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[NDArray[np.int64], Floats]:
-        """Cores and flop/s per core of `count` computers."""
+        """Return cores and flop/s per core of `count` computers."""
         model = rng.choice(len(self.computers), count, p=self.computers / self.computers.sum())
         cores = np.floor(self.cores[model] + rng.random(count)).astype(np.int64)
         speed = self.flop_per_s[model] * np.exp(rng.normal(0.0, WITHIN_MODEL_SIGMA, count))
@@ -46,7 +46,7 @@ class HostTable:
 
 
 def read_host_table(path: Path) -> HostTable:
-    """The table of a file. Raises InvalidInputError naming the row and the column."""
+    """Return the table in a file. Raises InvalidInputError naming the row and the column."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = csv.DictReader(file)
@@ -80,7 +80,7 @@ CORES = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 
 @dataclass(frozen=True, slots=True)
 class FittedHosts:
-    """Of each group of CORES: its share of computers, and shape and scale of its speeds."""
+    """For each group of CORES: its share of computers, and the shape and scale of its speeds."""
 
     shares: tuple[float, ...]
     shapes: tuple[float, ...]
@@ -91,7 +91,7 @@ class FittedHosts:
         return max(cores for cores, share in zip(CORES, self.shares, strict=True) if share > 0.0)
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[NDArray[np.int64], Floats]:
-        """Cores and flop/s per core of `count` computers."""
+        """Return cores and flop/s per core of `count` computers."""
         p = np.array(self.shares)
         group = rng.choice(len(CORES), count, p=p / p.sum())
         speed = rng.weibull(np.array(self.shapes)[group]) * np.array(self.gflops)[group]
@@ -109,7 +109,7 @@ FITTED = {
         (2.427, 4.978, 8.357, 3.461, 7.404, 4.836, 7.629, 6.447, 17.769),
         (2.428, 3.424, 3.784, 3.458, 3.445, 3.835, 3.850, 3.639, 3.710),
     ),
-    "lhc": FittedHosts(  # too few models of 1, 3 and 24 cores to fit: counted with their neighbours
+    "lhc": FittedHosts(  # too few models of 1, 3 and 24 cores to fit; counted with their neighbours
         (0.0, 0.1130, 0.0, 0.4736, 0.0319, 0.3199, 0.0419, 0.0198, 0.0),
         (4.375, 4.375, 5.206, 5.206, 10.274, 5.208, 6.779, 6.417, 6.417),
         (2.786, 2.786, 3.597, 3.597, 3.101, 3.945, 3.474, 3.232, 3.232),

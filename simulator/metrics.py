@@ -1,7 +1,7 @@
-"""The figures of a run: how fast, at what price, what people noticed, and how good forecasts were. Pure.
+"""Computes the figures of a run: speed, price, what volunteers and submitters noticed, and forecast quality. Pure.
 
-C(B) is the q90 of the forecast: nine of ten batches should be over by then. That all are over by then says nothing of
-how much later C(B) was, so that is reported beside it.
+C(B) is the q90 of the forecast: nine of ten batches should end by then. Coverage alone would reward a C(B) that is far
+too late, so the ratio of promised to true time is reported beside it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ ByProgress = Mapping[str, float]
 
 
 def coverage_fraction(batches: Iterable[Followed], ended_at: Instant) -> float | None:
-    """The batches that were over by C(B), of those of which that is known; None where it is of none.
+    """Return the fraction of batches that ended by C(B), among those where this is known; None if there are none.
 
-    A batch that was not over when the simulation ended, at `ended_at`, is late where C(B) was before; else nobody
-    knows.
+    A batch unfinished when the simulation ended, at `ended_at`, is late if C(B) was before that, otherwise unknown.
     """
     kept = [known for known in (_kept(batch, ended_at) for batch in batches) if known is not None]
     return sum(kept) / len(kept) if kept else None
@@ -43,7 +42,7 @@ def _kept(batch: Followed, ended_at: Instant) -> bool | None:
 
 
 def promise_ratio(batches: Iterable[Followed]) -> float | None:
-    """Promised over true time from half of the jobs to the last, the median of batches that are over.
+    """Return the ratio of promised to true time from half of the jobs to the last: the median of finished batches.
 
     >>> from array import array
     >>> from domain.batches import QoS
@@ -64,12 +63,13 @@ def promise_ratio(batches: Iterable[Followed]) -> float | None:
 
 
 def forecast_quality(batches: Iterable[Followed], ended_at: Instant) -> dict[str, ByProgress]:
-    """The forecasts that submitters saw at each progress; at 0 the first of all, if it came before the next.
+    """Return the quality of the forecasts that submitters saw, by progress. At 0 %: the first forecast, if it was
+    published before 10 % of the jobs had ended.
 
-    Tables of Figures by name, by progress in percent of a batch's jobs, of those batches that had a forecast then.
-    `forecast_error` is |q50 - end| / (end - now) and `forecast_ratio` (q50 - now) / (end - now), medians over batches
-    that are over; coverages are the fractions of batches that ended by the quantile. A batch that was not over at
-    `ended_at` counts in coverages where a quantile lay before that.
+    Tables of Figures by name, then by progress in percent of a batch's jobs, over the batches with a forecast at that
+    progress. `forecast_error` is |q50 - end| / (end - now) and `forecast_ratio` (q50 - now) / (end - now), medians over
+    finished batches; coverages are the fractions of batches that ended by the quantile. A batch unfinished at
+    `ended_at` counts in coverages if the quantile was before that.
     """
     found: defaultdict[str, dict[str, float]] = defaultdict(dict)
     every = list(batches)
@@ -89,7 +89,7 @@ def forecast_quality(batches: Iterable[Followed], ended_at: Instant) -> dict[str
 
 
 def _shown_at(batch: Followed, percent: int) -> tuple[Instant, PublishedForecast] | None:
-    """When the batch was as far as that, and the forecast that was shown then."""
+    """Return when the batch reached this progress, and the forecast shown at that time."""
     ends = sorted(batch.ended_at)
     if percent == 0:
         first = next((shown for _, shown in batch.forecasts if shown is not None), None)
@@ -105,7 +105,7 @@ def _shown_at(batch: Followed, percent: int) -> tuple[Instant, PublishedForecast
 
 
 def _ratio_of(batch: Followed, now: Instant, shown: PublishedForecast) -> float | None:
-    """None: nothing was left."""
+    """Return forecast over true time left; None if no time was left."""
     left_s = max(batch.ended_at) - now
     return (shown.q50_at - now) / left_s if left_s > 0.0 else None
 
@@ -116,11 +116,11 @@ def _covers(batch: Followed, quantile_at: Instant, ended_at: Instant) -> bool | 
     return False if quantile_at < ended_at else None
 
 
-OTHER = (QoS.LONG_DEADLINE, QoS.THROUGHPUT)  # batches that can wait, and must not starve
-OTHERS = "other"  # how they are called together
+OTHER = (QoS.LONG_DEADLINE, QoS.THROUGHPUT)  # batches that can wait but must not starve
+OTHERS = "other"  # their common name
 MAKESPANS = (*(str(qos) for qos in QoS), OTHERS)
 TAIL_FROM = 0.9
-SATURATED_S = DAY_S  # shorter times without a job for every processor tell nothing
+SATURATED_S = DAY_S  # shorter saturated times are too short to measure
 
 Figure = float | None
 ByName = Mapping[str, Figure]
@@ -128,26 +128,26 @@ ByName = Mapping[str, Figure]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One run's, or the medians of several. None: nothing to measure it by.
+    """The figures of one run, or medians over several. None: cannot be measured.
 
     Makespans are from submission to the last job's end, medians over the batches of a kind; `other` are long-deadline
-    and throughput batches together. A batch that is not over counts with the time it had. `tail_s` is from 90 % of its
-    jobs to all. Fractions are of instances, but for `fairness_gap_fraction` (the part of the work sent while two
-    submitters waited that another should have had; `fairness_gap_of_all_fraction`: as a part of all work),
-    `forecast_coverage_fraction` (batches over before the q90 that was published), and `refused_feasible_fraction`
-    (requests for work that got none although something that waits could have been run).
+    and throughput batches together. An unfinished batch counts with its time so far. `tail_s` is from 90 % of its jobs
+    to all. Fractions are of instances, except `fairness_gap_fraction` (of the work sent while two submitters waited,
+    the part that another submitter should have received; `fairness_gap_of_all_fraction`: the same as a part of all
+    work), `forecast_coverage_fraction` (batches that ended by the published q90), and `refused_feasible_fraction`
+    (requests for work that got none although a waiting job was feasible).
 
-    `use_by_day` and `use_fraction` are of the time while work waited (simulator/recording.py). `jobs_per_day`
-    counts the jobs that ended between the first submission and the run's end, `saturated_jobs_per_day` those for CPUs
-    until every job had been sent once (None if that took less than SATURATED_S). The tables of forecasts are by
-    progress in percent (simulator/metrics.py); coverages of several runs are means.
+    `use_by_day` and `use_fraction` cover the time while work waited (simulator/recording.py). `jobs_per_day` counts the
+    jobs that ended between the first submission and the run's end, `saturated_jobs_per_day` CPU jobs until every job
+    had been sent once (None if that took less than SATURATED_S). The tables of forecasts are by progress in percent
+    (`forecast_quality`); coverages of several runs are means.
 
-    `cut_short` names the makespans, by kind or `other`, that a batch which is not over makes too short: in truth they
-    are greater.
+    `cut_short` names the makespans, by kind or `other`, that an unfinished batch makes too short: the true value is
+    larger.
     """
 
     afap_makespan_s: Figure = None
-    afap_makespan_in_share_s: Figure = None  # of the clairvoyant bound: of those who never make a client hurry
+    afap_makespan_in_share_s: Figure = None  # of the clairvoyant bound: without deadline mode
     other_makespan_s: Figure = None
     makespan_s: ByName | None = None  # by kind of batch
     tail_s: ByName | None = None
@@ -162,7 +162,7 @@ class Figures:
     fairness_gap_fraction: Figure = None
     fairness_gap_of_all_fraction: Figure = None
     wait_s: ByName | None = None  # by processors of a job
-    wait_by_length_s: ByName | None = None  # by the power of ten of its estimated work
+    wait_by_length_s: ByName | None = None  # by the power of ten of the job's estimated work
     forecast_coverage_fraction: Figure = None
     forecast_promise_ratio: Figure = None
     refused_feasible_fraction: Figure = None
@@ -181,7 +181,7 @@ class Figures:
     forecast_q90_coverage: ByName | None = None
 
     def makespan(self, name: str) -> Figure:
-        """Of a kind of batch, or of the `other` ones."""
+        """Return the makespan of a kind of batch, or of the `other` kinds together."""
         if name == OTHERS:
             return self.other_makespan_s
         return (self.makespan_s or {}).get(name, self.afap_makespan_s if name == QoS.AFAP else None)
@@ -196,9 +196,9 @@ def figures_of(
     learning: Set[str] = frozenset(),
     use: ProcessorUse | None = None,
 ) -> Figures:
-    """The figures of one run that ended at `ended_at`, of all batches but those named in `learning`.
+    """Return the figures of a run that ended at `ended_at`, without the batches named in `learning`.
 
-    What volunteers live through, how long jobs wait, the use of processors and jobs a day are of the whole run.
+    Volunteers' figures, waits, processor utilization and jobs per day include the learning batches.
     """
     batches = [batch for batch in record.batches.values() if batch.name not in learning]
     lived = list(facts)
@@ -231,7 +231,7 @@ def figures_of(
         wait_by_length_s=_waits(record, lambda one: 10.0 ** math.floor(math.log10(one.fpops_est_flop)), "{:.0e}"),
         forecast_coverage_fraction=coverage_fraction(batches, ended_at),
         forecast_promise_ratio=promise_ratio(batches),
-        refused_feasible_fraction=_ratio(record.in_vain_by_policy, record.asking),
+        refused_feasible_fraction=_ratio(record.refused_feasible, record.asking),
         batches=float(len(batches)),
         batches_unfinished=float(sum(len(batch.ended_at) < batch.jobs for batch in batches)),
         jobs_failed=float(sum(len(batch.ended_at) - batch.validated for batch in batches)),
@@ -258,7 +258,7 @@ def _jobs_per_day(record: RunRecord, ended_at: Instant) -> Figure:
 
 
 def _saturated_jobs_per_day(record: RunRecord, ended_at: Instant) -> Figure:
-    """Until the first instant at which no job waits that was never sent: retries alone saturate nothing."""
+    """Return the rate until every CPU job has been sent once: retries alone do not keep processors busy."""
     batches = [batch for batch in record.batches.values() if batch.on_cpus]
     until = ended_at if record.all_sent_at is None else record.all_sent_at
     first_at = min((batch.submitted_at for batch in batches), default=until)
@@ -270,7 +270,7 @@ def _saturated_jobs_per_day(record: RunRecord, ended_at: Instant) -> Figure:
 def bound_figures(
     bounds: Mapping[str, Seconds], plans: Sequence[BatchPlan], *, in_share_s: Mapping[str, Seconds]
 ) -> Figures:
-    """The clairvoyant bound in the same figures, as far as it says something."""
+    """Return the clairvoyant bound as Figures, with the figures it defines."""
     spans = [(plan.qos, bounds[plan.name]) for plan in plans if plan.name in bounds]
     afap = [plan.name for plan in plans if plan.qos is QoS.AFAP]
     return Figures(
@@ -285,12 +285,12 @@ def bound_figures(
 
 
 def makespan_s(batch: Followed, ended_at: Instant) -> Seconds:
-    """From submission to the end of the last job; to `ended_at` while it is not over."""
+    """Return the time from submission to the end of the last job, or to `ended_at` if the batch is unfinished."""
     return Seconds((max(batch.ended_at) if batch.is_over else ended_at) - batch.submitted_at)
 
 
 def is_cut_short(spans: Sequence[tuple[float, bool]]) -> bool:
-    """Whether the median would be greater, had those that are not over (False) all the time they need.
+    """Return whether the median would be larger if unfinished batches (False) had all the time they need.
 
     >>> is_cut_short([(5.0, True), (7.0, True), (9.0, False)]), is_cut_short([(5.0, True), (7.0, False)])
     (False, True)
@@ -300,7 +300,7 @@ def is_cut_short(spans: Sequence[tuple[float, bool]]) -> bool:
 
 
 def tail_s(batch: Followed) -> Seconds | None:
-    """From the end of the job with which 90 % are over to the end of the last; None while it is not over.
+    """Return the time from 90 % of the jobs ended to all ended; None if the batch is unfinished.
 
     >>> from array import array
     >>> tail_s(Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 10, ended_at=array("d", range(10, 110, 10))))
@@ -313,7 +313,7 @@ def tail_s(batch: Followed) -> Seconds | None:
 
 
 def medians(runs: Sequence[Figures]) -> Figures:
-    """Figure by figure the median of those runs that have it; of coverages the mean.
+    """Return for each figure the median of the runs that have it; for coverages the mean.
 
     >>> medians([Figures(tight_fraction=0.1), Figures(tight_fraction=0.9), Figures()]).tight_fraction
     0.5
@@ -335,13 +335,13 @@ def medians(runs: Sequence[Figures]) -> Figures:
 
 
 def _spans(runs: Sequence[Figures], name: str) -> list[tuple[float, bool]]:
-    """A makespan in those runs that have it, each with whether it is whole."""
+    """Return a makespan of each run that has it, with whether it is complete."""
     known = [(run.makespan(name), name not in run.cut_short) for run in runs]
     return [(span, whole) for span, whole in known if span is not None]
 
 
 def as_json(figures: Figures) -> dict[str, object]:
-    """The figures that there are, rounded to what a run can tell: six digits."""
+    """Return the figures that have a value, rounded to six significant digits."""
     found: dict[str, object] = {}
     for one in fields(Figures):
         value = getattr(figures, one.name)
@@ -360,7 +360,7 @@ def _rounded(value: Figure) -> Figure:
 
 
 def _waits(record: RunRecord, key: Callable[[JobClass], float], written: str) -> ByName:
-    """Medians of the waits of jobs that are alike by `key`."""
+    """Return the median wait of each group of jobs with the same `key`."""
     alike: dict[float, list[array[float]]] = {}
     for job_class_id, waits_s in record.waits_s.items():
         alike.setdefault(key(record.classes[job_class_id]), []).append(waits_s)

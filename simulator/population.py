@@ -1,9 +1,8 @@
-"""The computers of a scenario, drawn from a seed or taken as measured, whatever the rule that will serve them.
+"""Creates the hosts of a scenario, drawn from a seed or taken as measured, independently of the rule under test.
 
-Each computer has generators of its own for when it is on and for what befalls its jobs; they are derived from the seed
-and its number, so that nothing one computer does changes another, and no rule changes when a computer is on. Measured
-computers are the same for every seed; their times and the fate of their jobs are drawn, so that measured shares and
-lengths hold on average.
+Each host has its own generators for its availability and for the fate of its jobs, derived from the seed and its
+number: nothing one host does changes another, and no rule changes when a host is on. Measured hosts are the same for
+every seed; their times and the fates of their jobs are drawn, so that measured fractions and durations hold on average.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from simulator.host_models import FITTED, FittedHosts, HostTable
 from simulator.traits import Fates, Gpu, Traits
 from simulator.work_buffer import Buffer
 
-TRAITS, PRESENCE, FATES = range(3)  # what a generator is for
+TRAITS, PRESENCE, FATES = range(3)  # the purpose of a generator
 MOST_TIMEZONE_H = 12
-FIRST_CALLS_S = 6 * HOUR_S  # in which computers that are there from the start call first; others when they join
-MEMORY_SIGMA = 0.4  # of ln of a computer's memory per core
+FIRST_CALLS_S = 6 * HOUR_S  # window of the first calls of initial hosts; others call when they join
+MEMORY_SIGMA = 0.4  # sigma of ln of a host's memory per core
 
 ALWAYS_ON = OnOff()
 OS_OF = {"windows_x86_64": "Microsoft Windows", "x86_64-apple-darwin": "Darwin"}
@@ -33,7 +32,7 @@ OS_OF = {"windows_x86_64": "Microsoft Windows", "x86_64-apple-darwin": "Darwin"}
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """A kind of owner: `share` of all. `spread_sigma` is that of ln of how long their intervals are, by computer."""
+    """A kind of owner: `share` of all. `spread_sigma` is the sigma of ln of a host's interval scale."""
 
     share: float = 1.0
     process: OnOff = ALWAYS_ON
@@ -43,7 +42,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class GpuKind:
-    """`share` of all computers have `count` of these; speeds are log-normal about the median."""
+    """`share` of all hosts have `count` GPUs of this type; their speeds are log-normal around the median."""
 
     share: float
     type: str
@@ -55,25 +54,25 @@ class GpuKind:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """So many computers that join between `at_s` and `at_s + over_s` after the start."""
+    """`hosts` hosts that join between `at_s` and `at_s + over_s` after the start."""
 
     hosts: int
     at_s: float = 0.0
     over_s: float = 0.0
     mean_stay_s: float = math.inf
-    replaced: bool = False  # whoever leaves makes room for a new one
+    replaced: bool = False  # each host that leaves is replaced by a new one
 
 
 @dataclass(frozen=True, slots=True)
 class HostPopulation:
-    """All that volunteers' computers are drawn from. Fractions are of instances, or, by name, of computers."""
+    """The distributions of volunteers' hosts. Fractions are of instances or, where named so, of hosts."""
 
     arrivals: tuple[Arrivals, ...]
     computers: FittedHosts | HostTable = field(default_factory=lambda: FITTED["seti"])
     presences: tuple[Presence, ...] = (Presence(),)
     gpus: tuple[GpuKind, ...] = ()
     platforms: Mapping[str, float] = field(default_factory=lambda: {"windows_x86_64": 1.0})
-    time_zones_hours: float = 12.0  # so far to both sides of UTC
+    time_zones_hours: float = 12.0  # up to this far to both sides of UTC
     hosts_per_volunteer: float = 1.0
     share: float = 0.5
     buffer_min_s: float = 0.1 * DAY_S
@@ -81,11 +80,11 @@ class HostPopulation:
     buffer_sigma: float = 0.0
     gigabytes_per_core: float = 2.0
     disk_gigabytes: float = 50.0
-    speed_sigma: float = 0.0  # of ln of a factor on a computer's benchmark, beside what `computers` draws
+    speed_sigma: float = 0.0  # sigma of ln of a factor on a host's benchmark, in addition to the spread in `computers`
     stretch_sigma: float = 0.25
     size_sigma: float = 0.2
     loss_fraction: float = 0.05
-    forgets_lost: bool = False  # clients forget what they lose; those that never answer keep it
+    forgets_lost: bool = False  # clients forget lost jobs; hosts that never answer keep them
     error_fraction: float = 0.01
     garbage_fraction: float = 0.0
     unreliable_hosts_fraction: float = 0.0
@@ -94,7 +93,7 @@ class HostPopulation:
     silent_hosts_fraction: float = 0.0
 
     def traits(self, seed: int, *, starts_at: Instant, horizon_s: float) -> list[Traits]:
-        """Every computer that ever takes part, in the order in which they join."""
+        """Return every host that ever takes part, in the order in which they join."""
         rng = _generator(seed, TRAITS)
         stays = [stay for one in self.arrivals for stay in _stays(one, rng, horizon_s)]
         stays.sort()
@@ -159,7 +158,7 @@ class HostPopulation:
         return None
 
     def availability(self, traits: Traits, seed: int) -> tuple[Availability, float]:
-        """When this computer is on, and the share of time that is in the long run."""
+        """Return when this host is on, and its on fraction in the long run."""
         source = np.random.SeedSequence((seed, PRESENCE, traits.number))
         rng = np.random.Generator(np.random.PCG64(source))
         shares = [one.share for one in self.presences]
@@ -174,7 +173,7 @@ class HostPopulation:
         return Availability(intervals, start_at=traits.joins_at, end_at=traits.leaves_at), fraction
 
     def volunteers(self, seed: int, *, starts_at: Instant, horizon_s: float) -> list[SimulatedVolunteer]:
-        """New clients of every computer that ever takes part."""
+        """Return new clients of every host that ever takes part."""
         return [self._volunteer(traits, seed) for traits in self.traits(seed, starts_at=starts_at, horizon_s=horizon_s)]
 
     def _volunteer(self, traits: Traits, seed: int) -> SimulatedVolunteer:
@@ -194,7 +193,7 @@ class HostPopulation:
 
 
 def _stays(arrivals: Arrivals, rng: np.random.Generator, horizon_s: float) -> list[tuple[float, float]]:
-    """(joins, leaves) in seconds from the start, of all that come before the horizon."""
+    """Yield (joins, leaves) in seconds from the start for every host that joins before the horizon."""
     joins = arrivals.at_s + rng.random(arrivals.hosts) * arrivals.over_s
     if math.isinf(arrivals.mean_stay_s):
         return [(float(at), math.inf) for at in joins if at < horizon_s]
@@ -216,19 +215,19 @@ def _generator(seed: int, purpose: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, purpose))))
 
 
-# Lengths of being on, and the spread of the breaks between them, as assumed of a scenario's computers.
+# Assumed durations of on intervals, and the spread of the breaks between them, for a scenario's hosts.
 SESSIONS = Weibull(0.393, 2.964 * HOUR_S)
 BREAKS_SIGMA = 1.6
-ALWAYS_FRACTION = 0.97  # who is on for so much of the time has no breaks
-MIN_BUFFER_S = 0.1 * DAY_S  # a client's preference "store at least" where nobody has changed it
+ALWAYS_FRACTION = 0.97  # above this on fraction a host has no breaks
+MIN_BUFFER_S = 0.1 * DAY_S  # the client preference "store at least" at its default
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredHost:
-    """One computer. `stretch`: how many times longer than its benchmark says its jobs take.
+    """One measured host. `stretch`: how many times longer than its benchmark predicts its jobs take.
 
-    It is on for `on_fraction` of the time and keeps `buffer_s` of work. The other fractions are of its instances.
-    Computers of one `owner` get no two instances of a job.
+    The host is on for `on_fraction` of the time and keeps `buffer_s` of work. The other fractions are of its instances.
+    Hosts of one `owner` get no two instances of a job.
     """
 
     ncpus: int
@@ -248,7 +247,7 @@ class MeasuredHost:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPopulation(HostPopulation):
-    """These computers, from the first day to the last; the laws of HostPopulation are not used."""
+    """Measured hosts that take part from the first day to the last; HostPopulation's distributions are not used."""
 
     hosts: tuple[MeasuredHost, ...] = ()
 
@@ -257,7 +256,7 @@ class MeasuredPopulation(HostPopulation):
         return cls((), platforms={host.platform: 1.0 for host in hosts}, hosts=hosts)
 
     def traits(self, seed: int, *, starts_at: Instant, horizon_s: float) -> list[Traits]:  # noqa: ARG002  all stay
-        """Every computer, its first call at a random place of the first hours."""
+        """Return every host, its first call at a random time in the first hours."""
         phases = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, TRAITS)))).random(len(self.hosts))
         return [
             _traits(host, number, Instant(starts_at + float(phase) * FIRST_CALLS_S), starts_at)
@@ -265,7 +264,7 @@ class MeasuredPopulation(HostPopulation):
         ]
 
     def availability(self, traits: Traits, seed: int) -> tuple[Availability, float]:
-        """When this computer is on, and the share of time that is in the long run."""
+        """Return when this host is on, and its on fraction in the long run."""
         process = presence(self.hosts[traits.number - 1].on_fraction)
         source = np.random.SeedSequence((seed, PRESENCE, traits.number))
         intervals = intervals_of(process, None, seed=source, start_at=traits.joins_at)
@@ -273,7 +272,7 @@ class MeasuredPopulation(HostPopulation):
 
 
 def presence(on_fraction: float) -> OnOff:
-    """Sessions with breaks of such a length that a computer is on for that share of the time.
+    """Return sessions with breaks long enough to give this on fraction.
 
     >>> presence(0.4).fraction, presence(0.99).fraction
     (0.4, 1.0)

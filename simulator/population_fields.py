@@ -1,4 +1,4 @@
-"""The population of a scenario file, checked: every error names the field. Reads a host table where one is named."""
+"""Parses and checks the population of a scenario file; every error names the field. Reads the host table, if named."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ LAWS: Mapping[str, tuple[str, ...]] = {
     "lognormal": ("median_hours", "sigma"),
     "hyperexponential": ("fractions", "means_hours"),
 }
-LEAST_SHAPE, MOST_SHAPE = 0.1, 20.0  # of a Weibull law; below, single lengths are longer than any simulation
-MOST_SIGMA = 5.0  # of a logarithm: one in twenty is then 3,700 times the median
-LEAST_MEAN_S, MOST_MEAN_S = 60.0, 3650 * DAY_S  # of lengths of being on and off
+LEAST_SHAPE, MOST_SHAPE = 0.1, 20.0  # of a Weibull distribution; below, single durations exceed any simulation
+MOST_SIGMA = 5.0  # maximum sigma of a logarithm: one in twenty is then 3,700 times the median
+LEAST_MEAN_S, MOST_MEAN_S = 60.0, 3650 * DAY_S  # bounds of mean on and off durations
 
 
 def parse_population(values: Mapping[str, object], *, folder: Path, where: str = "population") -> HostPopulation:
-    """The population of a `[population]` table; a host table's path counts from `folder`.
+    """Return the population of a `[population]` table; a host table's path is relative to `folder`.
 
     >>> parse_population({"hosts": 0}, folder=Path())
     Traceback (most recent call last):
@@ -86,7 +86,7 @@ def parse_population(values: Mapping[str, object], *, folder: Path, where: str =
 
 
 def fraction_of(fields: Fields, name: str, default: float | None = None) -> float:
-    """A number from 0 to 1."""
+    """Return a number from 0 to 1."""
     value = fields.number(name, default=default)
     if value > 1.0:
         raise InvalidInputError(fields.path(name), "a number from 0 to 1", value)
@@ -94,7 +94,7 @@ def fraction_of(fields: Fields, name: str, default: float | None = None) -> floa
 
 
 def within(fields: Fields, name: str, low: float, high: float, default: float | None = None) -> float:
-    """A number from `low` to `high`."""
+    """Return a number from `low` to `high`."""
     value = fields.number(name, default=default)
     if not low <= value <= high:
         raise InvalidInputError(fields.path(name), f"a number from {low:g} to {high:g}", value)
@@ -130,7 +130,7 @@ def _arrivals(population: Fields, number: int, values: Mapping[str, object]) -> 
 
 
 def _computers(fields: Fields, folder: Path) -> FittedHosts | HostTable:
-    """The name of a fitted population, or a file."""
+    """Return the fitted population of this name, or the table in this file."""
     name = fields.text("computers", most=4096, default="seti")
     if name in FITTED:
         return FITTED[name]
@@ -167,7 +167,7 @@ def _gpus(fields: Fields) -> tuple[GpuKind, ...]:
             )
         )
     if sum(kind.share for kind in kinds) > 1.0 + 1e-9:
-        raise InvalidInputError(fields.path("gpus"), "shares that add up to at most 1", sum(k.share for k in kinds))
+        raise InvalidInputError(fields.path("gpus"), "shares with a sum of at most 1", sum(k.share for k in kinds))
     return tuple(kinds)
 
 
@@ -188,7 +188,7 @@ def _presences(fields: Fields) -> tuple[Presence, ...]:
 def _presence(values: Mapping[str, object], where: str) -> Presence:
     fields = Fields(values, known=("share", "on", "off", "hours", "spread_sigma"), where=where)
     if fields.has("on") != fields.has("off"):
-        raise InvalidInputError(where, "both `on` and `off`, or neither for computers that are always on", dict(values))
+        raise InvalidInputError(where, "both `on` and `off`, or neither for hosts that are always on", dict(values))
     process = OnOff(_law(fields, "on"), _law(fields, "off")) if fields.has("on") else OnOff()
     return Presence(
         fields.number("share", above=0.0, default=1.0),
@@ -210,7 +210,7 @@ def _hours(fields: Fields) -> Hours:
     if hours.hours <= 0.0 and hours.weekend_hours <= 0.0:
         raise InvalidInputError(f"{path}.hours", "a number above 0, or weekend_hours above 0", hours.hours)
     if hours.from_hour >= 24.0:
-        raise InvalidInputError(f"{path}.from", "an hour from 0 to below 24", hours.from_hour)
+        raise InvalidInputError(f"{path}.from", "an hour from 0 to less than 24", hours.from_hour)
     return hours
 
 
@@ -220,7 +220,7 @@ def _law(fields: Fields, name: str) -> Law:
     kind = Fields(values, known=tuple(values), where=path).choice("law", tuple(LAWS))
     law = _law_of(kind, Fields(values, known=("law", *LAWS[kind]), where=path), values)
     if not LEAST_MEAN_S <= law.mean_s <= MOST_MEAN_S:
-        expected = f"lengths with a mean of {LEAST_MEAN_S:g} s to 10 years ({MOST_MEAN_S:.0f} s)"
+        expected = f"durations with a mean of {LEAST_MEAN_S:g} s to 10 years ({MOST_MEAN_S:.0f} s)"
         raise InvalidInputError(path, expected, law.mean_s)
     return law
 
@@ -242,7 +242,7 @@ def _law_of(kind: str, given: Fields, values: Mapping[str, object]) -> Law:
 def _hyperexponential(values: Mapping[str, object], given: Fields) -> HyperExponential:
     fractions, means = (_numbers(values, name, given.path(name)) for name in LAWS["hyperexponential"])
     if len(fractions) != len(means) or abs(sum(fractions) - 1.0) > 1e-6:
-        expected = "as many fractions as means_hours, adding up to 1"
+        expected = "as many fractions as means_hours, with a sum of 1"
         raise InvalidInputError(given.path("fractions"), expected, list(fractions))
     return HyperExponential(tuple(p / sum(fractions) for p in fractions), tuple(mean * HOUR_S for mean in means))
 
@@ -258,8 +258,8 @@ def _is_positive(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf
 
 
-# Assumed where a scenario says nothing: a quarter always on; short breaks after a Weibull law of the shape and scale
-# that simulations of BOINC use; people who switch their computers on at home or at work.
+# Defaults of a scenario: a quarter of the hosts is always on; short breaks follow a Weibull distribution with the shape
+# and scale used in published simulations of BOINC; the other owners switch their hosts on at home or at work.
 _ON = Weibull(0.393, 2.964 * HOUR_S)
 _BREAKS = LogNormal(0.5565 * HOUR_S, 1.6)
 USUAL = (

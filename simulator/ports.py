@@ -1,7 +1,7 @@
-"""What the engine needs of a scenario: who calls, who submits, and when; in its own words.
+"""Defines what the engine needs from a scenario: volunteers, submissions and their times.
 
-The engine turns the clock, carries the messages and runs the services. What a volunteer's computer does between
-two calls is the volunteer's own business, and so is all that is random: a scenario is a function of its seed.
+The engine advances the clock, carries messages and runs the services. A volunteer's host decides for itself between two
+calls, and all randomness belongs to the scenario, which is a function of its seed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from wire.messages import SchedulerReply, SchedulerRequest
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An app and its versions. Their ids are given by the store: what stands here is ignored.
+    """An app and its versions. The store assigns their ids; ids given here are ignored.
 
-    Plan classes are those of the versions; versions have no files.
+    Plan classes come from the versions; versions have no files.
     """
 
     app: App
@@ -31,7 +31,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class ShareOf:
-    """A submitter by name, and the shares it has."""
+    """A submitter's name and shares."""
 
     submitter: str
     shares: float = 1.0
@@ -39,9 +39,9 @@ class ShareOf:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A batch on its way in: `batch` is the table that `jobs.spec.parse_batch` takes.
+    """A batch to submit: `batch` is the table that `jobs.spec.parse_batch` takes.
 
-    Its name says which batch it is, in the results and for the clairvoyant bound: no two have the same.
+    Its name identifies the batch in results and in the clairvoyant bound, so names are unique.
     """
 
     at: Instant
@@ -50,7 +50,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """While `start_at` <= now < `end_at` nobody gets an answer, and no duty runs."""
+    """While `start_at` <= now < `end_at` no call is answered, and no periodic task runs."""
 
     start_at: Instant
     end_at: Instant
@@ -58,11 +58,11 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class VolunteerFacts:
-    """What a volunteer's computer has lived through, as only the simulation can know.
+    """Facts about a volunteer's host that only the simulation knows.
 
-    `run` instances got a processor at some time, `deadline_mode` of them out of turn because their deadline was in
-    danger; by that others, of this project or another, were kept from running for `preempted_s` seconds in all. `lost`
-    instances it got can never come back with a result: they were lost on it, or with it when it left.
+    `run` instances got a processor at some time, `deadline_mode` of them in deadline mode, which kept other jobs, of
+    this project or another, from running for `preempted_s` seconds in all. `lost` instances can never return a result:
+    they were lost on the host, or with it when it left.
     """
 
     run: int = 0
@@ -72,49 +72,50 @@ class VolunteerFacts:
 
 
 class Participant(Protocol):
-    """One computer. The engine calls `advance` at every instant `next_event` named, and then asks for a request."""
+    """One host. The engine calls `advance` at every instant `next_event` returns, then `request`."""
 
     @property
     def authenticator(self) -> str:
-        """The account key its requests carry; computers of one person share it."""
+        """The account key its requests carry; hosts of one volunteer share it."""
         ...
 
     def next_event(self, now: Instant) -> Instant:
-        """When it must be looked at next, at or after `now`; math.inf: never again."""
+        """Return when the host must be advanced next, at or after `now`; math.inf: never again."""
         ...
 
     def advance(self, now: Instant) -> None:
-        """Live until `now`: compute, finish, be switched on and off, leave."""
+        """Advance to `now`: compute, finish jobs, switch on and off, leave."""
         ...
 
     def request(self, now: Instant) -> SchedulerRequest | None:
-        """The call it makes at `now`; None when it makes none.
+        """Return the request of a call at `now`; None if the client does not call.
 
-        `files` of a result it reports are taken as uploaded just before. The MD5 of an output is the same for
-        every right answer to a job, and another one for every wrong answer.
+        `files` of a reported result count as uploaded just before. The MD5 of an output is the same for every right
+        answer to a job, and differs for every wrong answer.
         """
         ...
 
     def receive(self, reply: SchedulerReply, now: Instant) -> None:
-        """The answer to the call it just made."""
+        """Process the reply to the last call."""
         ...
 
     def unanswered(self, now: Instant) -> None:
-        """The call it just made came to nothing: it backs off, and keeps what it had to report."""
+        """Handle a call without a reply: back off, and keep the results to report."""
         ...
 
     def facts(self) -> VolunteerFacts: ...
 
     def processor_use_s(self, instants: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """CPU seconds that were the project's share while it was on, and those in which its jobs ran, until each of
-        these instants, in order. It lives until the last one.
+        """Return two cumulated CPU times at each of these instants, in order: the project's share while the host was
+        on, and the part of it in which its jobs ran. Advances the host to the last instant.
         """
         ...
 
 
 class Scenario(Protocol):
-    """A project, its people and what they do. The same seed gives the same volunteers and submissions, whatever the
-    rule; every call of `volunteers` gives new ones."""
+    """A project with its volunteers and submitters. The same seed gives the same volunteers and submissions under every
+    rule; each call of `volunteers` returns new ones.
+    """
 
     @property
     def name(self) -> str: ...
@@ -124,12 +125,12 @@ class Scenario(Protocol):
 
     @property
     def horizon_s(self) -> Seconds:
-        """The simulation ends so long after its start, or when every batch has ended."""
+        """The simulation ends this long after its start, or when every batch has ended."""
         ...
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """Settings of the project that are not the default, by key."""
+        """The project's settings that differ from the default, by key."""
         ...
 
     @property
@@ -137,16 +138,16 @@ class Scenario(Protocol):
 
     @property
     def submitters(self) -> Sequence[ShareOf]:
-        """Everybody named in a batch."""
+        """Return every submitter named in a batch."""
         ...
 
     @property
     def outages(self) -> Sequence[Outage]:
-        """In order, apart from each other."""
+        """Return the outages in order; they do not overlap."""
         ...
 
     def volunteers(self, seed: int) -> Sequence[Participant]: ...
 
     def submissions(self, seed: int) -> Sequence[Submission]:
-        """In the order of their instants."""
+        """Return the submissions in order of time."""
         ...

@@ -1,13 +1,12 @@
-"""How a client shares its processors: round-robin as long as all deadlines can be kept, else earliest deadline first.
+"""Schedules a client's processors: round-robin while all deadlines can be kept, else earliest deadline first.
 
-So does the stock client (docs/protocol.md#behaviour). Round-robin: this project has its share of the processors while
-other projects have work, its jobs in the order in which they came; a processor that is shared is a job at a fraction of
-its speed. A job that the client, by its own estimates, would not end `margin_s` before its deadline that way is in
-danger. Jobs in danger run first, the earliest deadline before the others, on all processors and at once: others have to
-wait.
+The stock client does the same (docs/protocol.md#behaviour). Round-robin: this project has its share of the processors
+while other projects have work, its jobs in order of arrival; on a shared processor a job runs at a fraction of its
+speed. A job that the client, by its own estimates, would not end `margin_s` before its deadline that way is in danger.
+Jobs in danger run first, earliest deadline first, on all processors and at once; other jobs wait.
 
-What the client would do every minute is done when a job comes, ends or is dropped, and when a job could have come into
-danger since, LOOK_AGAIN_S after the last time at the earliest.
+The real client checks every minute. This one checks when a job arrives, ends or is dropped, and when a job could have
+come into danger since, at most every CHECK_AGAIN_S.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from domain.quick import quick_dataclass
 from domain.units import Instant, Seconds
 from simulator.availability import Availability
 
-LOOK_AGAIN_S = 600.0
-DONE_S = 1e-3  # work below this is none: instants have a resolution of a quarter of a microsecond
+CHECK_AGAIN_S = 600.0
+DONE_S = 1e-3  # work below this counts as none: instants have a resolution of a quarter of a microsecond
 
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """A job as the client has it. Work is in seconds of running at full speed.
+    """A job as the client has it. Work is in seconds at full speed.
 
-    `left_s` is what is truly left, until its end or until the error it will run into; `done_s` what has been done;
-    `estimate_s` what the client takes the whole job for, `true_s` what it is. `lost` tasks never run and never end.
+    `left_s` is the true work left, until its end or until its error; `done_s` the work done; `estimate_s` the client's
+    estimate of the whole job, `true_s` its true length. `lost` tasks never run and never end.
     """
 
     name: str
@@ -53,18 +52,19 @@ class Task:
     garbage: bool = False
     done_s: float = 0.0
     started: bool = False
-    share: float = 0.0  # of full speed at which it runs now
+    share: float = 0.0  # fraction of full speed at which it runs now
     in_danger: bool = False
-    was_in_danger: bool = False  # at some time while it ran
+    was_in_danger: bool = False  # at some time while it was in danger
 
     @property
     def usage(self) -> float:
-        """Processors it takes of its own kind."""
+        """Return how many processors of its own kind it uses."""
         return self.gpu_count or self.ncpus
 
     @property
     def remaining_s(self) -> float:
-        """What the client takes for what is left: more and more its own measurement instead of the estimate.
+        """Return the client's estimate of the work left: its weight moves from the initial estimate to measured
+        progress.
 
         >>> Task("a_1", Instant(0.0), left_s=50.0, true_s=100.0, estimate_s=200.0, done_s=50.0).remaining_s
         75.0
@@ -77,7 +77,7 @@ class Task:
 
 @quick_dataclass(frozen=True, slots=True)
 class Ended:
-    """A task that is over, and when. `late`: it was dropped unstarted, its deadline past."""
+    """A finished task and when it ended. `late`: dropped before it started, after its deadline."""
 
     task: Task
     at: Instant
@@ -86,10 +86,10 @@ class Ended:
 
 @dataclass(slots=True)
 class Processors:
-    """The processors of one kind in one computer, and this project's tasks for them.
+    """The processors of one kind in one host, and this project's tasks for them.
 
-    `share` of them is this project's while tasks run in turn; the rest is other projects'. `preempted_s` adds up the
-    processor seconds others were kept from by tasks in danger, `run` and `out_of_turn` count tasks.
+    `share` of them is this project's while tasks run in turn; the rest belongs to other projects. `preempted_s` sums
+    the processor seconds other jobs lost to tasks in danger; `run` and `out_of_turn` count tasks.
     """
 
     count: int
@@ -97,31 +97,31 @@ class Processors:
     margin_s: Seconds
     availability: Availability
     at: Instant
-    fraction: float = 1.0  # of time the computer is on, as the client has measured it
+    fraction: float = 1.0  # the on fraction as the client has measured it
     tasks: list[Task] = field(default_factory=list)
     run: int = 0
     out_of_turn: int = 0
     preempted_s: float = 0.0
-    next_at: float = math.inf  # when a task ends or is dropped, or a look is due, if nothing is added before
+    next_at: float = math.inf  # when a task ends or is dropped, or a check is due, unless a task is added before
     _done_at: float = math.inf
-    _worked_s: float = 0.0  # seconds on before `at`
-    _taking: float = 0.0  # processors others are kept from
-    _using: float = 0.0  # processors this project's tasks run on, at most its share
-    _used_s: float = 0.0  # processor seconds of that before `_worked_s`
+    _worked_s: float = 0.0  # on time before `at`, in seconds
+    _taking: float = 0.0  # processors taken from other jobs
+    _using: float = 0.0  # processors this project's tasks use, at most its share
+    _used_s: float = 0.0  # integral of `_used` before `_worked_s`, in processor seconds
     _use: tuple[array[float], array[float]] = field(default_factory=lambda: (array("d", [0.0]), array("d", [0.0])))
 
     def add(self, tasks: list[Task], now: Instant) -> None:
-        """Tasks that have just come; `advance` was called with `now` before."""
+        """Add new tasks; call `advance` with `now` first."""
         self.tasks.extend(tasks)
         self.plan(now)
 
     def remove(self, task: Task, now: Instant) -> None:
-        """A task the client gives up; `advance` was called with `now` before."""
+        """Remove a task the client gives up; call `advance` with `now` first."""
         self.tasks.remove(task)
         self.plan(now)
 
     def advance(self, now: Instant) -> list[Ended]:
-        """Compute until `now`; what ended on the way, in order."""
+        """Compute until `now`; return the tasks that ended, in order."""
         ended: list[Ended] = []
         while self.next_at <= now:
             at = Instant(self.next_at)
@@ -141,7 +141,7 @@ class Processors:
         return ended
 
     def plan(self, now: Instant) -> None:
-        """Decide what runs from `now` on, and see what happens first."""
+        """Decide what runs from `now` on, and when the next event is."""
         self.at = now
         if not self.tasks:
             self._taking, self.next_at, self._done_at = 0.0, math.inf, math.inf
@@ -156,35 +156,35 @@ class Processors:
         self.next_at = min(self._done_at, late_at, look_again_at)
 
     def _find_danger(self, runnable: list[Task], now: Instant) -> float:
-        """Mark the tasks that would come too late if all ran in turn; until when none of the others can."""
+        """Mark tasks that would be late if all ran in turn; return until when no other task can be in danger."""
         left = [(task.remaining_s, task.gpu_count or task.ncpus) for task in runnable]
         capacity, fraction = self.count * self.share, max(0.01, self.fraction)
         last_s = (sum([s * usage for s, usage in left]) / capacity + max(left, default=(0.0, 0.0))[0]) / fraction
         earliest_at = min([task.due_at for task in runnable], default=math.inf)
-        spare_s = earliest_at - self.margin_s - now - 2.0 * last_s  # list scheduling is never slower than that
+        spare_s = earliest_at - self.margin_s - now - 2.0 * last_s  # list scheduling is never slower than this
         if spare_s >= 0.0:
             for task in runnable:
                 task.in_danger = False
-            return now + max(LOOK_AGAIN_S, spare_s)
+            return now + max(CHECK_AGAIN_S, spare_s)
         spare_s = math.inf
         for task, end_s in zip(runnable, in_turn_s(left, capacity), strict=True):
             slack_s = task.due_at - self.margin_s - now - end_s / fraction
             task.in_danger = slack_s < 0.0
             spare_s = spare_s if task.in_danger else min(spare_s, slack_s)
-        return now + max(LOOK_AGAIN_S, spare_s)
+        return now + max(CHECK_AGAIN_S, spare_s)
 
     def _share_out(self, runnable: list[Task]) -> None:
-        """Set every task's speed. Those in danger first, on all processors; the rest within this project's share."""
-        urgent = [task for task in runnable if task.in_danger]
+        """Set task speeds: tasks in danger first, on all processors, then the rest within this project's share."""
+        endangered = [task for task in runnable if task.in_danger]
         capacity = self.count * self.share
-        if not urgent:
+        if not endangered:
             self._uses(_hand_out(runnable, capacity))
             self._taking = 0.0
         else:
             _hand_out(runnable, capacity)
             in_turn = [task.share * task.usage for task in runnable]
-            urgent.sort(key=attrgetter("due_at", "name"))
-            used = _hand_out(urgent, float(self.count), whole=True)
+            endangered.sort(key=attrgetter("due_at", "name"))
+            used = _hand_out(endangered, float(self.count), whole=True)
             used += _hand_out([task for task in runnable if not task.in_danger], max(0.0, capacity - used))
             self._uses(min(used, capacity))
             self._taking = _kept_from_others(runnable, in_turn)
@@ -199,7 +199,7 @@ class Processors:
                 task.was_in_danger = True
 
     def _uses(self, processors: float) -> None:
-        """From now on this project's tasks use so many processors of its share."""
+        """Set how many processors of its share this project uses from now on."""
         if processors != self._using:
             worked_s, used_s = self._use
             worked_s.append(self._worked_s)
@@ -207,9 +207,9 @@ class Processors:
             self._using = processors
 
     def used_s(self, worked_s: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Processor seconds of its share that this project's tasks ran, by seconds on; `advance` came as far before.
+        """Return the processor seconds of its share that this project used, by on time; call `advance` that far first.
 
-        What tasks in danger take beyond the share is not counted.
+        Work of tasks in danger beyond the share does not count.
         """
         changed_s, used_s = self._use
         return np.asarray(np.interp(worked_s, np.append(changed_s, self._worked_s), np.append(used_s, self._used_s)))
@@ -234,9 +234,9 @@ class Processors:
 
 
 def _hand_out(tasks: list[Task], capacity: float, *, whole: bool = False) -> float:
-    """Give `capacity` processors to tasks in order, as much of full speed as is left; how much they take.
+    """Give up to `capacity` processors to tasks in order, each at most its remaining speed; return how many were given.
 
-    `whole`: a task that does not get all it uses gets nothing, unless nobody came before it.
+    `whole`: a task that does not get all it uses gets nothing, unless it is the first.
     """
     left = capacity
     for task in tasks:
@@ -253,7 +253,7 @@ def _hand_out(tasks: list[Task], capacity: float, *, whole: bool = False) -> flo
 
 
 def _kept_from_others(runnable: list[Task], in_turn: list[float]) -> float:
-    """Processors that jobs of this project and of others do not have because of jobs in danger."""
+    """Return how many processors jobs of this and other projects lose to jobs in danger."""
     now = [task.share * task.usage for task in runnable]
     own = sum(
         max(0.0, turn - have) for task, turn, have in zip(runnable, in_turn, now, strict=True) if not task.in_danger
@@ -262,9 +262,9 @@ def _kept_from_others(runnable: list[Task], in_turn: list[float]) -> float:
 
 
 def in_turn_s(left: list[tuple[float, float]], capacity: float) -> list[float]:
-    """When would each of these tasks, (seconds left, processors used), end, run in order on `capacity` processors?
+    """Return when each of these tasks (seconds left, processors used) would end, run in order on `capacity` processors.
 
-    Whole processors take the tasks in order as they become free; what is left over is one slower processor.
+    Whole processors take the tasks in order as they become free; a remainder is one slower processor.
 
     >>> in_turn_s([(10.0, 1.0), (10.0, 1.0), (10.0, 1.0)], 2.0), in_turn_s([(10.0, 1.0), (10.0, 1.0)], 0.5)
     ([10.0, 10.0, 20.0], [20.0, 40.0])
@@ -277,7 +277,7 @@ def in_turn_s(left: list[tuple[float, float]], capacity: float) -> list[float]:
     ends = []
     for left_s, usage in left:
         needed = max(1, math.ceil(usage - 1e-9))
-        if needed > whole:  # all there is, at a part of its speed, when everything before is done
+        if needed > whole:  # wider than the share: uses all processors after every earlier task
             begin_s = max([slow_free_s, *free])
             end_s = begin_s + left_s * usage / capacity
             free, slow_free_s = [end_s] * whole, end_s

@@ -1,8 +1,8 @@
-"""Records what happens in a run, where the services write, without changing anything.
+"""Records a run by wrapping the ports the services write to, without changing results.
 
-Also the shares of submitters while there is work to divide, and the use of processors while work waits, by day: whether
-work waits is looked at every SAMPLE_S, and an interval counts if unsent instances that a CPU can run were there at both
-its ends. GPUs are left out.
+Also tracks the shares of submitters while they compete, and processor utilization while work waits, by day: every
+SAMPLE_S a sample records whether work waits, and an interval counts if unsent instances for CPUs waited at both its
+ends. GPUs are left out.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from simulator.ports import Participant
 
 
 class Shares:
-    """Follows first dispatches while jobs of two submitters or more wait: what each got, and what was its due."""
+    """Tracks first dispatches while jobs of two or more submitters wait: the work each received and was due."""
 
     def __init__(self) -> None:
         self._shares: dict[str, float] = {}
-        self._waiting: dict[str, int] = {}  # jobs of which nothing was sent
+        self._waiting: dict[str, int] = {}  # jobs without a sent instance
         self._got: defaultdict[str, float] = defaultdict(float)
         self._due: defaultdict[str, float] = defaultdict(float)
-        self._sent_flop = 0.0  # also while nobody else waited
+        self._sent_flop = 0.0  # including times with a single submitter
 
     def submitted(self, submitter: str, jobs: int, *, shares: float) -> None:
         self._shares[submitter] = shares
         self._waiting[submitter] = self._waiting.get(submitter, 0) + jobs
 
     def sent_first(self, submitter: str, flop: float) -> None:
-        """The first instance of a job was sent."""
+        """Record the first dispatch of a job."""
         self._sent_flop += flop
         if len(self._waiting) > 1:
             self._got[submitter] += flop
@@ -55,9 +55,9 @@ class Shares:
 
     @property
     def gap_fraction(self) -> float | None:
-        """The part of what was sent while two waited that somebody else should have had; None: two never waited.
+        """Return the fraction of contended work that another submitter should have received; None: no contention.
 
-        Half the sum of |got - due|, over what was sent then: 0.5 where one of two got it all.
+        Half the sum of |got - due|, over the work sent while two submitters waited: 0.5 if one of two got it all.
 
         >>> shares = Shares()
         >>> for name in ("ada", "bob"):
@@ -72,7 +72,7 @@ class Shares:
 
     @property
     def gap_of_all_fraction(self) -> float | None:
-        """The same over all that was sent, also while nobody else waited: the shares that people see in the long run.
+        """Return the same gap as a fraction of all work sent, with or without contention: the long-run shares.
 
         >>> shares = Shares()
         >>> shares.submitted("ada", 6, shares=1.0)
@@ -105,14 +105,14 @@ class WorkSample:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorUse:
-    """Fractions of the share of the processors that were on; None for a day on which work never waited."""
+    """Used fraction of the project's share of running processors; None for a day on which no work waited."""
 
     by_day: tuple[float | None, ...] = ()
     fraction: float | None = None
 
 
 def processor_use(samples: Sequence[WorkSample], volunteers: Iterable[Participant], ended_at: Instant) -> ProcessorUse:
-    """The use of all volunteers' CPUs, `samples` being from the start of the run on."""
+    """Return the utilization of all volunteers' CPUs; `samples` begin at the start of the run."""
     if not samples or not any(sample.waits for sample in samples):
         return ProcessorUse()
     edges = np.array([*(sample.at for sample in samples), max(ended_at, samples[-1].at)])
@@ -147,7 +147,7 @@ def doubles() -> array[float]:
 
 @dataclass(frozen=True, slots=True)
 class PublishedForecast:
-    """The quantiles of a batch's end as submitters saw them from `made_at` on."""
+    """The quantiles of a batch's end shown to submitters from `made_at` on."""
 
     made_at: Instant
     q10_at: Instant
@@ -157,10 +157,10 @@ class PublishedForecast:
 
 @dataclass(slots=True, eq=False)
 class Followed:
-    """A batch from its submission on. `ended_at` has an entry per job that is over, `validated` of them are valid.
+    """A batch since its submission. `ended_at` has one entry per ended job, `validated` of them are valid.
 
-    `promised_at` is the C(B) that was published when half of its jobs were over. `forecasts` are in the order in which
-    they were published; None: from then on none was shown. `on_cpus`: CPUs can run its jobs.
+    `promised_at` is the C(B) published when half of its jobs had ended. `forecasts` are in order of publication; None:
+    no forecast was shown from then on. `on_cpus`: CPUs can run its jobs.
     """
 
     batch_id: BatchId
@@ -184,25 +184,25 @@ class Followed:
 
 @dataclass(slots=True, eq=False)
 class RunRecord:
-    """One run. Waits are from submission to a job's first dispatch, by its class."""
+    """The record of one run. Waits are from submission to a job's first dispatch, by class."""
 
     batches: dict[BatchId, Followed] = field(default_factory=dict)
     classes: dict[JobClassId, JobClass] = field(default_factory=dict)
     waits_s: dict[JobClassId, array[float]] = field(default_factory=dict)
     validation_delays_s: array[float] = field(default_factory=doubles)
     requests: int = 0
-    asking: int = 0  # for work
-    in_vain: int = 0  # of those: got none
-    in_vain_by_policy: int = 0  # of those: could have run something that waits
+    asking: int = 0  # requests for work
+    without_work: int = 0  # requests for work that got none
+    refused_feasible: int = 0  # of those, requests with a feasible job waiting
     refusals: Counter[RefusalCode] = field(default_factory=Counter)
     shares: Shares = field(default_factory=Shares)
-    sequence: list[Assignment] | None = None  # of everything sent, where it is asked for
+    sequence: list[Assignment] | None = None  # every assignment in order, if enabled
     jobs_open: int = 0
-    to_settle: bool = False  # something has happened that the validator has to look at
-    half_done: list[Followed] = field(default_factory=list)  # lately: what was promised of them is still to be noted
+    to_settle: bool = False  # the validator has something to process
+    half_done: list[Followed] = field(default_factory=list)  # half done, `promised_at` still to be read
     work_samples: list[WorkSample] = field(default_factory=list)
-    all_sent_at: Instant | None = None  # when for the first time every job that CPUs can run had been sent once
-    _never_sent: int = 0  # of the jobs that CPUs can run
+    all_sent_at: Instant | None = None  # when every CPU job had been sent once for the first time
+    _never_sent: int = 0  # CPU jobs only
     _sent_before: set[JobId] = field(default_factory=set)
 
     def submitted(self, batch: Followed, classes: Sequence[JobClass], *, shares: float) -> None:
@@ -250,7 +250,7 @@ class RunRecord:
         *,
         sent: int,
         resent: int,
-        reports: int,  # noqa: ARG002  the port's names
+        reports: int,  # noqa: ARG002  the port's parameters
         refusals: Mapping[RefusalCode, int],
         took_s: Seconds,  # noqa: ARG002
     ) -> None:
@@ -259,19 +259,19 @@ class RunRecord:
         self.asking += asking
         if sent or resent or not asking:
             return
-        self.in_vain += 1
-        self.in_vain_by_policy += not POLICY_REFUSALS.isdisjoint(refusals)
+        self.without_work += 1
+        self.refused_feasible += not POLICY_REFUSALS.isdisjoint(refusals)
         self.refusals.update(refusals.keys())
 
     def trickles_taken(self, fates: Mapping[TrickleFate, int]) -> None:
-        raise RuntimeError(f"trickle messages came ({fates}): simulated clients send none")
+        raise RuntimeError(f"simulated clients send no trickle messages, but some were recorded ({fates})")
 
     def request_failed(self, status: int) -> None:
-        raise RuntimeError(f"a request failed with status {status}: in a simulation there is no HTTP")
+        raise RuntimeError(f"a request failed with status {status}, but a simulation has no HTTP")
 
 
 class RecordedLedger:
-    """The scheduler's Ledger, with a note of what was sent."""
+    """The scheduler's Ledger, recording assignments."""
 
     def __init__(self, ledger: Ledger, record: RunRecord) -> None:
         self._ledger = ledger
@@ -295,7 +295,7 @@ class RecordedLedger:
 
 
 class RecordedForecasts:
-    """The estimator's Forecasts, with a note of what submitters see of them."""
+    """The estimator's Forecasts, recording what submitters see."""
 
     def __init__(self, forecasts: Forecasts, record: RunRecord) -> None:
         self._forecasts = forecasts
@@ -320,7 +320,7 @@ class RecordedForecasts:
 
 
 class RecordedOverdue:
-    """The sweeper's OverdueWork, with a note that there is something to settle."""
+    """The sweeper's OverdueWork, recording that there is something to settle."""
 
     def __init__(self, overdue: OverdueWork, record: RunRecord) -> None:
         self._overdue = overdue
@@ -334,7 +334,7 @@ class RecordedOverdue:
 
 
 class RecordedUnsettled:
-    """The validator's UnsettledJobs, with a note of what was settled."""
+    """The validator's UnsettledJobs, recording settlements."""
 
     def __init__(self, unsettled: UnsettledJobs, record: RunRecord) -> None:
         self._unsettled = unsettled
@@ -348,9 +348,9 @@ class RecordedUnsettled:
         return found
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
-        """Nothing else changes jobs between reading and settling, so all are current."""
+        """Settle jobs. Nothing else changes them between reading and settling, so all are current."""
         current = await self._unsettled.settle(settlements)
-        assert current == len(settlements), "a job changed while it was settled: the simulation has one thread"
+        assert current == len(settlements), "a job changed while it was settled, but a simulation has one thread"
         for settlement in settlements:
             self._record.settled(self._read[settlement.job_id], settlement)
         return current

@@ -1,4 +1,4 @@
-"""A comparison of rules on one scenario, for people and for machines: a table, and one JSON object."""
+"""Formats a comparison of deadline rules on one scenario as a console table and as one JSON object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLAIRVOYANT = "clairvoyant"
 
 @dataclass(frozen=True, slots=True)
 class BatchEnds:
-    """How urgent batches came to their end: seconds from submission to the end of each of so many jobs that is over."""
+    """When the jobs of AFAP batches ended, in seconds after submission. `jobs` counts unfinished jobs too."""
 
     ends_s: tuple[float, ...]
     jobs: int
@@ -25,7 +25,7 @@ class BatchEnds:
 
 @dataclass(frozen=True, slots=True)
 class RuleComparison:
-    """What rules came to on one scenario: medians over seeds, by rule; `ends` are of all seeds together."""
+    """The figures of each rule on one scenario: medians over seeds. `ends` has the jobs of all seeds."""
 
     scenario: str
     seeds: int
@@ -33,7 +33,7 @@ class RuleComparison:
     ends: Mapping[str, BatchEnds] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
-        """The object a command prints last; the same figures give the same text."""
+        """Return the object a command prints last; equal figures give equal text."""
         return {
             "scenario": self.scenario,
             "seeds": self.seeds,
@@ -42,7 +42,7 @@ class RuleComparison:
 
 
 def hours(value: float) -> str:
-    """A length of time as it stands in a table.
+    """Return a duration in hours, for a table cell.
 
     >>> hours(5400.0)
     '1.5 h'
@@ -66,11 +66,11 @@ def minutes(value: float) -> str:
     return f"{value / 60.0:.1f} min"
 
 
-NOT_OVER = '">" is of batches that were not over when the simulation ended: it takes longer'
+NOT_OVER = '">" marks batches that did not finish before the simulation ended: the true value is larger'
 
 
 def shown(value: Figure, spoken: Callable[[float], str], *, more: bool = False) -> str:
-    """A cell. `more`: in truth it is greater.
+    """Return a table cell. `more`: the true value is larger, so the cell starts with `>`.
 
     >>> shown(5400.0, hours), shown(5400.0, hours, more=True), shown(None, hours)
     ('1.5 h', '> 1.5 h', '')
@@ -81,7 +81,7 @@ def shown(value: Figure, spoken: Callable[[float], str], *, more: bool = False) 
 
 
 def quotient(value: Figures, base: Figures, makespan: str = "afap") -> str:
-    """A makespan over another one's. One that was cut short makes it `>` or `<`, two make it nothing at all.
+    """Return the ratio of two makespans: with `>` or `<` if one of them was cut short, empty if both were.
 
     >>> day, cut = Figures(makespan_s={"afap": 86400.0}), Figures(makespan_s={"afap": 86400.0}, cut_short=("afap",))
     >>> quotient(day, day), quotient(cut, day), quotient(day, cut), quotient(cut, cut)
@@ -101,38 +101,38 @@ SPANS: tuple[tuple[str, str], ...] = (
     ("long-deadline and throughput makespan", OTHERS),
 )
 LINES: tuple[Line, ...] = (
-    ("AFAP makespan, nobody in deadline mode", lambda f: f.afap_makespan_in_share_s, hours),
+    ("AFAP makespan without deadline mode", lambda f: f.afap_makespan_in_share_s, hours),
     ("instances per job", lambda f: f.instances_per_job, number),
-    ("deadlines missed", lambda f: f.deadline_miss_fraction, percent),
+    ("instances past their deadline", lambda f: f.deadline_miss_fraction, percent),
     ("never returned", lambda f: f.never_returned_fraction, percent),
     ("tight due dates", lambda f: f.tight_fraction, percent),
-    ("run in deadline mode", lambda f: f.deadline_mode_fraction, percent),
-    ("others kept waiting, per job", lambda f: f.preempted_s_per_job, minutes),
+    ("jobs run in deadline mode", lambda f: f.deadline_mode_fraction, percent),
+    ("preemption of other jobs, per job", lambda f: f.preempted_s_per_job, minutes),
     ("report to validation, median", lambda f: f.validation_delay_s, minutes),
-    ("report to validation, 90 %", lambda f: f.validation_delay_p90_s, minutes),
-    ("work that another should have had", lambda f: f.fairness_gap_of_all_fraction, percent),
-    ("the same, of work sent while two waited", lambda f: f.fairness_gap_fraction, percent),
-    ("batches over before their q90", lambda f: f.forecast_coverage_fraction, percent),
-    ("time promised at half over true time", lambda f: f.forecast_promise_ratio, number),
-    ("processors used while work waited", lambda f: f.use_fraction, percent),
-    ("jobs a day", lambda f: f.jobs_per_day, whole),
-    ("requests refused although feasible", lambda f: f.refused_feasible_fraction, percent),
-    ("batches not over", lambda f: f.batches_unfinished, whole),
+    ("report to validation, 90th percentile", lambda f: f.validation_delay_p90_s, minutes),
+    ("fairness gap, of all work sent", lambda f: f.fairness_gap_of_all_fraction, percent),
+    ("fairness gap, of work sent under contention", lambda f: f.fairness_gap_fraction, percent),
+    ("batches finished by their q90", lambda f: f.forecast_coverage_fraction, percent),
+    ("promised / true time left at 50 % of the jobs", lambda f: f.forecast_promise_ratio, number),
+    ("processor utilization while work waited", lambda f: f.use_fraction, percent),
+    ("jobs per day", lambda f: f.jobs_per_day, whole),
+    ("requests refused despite a feasible job", lambda f: f.refused_feasible_fraction, percent),
+    ("batches unfinished", lambda f: f.batches_unfinished, whole),
     ("jobs failed", lambda f: f.jobs_failed, whole),
 )
 Spoken = Callable[[float], str]
 TABLES: tuple[tuple[str, Callable[[Figures], Mapping[str, Figure] | None], Spoken], ...] = (
     ("tail from 90 %, {}", lambda f: f.tail_s, hours),
-    ("wait of jobs on {} processors", lambda f: f.wait_s, hours),
-    ("wait of jobs of {} flop and more", lambda f: f.wait_by_length_s, hours),
-    ("error of the forecast at {} % of the jobs", lambda f: f.forecast_error, number),
-    ("q50 over true time left at {} % of the jobs", lambda f: f.forecast_ratio, number),
-    ("batches over before their q90 of {} % of the jobs", lambda f: f.forecast_q90_coverage, percent),
+    ("wait of jobs that use {} processors", lambda f: f.wait_s, hours),
+    ("wait of jobs of at least {} flop", lambda f: f.wait_by_length_s, hours),
+    ("forecast error at {} % of the jobs", lambda f: f.forecast_error, number),
+    ("q50 / true time left at {} % of the jobs", lambda f: f.forecast_ratio, number),
+    ("batches finished by the q90 at {} % of the jobs", lambda f: f.forecast_q90_coverage, percent),
 )
 
 
 def rows_of(comparison: RuleComparison) -> list[tuple[str, list[str]]]:
-    """What is measured, and a cell per rule; lines that no rule has are left out."""
+    """Return each row's label with one cell per rule. Rows without any value are left out."""
     every = list(comparison.rules.values())
     spans = [(name, [_span(figures, key) for figures in every]) for name, key in SPANS]
     rows = [(name, [shown(of(figures), spoken) for figures in every]) for name, of, spoken in LINES]
@@ -148,7 +148,7 @@ def rows_of(comparison: RuleComparison) -> list[tuple[str, list[str]]]:
 
 
 def kinds_of(every: Sequence[Figures]) -> list[str]:
-    """The kinds of batches that any of them had."""
+    """Return the kinds of batches in any of the figures, sorted."""
     return sorted({kind for figures in every for kind in figures.makespan_s or {}})
 
 
@@ -157,7 +157,7 @@ def _span(figures: Figures, makespan: str) -> str:
 
 
 def _by_number(key: str) -> tuple[float, str]:
-    """Numbers by their size, names behind them."""
+    """Sort numbers by value, names after them."""
     try:
         return float(key), ""
     except ValueError:
@@ -165,12 +165,12 @@ def _by_number(key: str) -> tuple[float, str]:
 
 
 def remark(comparison: RuleComparison) -> str:
-    """What has to be said of the table's marks, if there are any."""
+    """Return the footnote for the table's `>` and `<` marks, or an empty string."""
     return NOT_OVER if any(figures.cut_short for figures in comparison.rules.values()) else ""
 
 
 def table_of(comparison: RuleComparison) -> Table:
-    """The comparison as a table for the console."""
+    """Return the comparison as a table for the console."""
     seeds = f"{comparison.seeds} seed{'s' if comparison.seeds != 1 else ''}"
     title = f"{comparison.scenario}: medians over {seeds}"
     table = Table(title=title, title_justify="left", caption=remark(comparison) or None, caption_justify="left")

@@ -24,8 +24,8 @@ from simulator.population_fields import parse_population
 
 DRAWN = "robustness"  # scenarios are called `robustness:NUMBER`
 MOST_NUMBER = 1_000_000
-PARTS = 6  # of a dimension, each drawn once by so many successive populations of a half
-DIMENSIONS = (  # append only: the place of a dimension is part of its seed
+PARTS = 6  # parts per dimension, each drawn once in this many successive populations of a half
+DIMENSIONS = (  # append only: a dimension's position is part of its seed
     "hosts",
     "presence",
     "presence_share",
@@ -52,15 +52,18 @@ DIMENSIONS = (  # append only: the place of a dimension is part of its seed
 
 SMALL_HOSTS, LARGE_HOSTS = (20.0, 200.0), (500.0, 2000.0)
 MOST_LOSS, MOST_ERROR = 0.30, 0.15
-SHORT_JOB_HOURS, MOST_JOB_HOURS = (1.0 / 6.0, 1.0), 48.0  # on a processor of REFERENCE_FLOP_PER_S that is always on
+SHORT_JOB_HOURS, MOST_JOB_HOURS = (
+    (1.0 / 6.0, 1.0),
+    48.0,
+)  # on a processor of REFERENCE_FLOP_PER_S that is always on
 REFERENCE_FLOP_PER_S = 1.67e9
-MOST_JOBS_PER_DAY = 1500.0  # that a population can finish: shorter jobs would make a run take minutes
+MOST_JOBS_PER_DAY = 1500.0  # jobs a population can finish; shorter jobs would make a run take minutes
 MOST_SURVEY_JOBS, MOST_LATER_JOBS = 1500, 800
-MOST_HOST_DAYS = 4000.0  # of the first phase and of a delay bound
+MOST_HOST_DAYS = 4000.0  # minimum of the first phase and of a delay bound
 GPU_JOB_FLOP = 1.2e15  # 50 minutes on 4 Tflop/s, of which an app gets a tenth
 
 A, L, T, D = QoS.AFAP, QoS.LONG_DEADLINE, QoS.THROUGHPUT, QoS.SHORT_DEADLINE
-MIXES: tuple[tuple[tuple[QoS, float], ...], ...] = (  # what comes on top of the survey, by share of the jobs
+MIXES: tuple[tuple[tuple[QoS, float], ...], ...] = (  # error rates in addition to the survey, by share of the jobs
     ((A, 0.4), (L, 0.6)),
     ((A, 0.2), (L, 0.5), (D, 0.3)),
     ((A, 0.3), (T, 0.7)),
@@ -111,7 +114,7 @@ def drawn_scenario(number: int) -> dict[str, object]:
     longest = min(MOST_JOB_HOURS, bound_days * 24.0 / 4.0)
     shortest = min(longest, max(SHORT_JOB_HOURS[0], speed * 24.0 / (REFERENCE_FLOP_PER_S * MOST_JOBS_PER_DAY)))
     job_hours = _log(u["length"], shortest, longest)
-    if u["length"] < 1.0 / PARTS:  # jobs of minutes everywhere, although they are soon over
+    if u["length"] < 1.0 / PARTS:  # jobs of minutes everywhere, although the run is short
         job_hours = _log(u["length"] * PARTS, *SHORT_JOB_HOURS)
     flop = _digits(job_hours * HOUR_S * REFERENCE_FLOP_PER_S)
     per_day = speed * DAY_S / flop
@@ -147,14 +150,14 @@ def drawn_scenario(number: int) -> dict[str, object]:
 
 
 def capacity_flop_per_s(population: HostPopulation, seed: int) -> float:
-    """Return what the first computers make for this project on average, while nothing is lost and all stay."""
+    """Return the average flop/s of the initial hosts for this project, without losses or departures."""
     drawn = population.traits(seed, starts_at=Instant(0.0), horizon_s=DAY_S)
     per_host = float(np.mean([one.ncpus * one.flop_per_s / one.stretch for one in drawn]))
     return population.arrivals[0].hosts * per_host * population.share * on_fraction(population)
 
 
 def on_fraction(population: HostPopulation) -> float:
-    """Return the mean share of time in which computers are on.
+    """Return the mean fraction of time in which hosts are on.
 
     >>> round(on_fraction(parse_population({"hosts": 1, "presence": [{"share": 1.0}]}, folder=Path())), 2)
     1.0
@@ -171,7 +174,7 @@ def on_fraction(population: HostPopulation) -> float:
 
 
 def _places(number: int) -> dict[str, float]:
-    """A place from 0 to below 1 in each dimension."""
+    """Return a position in [0, 1) for each dimension."""
     half, (block, row) = number % 2, divmod((number - 1) // 2, PARTS)
     places = {}
     for dimension, name in enumerate(DIMENSIONS):
@@ -206,7 +209,7 @@ def _population(u: Mapping[str, float]) -> dict[str, object]:
 
 
 def _presence(kind: str, place: float) -> list[dict[str, object]]:
-    """Most computers are of one kind, the rest is always on; or all four kinds, the first of them the rarer."""
+    """Return the presence table: mostly one kind and the rest always on, or all four kinds, the first one rarer."""
     if kind == USUAL:
         return []
     if kind == MIXED:
@@ -218,7 +221,7 @@ def _presence(kind: str, place: float) -> list[dict[str, object]]:
 
 
 def _leave_and_join(population: dict[str, object], u: Mapping[str, float], later_at_hours: float) -> None:
-    """In half of the populations computers leave, in half newcomers join when the later batches do."""
+    """Return departures for one half of the populations and newcomers with the later batches for the other."""
     if u["stay"] >= 0.5:
         days = _log(2.0 * u["stay"] - 1.0, 60.0, 8.0)
         population["mean_stay_days"] = _digits(max(days, 1.5 * later_at_hours / 24.0))
@@ -244,7 +247,7 @@ def _batch(name: str, qos: QoS, at_hours: float, jobs: int, flop: float, *, app:
 
 
 def _log(place: float, low: float, high: float) -> float:
-    """Log-uniform: `place` of the way from `low` to `high`."""
+    """Return the log-uniform value at `place` of the way from `low` to `high`."""
     return low * math.exp(place * math.log(high / low))
 
 
@@ -257,5 +260,5 @@ def _within(value: float, low: int, high: int) -> int:
 
 
 def _digits(value: float) -> float:
-    """Three significant digits, so that a drawn scenario can be read."""
+    """Round to three significant digits, to keep a drawn scenario readable."""
     return float(f"{value:.3g}")

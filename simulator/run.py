@@ -1,4 +1,4 @@
-"""One run: a scenario with one seed under one rule, and what it comes to. Alike wherever and whenever it is made."""
+"""Runs one scenario with one seed under one rule and returns its figures. Repeatable on any machine."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from simulator.metrics import Figures, bound_figures, figures_of
 from simulator.recording import processor_use
 from simulator.report import CLAIRVOYANT
 from simulator.scenario import FileScenario
-from simulator.services import MoreDuties
+from simulator.services import MoreTasks
 from simulator.virtual_time import VirtualClock, run_without_threads
 from store.memory import MemoryStore
 
-COPIES = "+copies"  # the rule before it, with the copies of last jobs that it leaves out by itself
+COPIES = "+copies"  # suffix for a rule with the copies of last jobs that it omits by default
 FIXED_COPIES = f"{DeadlineRule.FIXED}{COPIES}"
 RULES = (*[str(rule) for rule in DeadlineRule], FIXED_COPIES, CLAIRVOYANT)
 RULE = "deadline.rule"
@@ -31,7 +31,7 @@ RULE = "deadline.rule"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is run. `rule` is one of RULES; `settings` go over those of the scenario."""
+    """One run to make. `rule` is one of RULES; `settings` override those of the scenario."""
 
     scenario: FileScenario
     seed: int
@@ -41,14 +41,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run's figures, and by the name of each AFAP batch the seconds from its submission to each job's end."""
+    """A run's figures, and for each AFAP batch by name the seconds from submission to each job's end."""
 
     figures: Figures
     ends_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 def checked_rule(rule: str) -> str:
-    """Raises InvalidInputError.
+    """Return the rule. Raises InvalidInputError if it is unknown.
 
     >>> checked_rule("muster")
     'muster'
@@ -59,7 +59,7 @@ def checked_rule(rule: str) -> str:
 
 
 def deadline_rule(rule: str) -> str:
-    """The setting `deadline.rule` of one of RULES.
+    """Return the value of `deadline.rule` for one of RULES.
 
     >>> deadline_rule("fixed+copies")
     'fixed'
@@ -67,10 +67,10 @@ def deadline_rule(rule: str) -> str:
     return rule.removesuffix(COPIES)
 
 
-def run_case(case: Case, more_duties: MoreDuties, watch: Watch) -> Ran:
-    """Make the run. Raises InvalidInputError for a rule or a setting that cannot be.
+def run_case(case: Case, more_tasks: MoreTasks, watch: Watch) -> Ran:
+    """Make the run. Raises InvalidInputError for an invalid rule or setting.
 
-    Services report what they do to nobody here: only warnings are logged.
+    Services log only warnings during a run.
     """
     Settings.from_mapping(case.settings)
     if checked_rule(case.rule) == CLAIRVOYANT:
@@ -82,7 +82,7 @@ def run_case(case: Case, more_duties: MoreDuties, watch: Watch) -> Ran:
         case.seed,
         store=_in_memory,
         settings={**case.settings, RULE: deadline_rule(case.rule)},
-        more_duties=more_duties,
+        more_tasks=more_tasks,
         watch=watch,
     )
     with warnings_only(), what_is_stays():
@@ -92,9 +92,9 @@ def run_case(case: Case, more_duties: MoreDuties, watch: Watch) -> Ran:
 
 @contextmanager
 def warnings_only() -> Iterator[None]:
-    """Of what services log, a thousand times a simulated day, only warnings are told."""
+    """Log only warnings: services log a thousand times per simulated day."""
     before = structlog.get_config()
-    told = before["logger_factory"]()  # one for all: a logger that is asked only whether it is enabled makes one
+    told = before["logger_factory"]()  # shared by all loggers; replaced by one that only checks whether it is enabled
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING), logger_factory=lambda *_: told
     )
@@ -106,7 +106,7 @@ def warnings_only() -> Iterator[None]:
 
 @contextmanager
 def what_is_stays() -> Iterator[None]:
-    """The garbage collector leaves alone what there is, and looks seldom at what comes: nearly all of it stays."""
+    """Freeze existing objects and collect garbage rarely: nearly all new objects stay until the end."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
@@ -140,5 +140,5 @@ def _ends_s(engine: Engine) -> dict[str, tuple[float, ...]]:
     }
 
 
-def _in_memory(clock: VirtualClock) -> MemoryStore:  # noqa: ARG001  it has no use for one
+def _in_memory(clock: VirtualClock) -> MemoryStore:  # noqa: ARG001  the signature of other stores
     return MemoryStore()

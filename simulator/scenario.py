@@ -1,4 +1,4 @@
-"""A scenario as a TOML file describes it: a project, its people, and what they do.
+"""Reads scenarios from TOML files: a project, its volunteers and its submitters.
 
     name = "department"            days = 30                delay_bound_days = 7
     [settings]                     settings of the project by key
@@ -75,7 +75,7 @@ class AppPlan:
 
 @dataclass(frozen=True, slots=True)
 class FileScenario:
-    """A checked scenario. `batches` are in the order of their instants; figures leave the `learning` ones out."""
+    """A checked scenario. `batches` are in order of time; figures exclude the `learning` ones."""
 
     name: str
     starts_at: Instant
@@ -86,7 +86,7 @@ class FileScenario:
     submitters: tuple[ShareOf, ...]
     batches: tuple[BatchPlan, ...]
     outages: tuple[Outage, ...] = ()
-    delay_bound_s: Seconds = Seconds(7 * DAY_S)  # of batches that do not say otherwise
+    delay_bound_s: Seconds = Seconds(7 * DAY_S)  # default of batches
     learning: frozenset[str] = frozenset()
 
     @property
@@ -108,16 +108,18 @@ class FileScenario:
         most_jobs: int | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> FileScenario:
-        """The same project with the batches of a workload log (simulator/swf.py), or of its first `most_jobs` jobs.
+        """Return the same project with the batches of a workload log (simulator/swf.py), or of its first `most_jobs`
+        jobs.
 
-        Jobs have the scenario's delay bound. `tell` hears what became of the log. Raises InvalidInputError, also when
-        no job of the log comes in time.
+        Jobs have the scenario's delay bound. `tell` receives a summary of the log. Raises InvalidInputError, also if no
+        job of the log was submitted before the horizon.
         """
         replay = Replay(self.apps[0].name, self.horizon_s, self.delay_bound_s, speed_up, most_jobs=most_jobs)
         left_out = LeftOut()
         plans = plans_of(read_swf(path, left_out), replay, left_out)
         if not plans:
-            expected = f"a log with a job that ran and came in the first {self.horizon_s * speed_up / DAY_S:g} days"
+            first_days = self.horizon_s * speed_up / DAY_S
+            expected = f"a log with a job that ran and was submitted in the first {first_days:g} days"
             raise InvalidInputError("trace", expected, str(path))
         check_that_all_can_be_run(plans, self.programs, self.population)
         if tell is not None:
@@ -125,7 +127,7 @@ class FileScenario:
         return self.with_batches(plans)
 
     def with_batches(self, batches: Sequence[BatchPlan]) -> FileScenario:
-        """The same project with these batches instead; whoever is new among their submitters has one share."""
+        """Return the same project with these batches instead; new submitters get one share."""
         known = {one.submitter: one for one in self.submitters}
         names = dict.fromkeys([*(plan.submitter for plan in batches), *known])
         return replace(
@@ -163,12 +165,12 @@ def read_scenario(path: str | Path, changes: Mapping[str, object] | None = None)
 
 
 def shipped_scenarios() -> list[str]:
-    """The names of the scenarios that come with Muster."""
+    """Return the names of the scenarios shipped with Muster."""
     return sorted(file.stem for file in SHIPPED.glob("*.toml"))
 
 
 def changed(values: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
-    """The same tables with some values replaced. Raises InvalidInputError for a path through what is no table.
+    """Return the tables with some values replaced. Raises InvalidInputError if a path leads through a non-table.
 
     >>> changed({"a": {"b": 1}}, {"a.b": 2, "c": 3})
     {'a': {'b': 2}, 'c': 3}
@@ -181,13 +183,13 @@ def changed(values: Mapping[str, object], changes: Mapping[str, object]) -> dict
             continue
         table = new.get(first, {})
         if not isinstance(table, dict):
-            raise InvalidInputError(path, f"a path through tables; {first} is none", value)
+            raise InvalidInputError(path, f"a path through tables; {first} is not a table", value)
         new[first] = changed(table, {rest: value})
     return new
 
 
 def parse_scenario(values: Mapping[str, object], *, folder: Path, name: str = "scenario") -> FileScenario:
-    """A scenario's tables, checked. Raises InvalidInputError naming the field, what was expected and what came."""
+    """Check a scenario's tables. Raises InvalidInputError naming the field, the expected value and the value given."""
     fields = Fields(values, known=KNOWN)
     days = fields.number("days", above=0.0)
     if days > MOST_DAYS:
@@ -220,7 +222,7 @@ def parse_scenario(values: Mapping[str, object], *, folder: Path, name: str = "s
 
 
 def flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Settings by key, however they are nested.
+    """Return settings by key from nested tables.
 
     >>> flat({"deadline": {"p_tight": 0.9}, "feeder.slots": 500})
     {'deadline.p_tight': 0.9, 'feeder.slots': 500}
@@ -238,7 +240,7 @@ def _apps(fields: Fields) -> tuple[AppPlan, ...]:
         types = values.get("gpu_types", [])
         are_types = isinstance(types, list) and all(isinstance(kind, str) and kind for kind in types)
         if not isinstance(types, list) or not are_types or len(set(types)) < len(types):
-            raise InvalidInputError(one.path("gpu_types"), "a list of types of GPUs, each once", types)
+            raise InvalidInputError(one.path("gpu_types"), "a list of GPU types without duplicates", types)
         on_cpus = one.flag("on_cpus", default=True)
         if not on_cpus and not types:
             raise InvalidInputError(one.path("on_cpus"), "true, or gpu_types", False)
@@ -262,23 +264,23 @@ def _outages(fields: Fields, starts_at: Instant) -> tuple[Outage, ...]:
         one = Fields(values, known=("at_hours", "hours"), where=f"outage[{number}]")
         at = starts_at + one.number("at_hours") * HOUR_S
         if found and at <= found[-1].end_at:
-            raise InvalidInputError(one.path("at_hours"), "outages in order and apart", one.number("at_hours"))
+            raise InvalidInputError(one.path("at_hours"), "outages in order, without overlap", one.number("at_hours"))
         found.append(Outage(Instant(at), Instant(at + one.number("hours", above=0.0) * HOUR_S)))
     return tuple(found)
 
 
 MOST_NAME_CHARS = 100
-MOST_HOSTS = 1_000_000  # that ever take part
-MOST_MEMORY_SIGMAS = 6.0  # beyond them there is nobody among a million
+MOST_HOSTS = 1_000_000  # hosts that ever take part
+MOST_MEMORY_SIGMAS = 6.0  # in sigmas: more than any host in a million has
 
 
 def name_of(fields: Fields, taken: Iterable[str] = (), *, default: str | None = None) -> str:
-    """The field `name`: not empty, and none of those that are taken."""
+    """Return the field `name`: not empty, and not in `taken`."""
     name = fields.text("name", most=MOST_NAME_CHARS, default=default)
     if not name:
         raise InvalidInputError(fields.path("name"), "a name", name)
     if name in taken:
-        raise InvalidInputError(fields.path("name"), "names that differ", name)
+        raise InvalidInputError(fields.path("name"), "unique names", name)
     return name
 
 
@@ -290,8 +292,8 @@ def check_times(
     starts_at: float,
     horizon_s: float,
 ) -> None:
-    """Everything begins before the end, and no more computers take part than can be simulated."""
-    expected = f"before the end, {horizon_s / DAY_S:g} days"
+    """Check that everything begins before the horizon, and that there are not too many hosts to simulate."""
+    expected = f"before the end of the scenario, {horizon_s / DAY_S:g} days"
     begins = [
         *((f"batch {plan.name}: at_hours", plan.at_s) for plan in plans),
         *((f"outage[{number}].at_hours", one.start_at - starts_at) for number, one in enumerate(outages)),
@@ -302,26 +304,26 @@ def check_times(
             raise InvalidInputError(where, expected, at_s / HOUR_S)
     hosts = sum(one.hosts * (1.0 + one.replaced * horizon_s / one.mean_stay_s) for one in population.arrivals)
     if hosts > MOST_HOSTS:
-        expected = f"at most {MOST_HOSTS} computers in {horizon_s / DAY_S:g} days"
+        expected = f"at most {MOST_HOSTS} hosts in {horizon_s / DAY_S:g} days"
         raise InvalidInputError("population", expected, round(hosts))
 
 
 def check_that_all_can_be_run(
     plans: Iterable[BatchPlan], programs: Iterable[Program], population: HostPopulation
 ) -> None:
-    """Of every batch: that some computer of this population can have the processors, the memory and the GPU."""
+    """Check for each batch that some host of the population can have the processors, the memory and the GPU."""
     most_cores = population.computers.most_cores
     most_memory = population.gigabytes_per_core * most_cores * math.exp(MOST_MEMORY_SIGMAS * MEMORY_SIGMA) * 1e9
     can_run = {program.app.name for program in programs if _can_run(program, population, most_cores)}
     for plan in plans:
         if plan.ncpus > most_cores:
-            expected = f"at most {most_cores}, as many as a computer of this population has"
+            expected = f"at most {most_cores}, the largest host of this population"
             raise InvalidInputError(f"batch {plan.name}: ncpus", expected, plan.ncpus)
         if plan.memory_bytes > most_memory:
-            expected = "what a computer of this population can have"
+            expected = "memory that a host of this population can have"
             raise InvalidInputError(f"batch {plan.name}: memory_gigabytes", expected, plan.memory_bytes / 1e9)
         if plan.app not in can_run:
-            expected = "an app that a computer of this population can run"
+            expected = "an app that a host of this population can run"
             raise InvalidInputError(f"batch {plan.name}: app", expected, plan.app)
 
 

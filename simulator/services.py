@@ -1,6 +1,6 @@
-"""The project in a run: the production services on one store, what they stand on, and when each has its turn.
+"""Runs the production services on one store, with substitutes for files, keys and workers.
 
-Nothing here decides anything. What loops in production is a periodic task with its interval, for the calendar.
+Makes no decisions itself. What loops in production is a periodic task here: the calendar runs it at its interval.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class CatalogueLoader(Protocol):
 
 
 class CatalogueOfTheMoment:
-    """Satisfies domain.catalogue.CatalogueSource: read anew when something has changed it, and now and then."""
+    """Satisfies domain.catalogue.CatalogueSource: reloaded after changes and once an hour."""
 
     def __init__(self, loader: CatalogueLoader, clock: Clock, catalogue: Catalogue) -> None:
         self._loader = loader
@@ -65,9 +65,9 @@ class CatalogueOfTheMoment:
 
 
 class NoFiles:
-    """Satisfies the ports for files: names alone matter, nothing is fetched, outputs are known by their MD5."""
+    """Satisfies the ports for files: only names matter, nothing is fetched, outputs are identified by their MD5."""
 
-    def token(self, file_name: str, max_bytes: int) -> str:  # noqa: ARG002  the port's names
+    def token(self, file_name: str, max_bytes: int) -> str:  # noqa: ARG002  the port's parameters
         return ""
 
     def upload_url(self) -> str:
@@ -84,12 +84,12 @@ class NoFiles:
     at_once = 1
 
     async def compare(self, comparison: Comparison) -> Compared:
-        """By content: there is none."""
+        """Compare without contents: there are none."""
         return compare_here(comparison, lambda _: None)
 
 
 class OneKey:
-    """Satisfies the scheduler's CodeSigning: a key that every client has as soon as it has called."""
+    """Satisfies the scheduler's CodeSigning: one key, which every client receives with its first call."""
 
     def public_key_text(self) -> str:
         return "1024\n00"
@@ -99,7 +99,7 @@ class OneKey:
 
 
 class NoPauses:
-    """Satisfies the scheduler's Pauses: there is one clock."""
+    """Satisfies the scheduler's Pauses: with one clock there are none."""
 
     def refuse_work_because(self, now: Instant) -> str | None:  # noqa: ARG002
         return None
@@ -107,34 +107,34 @@ class NoPauses:
 
 AnyStore = MemoryStore | PostgresStore
 
-# A worker refills its array every second, which mostly changes nothing. Clients call every few hours: so often is
-# often enough for them to find what is new, and it is made when a client calls.
+# A worker refills its array every second, which mostly changes nothing. Clients call every few hours, so this interval
+# is enough for them to find new work. The refill runs when a client calls.
 REFILL_S = Seconds(120.0)
-LOOK_S = Seconds(300.0)  # the same of what is due every hour or so
-SWEEP_S = Seconds(60.0)  # the same of time-outs, which come minutes late by their grace anyhow
-ORDER_S = Seconds(600.0)  # the same of the order of batches, which production sees to every minute
+CHECK_S = Seconds(300.0)  # likewise for tasks that are due about once an hour
+SWEEP_S = Seconds(60.0)  # likewise for time-outs, which their grace period delays by minutes anyway
+ORDER_S = Seconds(600.0)  # likewise for ordering batches, which production does every minute
 
 
-Tells = Callable[[object], bool]
+UpdatesCatalogue = Callable[[object], bool]
 
-# Forecasts as often as they can matter to clients that call every few hours; a scenario may say otherwise.
+# Forecasts as often as they matter to clients that call every few hours; a scenario may override it.
 PACE: Mapping[str, object] = {"estimator.pause_s": HOUR_S, "estimator.timer_s": 6 * HOUR_S}
 
 
 @dataclass(frozen=True, slots=True)
-class Duty:
-    """What is done now and then. `interval_s()` is asked anew each time.
+class SimulatedTask:
+    """A periodic task. `interval_s()` is read before each wait.
 
-    `tells(report)`: whether the round noted something that requests go by; None: it never does.
+    `updates_catalogue(report)`: whether the run changed anything requests depend on; None: never.
     """
 
     name: str
     run_once: Callable[[], Awaitable[object]]
     interval_s: Callable[[], float]
-    tells: Tells | None = None
+    updates_catalogue: UpdatesCatalogue | None = None
 
 
-MoreDuties = Callable[[AnyStore, CatalogueOfTheMoment, Clock], Sequence[Duty]]  # of packages above this one
+MoreTasks = Callable[[AnyStore, CatalogueOfTheMoment, Clock], Sequence[SimulatedTask]]  # from packages above this one
 
 
 class Services:
@@ -176,8 +176,8 @@ class Services:
     def validator(self) -> Validator:
         return self.jobs.validator
 
-    def duties(self) -> list[Duty]:
-        """All but the validator, which has its turn when something has happened, and the feeder."""
+    def simulated_tasks(self) -> list[SimulatedTask]:
+        """Return all periodic tasks except the validator, which runs after events, and the feeder."""
 
         def lifecycle(name: str) -> Callable[[], float]:
             return lambda: float(getattr(self.catalogue.catalogue().settings.lifecycle, name))
@@ -187,19 +187,30 @@ class Services:
 
         sweep_s = lifecycle("sweep_interval_s")
         return [
-            Duty("sweeper", self.jobs.sweeper.run_once, lambda: max(SWEEP_S, sweep_s())),
-            Duty("host statistics", self.ranking.timer.run_once, lambda: LOOK_S, tells=_has_ranked),
-            Duty("estimator", self.estimator.run_once, lambda: LOOK_S),
-            Duty("ordering", self.orderer.run_once, order_s),
-            Duty("reservations", self.reserver.run_once, order_s, tells=_has_reserved),
-            Duty("host classes", self.class_looker.run_once, lambda: HOUR_S),  # the catalogue is read right after
-            Duty("tail copies", self.jobs.copier.run_once, lifecycle("tail_interval_s")),
-            Duty("acceleration", self.jobs.accelerator.run_once, lifecycle("acceleration_interval_s"), tells=bool),
-            Duty("catalogue", self.catalogue.refresh_once, lambda: HOUR_S),  # cut points grow stale by themselves
+            SimulatedTask("sweeper", self.jobs.sweeper.run_once, lambda: max(SWEEP_S, sweep_s())),
+            SimulatedTask(
+                "host statistics", self.ranking.timer.run_once, lambda: CHECK_S, updates_catalogue=_has_ranked
+            ),
+            SimulatedTask("estimator", self.estimator.run_once, lambda: CHECK_S),
+            SimulatedTask("ordering", self.orderer.run_once, order_s),
+            SimulatedTask("reservations", self.reserver.run_once, order_s, updates_catalogue=_has_reserved),
+            SimulatedTask(
+                "host classes", self.class_looker.run_once, lambda: HOUR_S
+            ),  # the catalogue is read right after
+            SimulatedTask("tail copies", self.jobs.copier.run_once, lifecycle("tail_interval_s")),
+            SimulatedTask(
+                "acceleration",
+                self.jobs.accelerator.run_once,
+                lifecycle("acceleration_interval_s"),
+                updates_catalogue=bool,
+            ),
+            SimulatedTask(
+                "catalogue", self.catalogue.refresh_once, lambda: HOUR_S
+            ),  # cut points become stale with time
         ]
 
     async def answer(self, request: SchedulerRequest, now: Instant) -> SchedulerReply:
-        """The reply to a client, whose outputs came before it; the array as full as its feeder would keep it."""
+        """Reply to a client: record its uploads, then refill the array as its feeder would have, then answer."""
         await self._upload(request, now)
         await self._feed(now)
         return await self.requests.answer(request)
@@ -215,7 +226,7 @@ class Services:
                 )
 
     async def _feed(self, now: Instant) -> None:
-        """What happened to the array since the last request: whole refills, of which only the last counts, or more."""
+        """Refill the array as the feeder would have since the last request: only the last of its refills matters."""
         last, settings = self.feeder.last, self.catalogue.catalogue().settings.feeder
         if last is None or now - last.started_at >= max(REFILL_S, settings.interval_s):
             await self.feeder.refill_once()
@@ -232,7 +243,7 @@ class Services:
 
 
 def validate_after_s(catalogue: CatalogueOfTheMoment) -> Seconds:
-    """How long after an event the validator looks at the latest."""
+    """Return the longest delay between an event and the validator's run."""
     return catalogue.catalogue().settings.lifecycle.validate_interval_s
 
 
@@ -254,7 +265,7 @@ async def create_project(
     settings: Mapping[str, object],
     clock: Clock,
 ) -> None:
-    """Fill an empty store. Raises InvalidInputError for a setting that cannot be."""
+    """Fill an empty store. Raises InvalidInputError for an invalid setting."""
     Settings.from_mapping(settings)
     for key, value in sorted(settings.items()):
         await store.settings.set_setting(key, value, now=clock.now(), who="simulation", why="the scenario")

@@ -1,4 +1,4 @@
-"""Who submits which batch when, as a scenario file or a workload log says it. Pure."""
+"""Parses the batches of a scenario file and turns them into submissions. Pure."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ KNOWN = (
     "every_hours",
 )
 MOST_TIMES = 100_000
-MOST_FLOP = 1e24  # of one job: thousands of years of the fastest computer
+MOST_FLOP = 1e24  # maximum work of one job: thousands of years of the fastest host
 OUTPUT = {"name": "out", "max_bytes": 10_000}
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """One batch to come. `with_outputs`: answers are compared, because some are wrong."""
+    """A batch to be submitted. `with_outputs`: results are compared, because some are wrong."""
 
     name: str
     app: str
@@ -51,8 +51,9 @@ class BatchPlan:
     ncpus: float = 1.0
 
     def submission(self, starts_at: Instant, *, with_outputs: bool) -> Submission:
-        """The batch as a submitter posts it. A job's command line is its batch's name and its number: its true size
-        goes by that."""
+        """Return the batch as a submitter posts it. A job's command line is the batch's name and the job's number, from
+        which its true size is drawn.
+        """
         jobs: dict[str, object] = {
             "count": self.jobs,
             "command_line": f"{self.name} {{i}}",
@@ -61,7 +62,7 @@ class BatchPlan:
             "quorum": self.quorum,
             "memory_bytes": self.memory_bytes,
             "ncpus": self.ncpus,
-            "max_errors": 20,  # a job is not to fail for bad luck: that would end its batch too early
+            "max_errors": 20,  # a job must not fail by bad luck: that would end its batch too early
             "max_instances": 100,
         }
         if with_outputs:
@@ -79,9 +80,9 @@ class BatchPlan:
 
 
 def parse_batches(tables: Iterable[Mapping[str, object]], *, delay_bound_s: Seconds) -> list[BatchPlan]:
-    """The batches of `[[batch]]` tables in the order of their instants. Raises InvalidInputError.
+    """Return the batches of `[[batch]]` tables in order of time. Raises InvalidInputError.
 
-    `times` batches `every_hours` after each other have a number behind their name.
+    `times` batches `every_hours` apart get a number after their name.
 
     >>> tables = [{"name": "a", "qos": "afap", "jobs": 2, "fpops_est": 1e13, "times": 2, "every_hours": 24}]
     >>> [(plan.name, plan.at_s) for plan in parse_batches(tables, delay_bound_s=Seconds(86400.0))]
@@ -94,12 +95,12 @@ def parse_batches(tables: Iterable[Mapping[str, object]], *, delay_bound_s: Seco
 
 
 def in_order(plans: Iterable[BatchPlan]) -> list[BatchPlan]:
-    """By instant, then by name. Raises InvalidInputError when two have the same name."""
+    """Sort by time, then by name. Raises InvalidInputError if two have the same name."""
     ordered = sorted(plans, key=lambda plan: (plan.at_s, plan.name))
     seen: set[str] = set()
     for plan in ordered:
         if plan.name in seen:
-            raise InvalidInputError("batch.name", "names that differ", plan.name)
+            raise InvalidInputError("batch.name", "unique names", plan.name)
         seen.add(plan.name)
     return ordered
 
@@ -123,7 +124,7 @@ def _plans(fields: Fields, delay_bound_s: Seconds) -> Iterator[BatchPlan]:
     times = fields.whole("times", 1, MOST_TIMES, default=1)
     if times == 1:
         if fields.has("every_hours"):
-            expected = "nothing unless times is above 1"
+            expected = "no value unless times is above 1"
             raise InvalidInputError(fields.path("every_hours"), expected, fields.number("every_hours"))
         yield plan
         return
@@ -150,6 +151,6 @@ def _deadline_s(fields: Fields, qos: QoS) -> Seconds | None:
     if qos is QoS.SHORT_DEADLINE:
         return Seconds(fields.number("deadline_hours", above=0.0) * HOUR_S)
     if fields.has("deadline_hours"):
-        expected = f"no deadline with qos {qos}, only with {QoS.SHORT_DEADLINE}"
+        expected = f"no deadline with qos {qos}; only {QoS.SHORT_DEADLINE} has one"
         raise InvalidInputError(fields.path("deadline_hours"), expected, fields.number("deadline_hours"))
     return None

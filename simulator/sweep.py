@@ -1,6 +1,6 @@
-"""Many runs: seeds by rules by combinations of settings, in turn, on processes, or on a Dask cluster.
+"""Makes many runs (seeds x rules x combinations of settings) in this process, in a pool of processes, or with Dask.
 
-Each run is made from its case alone, so that it does not matter where; results come in the order of the cases.
+Each run depends on its case alone, so it can run anywhere; results are in the order of the cases.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from simulator.metrics import medians
 from simulator.report import CLAIRVOYANT, BatchEnds, RuleComparison
 from simulator.run import RULE, Case, Ran, run_case
 from simulator.scenario import FileScenario
-from simulator.services import MoreDuties
+from simulator.services import MoreTasks
 
-TELL_EVERY_S = DAY_S / 4.0  # of simulated time
-LOOK_S = 0.5
+TELL_EVERY_S = DAY_S / 4.0  # simulated time
+CHECK_S = 0.5
 
-Told = tuple[int, Instant]  # a case by its place, and how far it has come
+Told = tuple[int, Instant]  # a case's position and its simulated time
 
 
 class NoDaskError(MusterError):
-    """A Dask cluster is used with the extra `dask`, which is not installed: pip install "muster[dask]"."""
+    """A Dask cluster needs the extra `dask`, which is not installed: pip install "muster[dask]"."""
 
 
 class Watching(Protocol):
-    """Hears of runs as they go."""
+    """Receives the progress of runs."""
 
     def moved(self, place: int, at: Instant) -> None: ...
 
     def over(self, place: int) -> None: ...
 
 
-# A delay bound, or the proposal's pseudo-code, is all there is to these rules: they copy no last jobs.
+# These rules are only a delay bound, or the proposal's pseudo-code: they copy no last jobs.
 NO_COPIES: Mapping[str, object] = {"lifecycle.tail_overhead_fraction": 0.0}
 LEFT_OUT: Mapping[str, Mapping[str, object]] = {
     str(DeadlineRule.FIXED): NO_COPIES,
@@ -55,10 +55,10 @@ LEFT_OUT: Mapping[str, Mapping[str, object]] = {
 def cases_of(
     scenario: FileScenario, *, rules: Iterable[str], seeds: Iterable[int], settings: Mapping[str, object]
 ) -> list[Case]:
-    """Every rule with every seed, rule by rule.
+    """Return every rule with every seed, rule by rule.
 
-    What a rule leaves out (`LEFT_OUT`) is left out unless the scenario or `settings` has it. Raises InvalidInputError
-    for a scenario in which nobody submits anything.
+    What a rule omits (`LEFT_OUT`) is omitted unless the scenario or `settings` sets it. Raises InvalidInputError for a
+    scenario without batches.
     """
     if not scenario.batches:
         raise InvalidInputError("scenario", "at least one [[batch]] table, or a workload log (--trace)", scenario.name)
@@ -68,7 +68,7 @@ def cases_of(
 
 
 def compared(cases: Sequence[Case], ran: Sequence[Ran]) -> RuleComparison:
-    """The medians over seeds of cases that differ in rule and seed alone."""
+    """Return the medians over seeds of cases that differ only in rule and seed."""
     rules = list(dict.fromkeys(case.rule for case in cases))
     by_rule = {
         rule: medians([one.figures for case, one in zip(cases, ran, strict=True) if case.rule == rule])
@@ -81,7 +81,7 @@ def compared(cases: Sequence[Case], ran: Sequence[Ran]) -> RuleComparison:
 
 
 def _ends(rule: str, cases: Sequence[Case], ran: Sequence[Ran]) -> BatchEnds:
-    """Of the urgent batches of all seeds under one rule. The clairvoyant bound tells of no job."""
+    """Return the ends of AFAP batches of all seeds under one rule. The clairvoyant bound has none."""
     ends_s: list[float] = []
     jobs = 0
     for case, one in zip(cases, ran, strict=True):
@@ -92,33 +92,31 @@ def _ends(rule: str, cases: Sequence[Case], ran: Sequence[Ran]) -> BatchEnds:
     return BatchEnds(tuple(ends_s), jobs)
 
 
-Keep = Callable[[int, Ran], None]  # hears of a run that is over, by its case's place, before the others are
+Keep = Callable[[int, Ran], None]  # called with a finished run and its case's position, before other runs finish
 
 
 def keep_nothing(place: int, ran: Ran) -> None:
-    """All of them come at the end."""
+    """Ignore single runs: all are returned at the end."""
 
 
-def run_here(
-    cases: Sequence[Case], more_duties: MoreDuties, watching: Watching, keep: Keep = keep_nothing
-) -> list[Ran]:
-    """One after the other in this process."""
+def run_here(cases: Sequence[Case], more_tasks: MoreTasks, watching: Watching, keep: Keep = keep_nothing) -> list[Ran]:
+    """Run one after the other in this process."""
     found = []
     for place, case in enumerate(cases):
-        found.append(run_case(case, more_duties, seldom(partial(watching.moved, place))))
+        found.append(run_case(case, more_tasks, seldom(partial(watching.moved, place))))
         keep(place, found[-1])
         watching.over(place)
     return found
 
 
 def run_on_processes(
-    cases: Sequence[Case], more_duties: MoreDuties, watching: Watching, keep: Keep = keep_nothing, *, processes: int
+    cases: Sequence[Case], more_tasks: MoreTasks, watching: Watching, keep: Keep = keep_nothing, *, processes: int
 ) -> list[Ran]:
-    """As many at a time as there are processes. What one raises is raised, and the others are given up."""
+    """Run in `processes` processes. An exception in one is raised here and cancels the others."""
     context = multiprocessing.get_context("spawn")
     told: multiprocessing.Queue[Told] = context.Queue()
     with ProcessPoolExecutor(processes, context, initializer=_remember, initargs=(told,)) as pool:
-        futures = [pool.submit(_run_and_tell, place, case, more_duties) for place, case in enumerate(cases)]
+        futures = [pool.submit(_run_and_tell, place, case, more_tasks) for place, case in enumerate(cases)]
         try:
             _wait_for(futures, told, watching, keep)
             return [future.result() for future in futures]
@@ -128,36 +126,31 @@ def run_on_processes(
 
 
 def run_on_dask(
-    cases: Sequence[Case], more_duties: MoreDuties, watching: Watching, keep: Keep = keep_nothing, *, address: str
+    cases: Sequence[Case], more_tasks: MoreTasks, watching: Watching, keep: Keep = keep_nothing, *, address: str
 ) -> list[Ran]:
-    """On the workers of the cluster whose scheduler is at `address`, where Muster must be installed.
+    """Run on the workers of the Dask cluster whose scheduler is at `address`; Muster must be installed there.
 
-    Raises NoDaskError, and OSError when there is nobody.
+    Raises NoDaskError, and OSError if the scheduler does not answer.
     """
     try:
         from distributed import Client, as_completed  # noqa: PLC0415  an extra that may be missing
     except ImportError as error:
         raise NoDaskError from error
-    with Client(address, set_as_default=False) as client:  # type: ignore[no-untyped-call]  # Dask says no types
-        futures = [client.submit(run_unwatched, case, more_duties, pure=False) for case in cases]
+    with Client(address, set_as_default=False) as client:  # type: ignore[no-untyped-call]  # Dask is untyped
+        futures = [client.submit(run_case, case, more_tasks, unwatched, pure=False) for case in cases]
         places = {future.key: place for place, future in enumerate(futures)}
-        for future in as_completed(futures, loop=client.loop):  # type: ignore[no-untyped-call]  # nor here
+        for future in as_completed(futures, loop=client.loop):  # type: ignore[no-untyped-call]  # likewise
             keep(places[future.key], future.result())
             watching.over(places[future.key])
         return [future.result() for future in futures]
 
 
-def run_unwatched(case: Case, more_duties: MoreDuties) -> Ran:
-    """A run somewhere else."""
-    return run_case(case, more_duties, unwatched)
-
-
 def unwatched(at: Instant) -> None:
-    """Nobody looks."""
+    """Ignore progress."""
 
 
 def seldom(tell: Callable[[Instant], None]) -> Callable[[Instant], None]:
-    """The same, told a few times a simulated day only."""
+    """Return `tell` limited to a few calls per simulated day."""
     told_at = -TELL_EVERY_S
 
     def moved(at: Instant) -> None:
@@ -179,10 +172,10 @@ def _remember(told: multiprocessing.Queue[Told]) -> None:
     _told = told
 
 
-def _run_and_tell(place: int, case: Case, more_duties: MoreDuties) -> Ran:
+def _run_and_tell(place: int, case: Case, more_tasks: MoreTasks) -> Ran:
     told = _told
     assert told is not None
-    return run_case(case, more_duties, seldom(lambda at: told.put((place, at))))
+    return run_case(case, more_tasks, seldom(lambda at: told.put((place, at))))
 
 
 # ------------------------------------------------------------ in this one
@@ -194,7 +187,7 @@ def _wait_for(
     places = {future: place for place, future in enumerate(futures)}
     waiting = set(futures)
     while waiting:
-        done, waiting = wait(waiting, timeout=LOOK_S, return_when=FIRST_COMPLETED)
+        done, waiting = wait(waiting, timeout=CHECK_S, return_when=FIRST_COMPLETED)
         _pass_on(told, watching)
         for future in done:
             keep(places[future], future.result())
@@ -212,16 +205,16 @@ def _pass_on(told: multiprocessing.Queue[Told], watching: Watching) -> None:
 
 MOST_COMBINATIONS = 500
 
-Axis = tuple[str, Sequence[object]]  # a setting's key, and the values that are tried
+Axis = tuple[str, Sequence[object]]  # a setting's key and the values to try
 
 
 def combinations(
     axes: Sequence[Axis], settings: Mapping[str, object], *, set_already: Collection[str] = ()
 ) -> list[Combination]:
-    """Every combination; the values of the last key change first. Raises InvalidInputError.
+    """Return every combination; the last key varies fastest. Raises InvalidInputError.
 
-    Each is tried on top of `settings`, so that what cannot be is told before anything is run. Keys of `set_already`
-    have their value from somewhere else.
+    Each is checked on top of `settings`, so that an invalid one is refused before anything runs. Keys of `set_already`
+    have their value from another option.
 
     >>> combinations([("deadline.p_afap", [0.5, 0.7]), ("deadline.p_late", [0.6])], {})
     [{'deadline.p_afap': 0.5, 'deadline.p_late': 0.6}, {'deadline.p_afap': 0.7, 'deadline.p_late': 0.6}]
@@ -229,11 +222,11 @@ def combinations(
     keys = [key for key, _ in axes]
     for key, times in Counter(keys).items():
         if key == RULE:
-            raise InvalidInputError("--sweep", f"settings other than {RULE}: --rule is for that", key)
+            raise InvalidInputError("--sweep", f"settings other than {RULE}; use --rule for it", key)
         if times > 1:
             raise InvalidInputError("--sweep", "each setting once", key)
         if key in set_already:
-            raise InvalidInputError("--sweep", "settings that --set does not give", key)
+            raise InvalidInputError("--sweep", "settings not given with --set", key)
     many = math.prod(len(values) for _, values in axes)
     if many > MOST_COMBINATIONS:
         by = " x ".join(str(len(values)) for _, values in axes)
@@ -246,7 +239,7 @@ def combinations(
 
 
 def _checked(key: str, values: Sequence[object]) -> list[object]:
-    """The values as the setting has them."""
+    """Return the values as the setting parses them."""
     if not values:
         raise InvalidInputError("--sweep", f"values of {key}", "none")
     found: list[object] = []
@@ -260,7 +253,7 @@ def _checked(key: str, values: Sequence[object]) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What is run: every rule with every seed in each combination, and the bound, which knows no settings, once."""
+    """The runs of a sweep: every rule with every seed in each combination, and the bound, without settings, once."""
 
     combinations: Sequence[Combination]
     by_combination: Sequence[Sequence[Case]]
@@ -268,17 +261,17 @@ class Grid:
 
     @property
     def cases(self) -> list[Case]:
-        """One list, for whoever runs them."""
+        """Return all cases as one list."""
         return [*self.bound, *(case for cases in self.by_combination for case in cases)]
 
     @property
     def by_case(self) -> list[Combination]:
-        """The combination of each of `cases`; the bound has none."""
+        """Return the combination of each of `cases`; None for the bound."""
         of_cases = zip(self.combinations, self.by_combination, strict=True)
         return [*({} for _ in self.bound), *(settings for settings, cases in of_cases for _ in cases)]
 
     def swept(self, ran: Sequence[Ran]) -> Swept:
-        """What they came to, `ran` being of `cases`."""
+        """Return the results per combination, `ran` being those of `cases`."""
         runs = iter(ran)
         of_bound = [next(runs) for _ in self.bound]
         tried = [
@@ -297,11 +290,11 @@ def grid_of(
     seeds: Iterable[int],
     settings: Mapping[str, object],
 ) -> Grid:
-    """The settings of `axes` in every combination, over `settings`. Raises InvalidInputError."""
+    """Return the settings of `axes` in every combination, over `settings`. Raises InvalidInputError."""
     asked, chosen = list(rules), list(seeds)
     by_settings = [rule for rule in asked if rule != CLAIRVOYANT]
     if not by_settings:
-        raise InvalidInputError("--sweep", f"a --rule that goes by settings beside {CLAIRVOYANT}", asked)
+        raise InvalidInputError("--sweep", f"a --rule that depends on settings in addition to {CLAIRVOYANT}", asked)
     found = combinations(axes, {**scenario.settings, **settings}, set_already=settings.keys())
     every = [
         cases_of(scenario, rules=by_settings, seeds=chosen, settings={**settings, **combination})

@@ -1,14 +1,14 @@
-"""Workload logs in Standard Workload Format: what people submitted to a real cluster, as batches of a scenario.
+"""Reads workload logs in Standard Workload Format, the jobs of a real cluster, as batches of a scenario.
 
-A line is a job of 18 numbers or more, ';' begins a comment, below 0 is "not known". A job that used p processors for t
-seconds becomes a batch of p jobs of t seconds on a processor of 1 Gflop/s; jobs of one user that came within
-TOGETHER_S of the first, alike in length, are one batch, as a user's script submits them.
+A line is a job of 18 numbers or more, ';' begins a comment, a negative number means "not known". A job that used p
+processors for t seconds becomes a batch of p jobs of t seconds on a processor of 1 Gflop/s. Jobs of one user within
+TOGETHER_S of the first, and of similar length, are one batch, because a user's script submits them together.
 
-After the definition of the format (version 2.2, Parallel Workloads Archive): status 0 is a job that failed, 1 one that
-was completed, 5 one that was cancelled, before it started or while it ran, -1 not known. 2 to 4 are the partial
-executions of a job that was put aside, which has a line of its own besides, with all of its run time: they are left
-out. So are jobs that never ran, that nobody knows the submission of, or the processors. What they had run counts for
-those that failed or were cancelled. Lines need not be in the order of their submission.
+By the definition of the format (version 2.2, Parallel Workloads Archive) status 0 is a failed job, 1 a completed one, 5
+one cancelled before or while it ran, -1 not known. 2 to 4 are partial executions of a suspended job, which has a line
+of its own with its whole run time: they are left out. Jobs that never ran or lack a submission time or a number of
+processors are left out too. Failed and cancelled jobs count with their run time. Lines need not be in order of
+submission.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from simulator.submitters import BatchPlan
 COLUMNS = 18
 TOGETHER_S = HOUR_S
 AFAP_EVERY = 4
-FLOP_PER_S = 1e9  # of the processor on which a job takes its run time
+FLOP_PER_S = 1e9  # speed of the processor on which a job takes its run time
 NAMES = ("job", "submit", "wait", "run time", "processors", "CPU time", "memory", "processors requested")
 PARTIAL = (2, 3, 4)
 CANCELLED = 5
-BEHIND_END, NOT_ASKED_FOR = "behind the end", "more than were asked for"
+BEHIND_END, NOT_ASKED_FOR = "after the end", "beyond the job limit"
 GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedJob:
-    """A job of a log. Seconds count from the log's own zero; None is not known. `asked_s`: the run time asked for."""
+    """A job of a log. Seconds count from the log's own zero; None is not known. `asked_s`: the requested run time."""
 
     number: int
     submitted_s: float
@@ -54,11 +54,11 @@ class LoggedJob:
     asked_s: float | None = None
 
 
-LeftOut = Counter[str]  # what is left out of a log, and how often
+LeftOut = Counter[str]  # reasons for leaving jobs out, counted
 
 
 def read_swf(path: Path, left_out: LeftOut | None = None) -> Iterator[LoggedJob]:
-    """The jobs of a file, gzipped or not, one after the other; what is left out is counted in `left_out`.
+    """Yield the jobs of a file, gzipped or not; jobs left out are counted in `left_out`.
 
     Raises InvalidInputError naming the line.
     """
@@ -71,15 +71,15 @@ def _lines(path: Path) -> Iterator[str]:
             packed = raw.read(2) == GZIP
         with (
             gzip.open(path) if packed else path.open("rb") as unpacked,
-            io.TextIOWrapper(unpacked, encoding="utf-8", errors="replace") as lines,  # names are in any encoding
+            io.TextIOWrapper(unpacked, encoding="utf-8", errors="replace") as lines,  # names may be in any encoding
         ):
             yield from lines
-    except (OSError, EOFError, zlib.error) as error:  # a damaged gzip file is any of them
+    except (OSError, EOFError, zlib.error) as error:  # a damaged gzip file raises any of them
         raise InvalidInputError(str(path), "a readable log in Standard Workload Format", str(error)) from error
 
 
 def parse_swf(lines: Iterable[str], where: str, left_out: LeftOut | None = None) -> Iterator[LoggedJob]:
-    """The jobs of these lines.
+    """Yield the jobs of these lines.
 
     >>> list(parse_swf(["; comment", "1 10 0 3600 2 -1 -1 2 7200 -1 1 5 1 1 1 1 -1 -1"], "log"))
     [LoggedJob(number=1, submitted_s=10.0, run_s=3600.0, processors=2, user=5, group=1, waited_s=0.0, asked_s=7200.0)]
@@ -99,13 +99,13 @@ def parse_swf(lines: Iterable[str], where: str, left_out: LeftOut | None = None)
             left_out[job] += 1
             continue
         if line_of.setdefault(job.number, number) != number:
-            expected = f"a number of its own; line {line_of[job.number]} has the same"
+            expected = f"a unique number; line {line_of[job.number]} has the same"
             raise InvalidInputError(f"{place}, job", expected, job.number)
         yield job
 
 
 def _job(cells: list[str], where: str) -> LoggedJob | str:
-    """The job, or why it is left out."""
+    """Return the job, or the reason for leaving it out."""
     if len(cells) < COLUMNS:
         raise InvalidInputError(where, f"{COLUMNS} columns", f"{len(cells)} columns")
     status, run_s, submitted_s = (_number(cells, place, where) for place in (10, 3, 1))
@@ -136,9 +136,9 @@ def _known(value: float) -> float | None:
 
 
 def processors_of(path: Path) -> int | None:
-    """How many processors the log's heading says the computer had (MaxProcs, else MaxNodes); None: it does not say.
+    """Return the number of processors in the log's header (MaxProcs, else MaxNodes); None if it has none.
 
-    Raises InvalidInputError for a file that cannot be read.
+    Raises InvalidInputError for an unreadable file.
     """
     found = dict[str, int]()
     for line in _lines(path):
@@ -163,10 +163,10 @@ def _number(cells: list[str], place: int, where: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How a log becomes batches. Times are divided by `speed_up`; everything behind `horizon_s` is left out, and what
-    is submitted after the first `most_jobs`.
+    """How a log becomes batches. Times are divided by `speed_up`; jobs after `horizon_s`, and jobs submitted after the
+    first `most_jobs`, are left out.
 
-    Users take turns in kinds of batches: every AFAP_EVERY-th user is in a hurry, the others can wait.
+    Users are assigned kinds of batches in turn: every AFAP_EVERY-th user submits AFAP batches, the others can wait.
     """
 
     app: str
@@ -177,10 +177,10 @@ class Replay:
 
 
 def plans_of(jobs: Iterable[LoggedJob], replay: Replay, left_out: LeftOut | None = None) -> list[BatchPlan]:
-    """The batches of a log's jobs, whatever their order. The first that was submitted comes at second 0."""
+    """Return the batches of a log's jobs, in any order. The first submission is at second 0."""
     chosen = _in_time(jobs, replay, LeftOut() if left_out is None else left_out)
     plans: list[BatchPlan] = []
-    open_plans: dict[tuple[int, int], int] = {}  # (user, size) -> place in `plans`
+    open_plans: dict[tuple[int, int], int] = {}  # (user, size) -> index in `plans`
     for job in chosen:
         at_s = (job.submitted_s - chosen[0].submitted_s) / replay.speed_up
         alike = (job.user, round(math.log2(job.run_s)))
@@ -194,7 +194,7 @@ def plans_of(jobs: Iterable[LoggedJob], replay: Replay, left_out: LeftOut | None
 
 
 def _in_time(jobs: Iterable[LoggedJob], replay: Replay, left_out: LeftOut) -> list[LoggedJob]:
-    """In the order of submission, those that come before the horizon; of a long log little else is remembered."""
+    """Return the jobs before the horizon in order of submission, keeping little else of a long log in memory."""
     within_s = replay.horizon_s * replay.speed_up
     first_s = math.inf
     found = list[LoggedJob]()
@@ -213,7 +213,7 @@ def _in_time(jobs: Iterable[LoggedJob], replay: Replay, left_out: LeftOut) -> li
 
 
 def told(plans: Iterable[BatchPlan], left_out: Mapping[str, int]) -> str:
-    """What became of a log, in a sentence.
+    """Return a one-sentence summary of a log.
 
     >>> told([], {"partial executions": 2, "behind the end": 0, "without a run time": 1})
     'batches: 0, jobs: 0; left out: 2 partial executions, 1 without a run time'
@@ -229,7 +229,7 @@ def _joins(plan: BatchPlan, job: LoggedJob, at_s: float, replay: Replay) -> bool
 
 
 def _joined(plan: BatchPlan, job: LoggedJob) -> BatchPlan:
-    """With more jobs, of the mean length."""
+    """Return the batch with more jobs, of the mean length."""
     jobs = plan.jobs + job.processors
     flop = (plan.jobs * plan.fpops_est + job.processors * job.run_s * FLOP_PER_S) / jobs
     return replace(plan, jobs=jobs, fpops_est=flop)

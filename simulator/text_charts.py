@@ -1,4 +1,4 @@
-"""The comparison as charts of characters: bars of makespans and tails, and how urgent batches come to their end."""
+"""Draws the comparison as text charts: bars of makespans and tails, and the progress of AFAP batches."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ from simulator.metrics import Figure, Figures
 from simulator.report import BatchEnds, RuleComparison, hours, shown
 
 WIDTH = 40
-EIGHTHS = " ▏▎▍▌▋▊▉█"  # of a character, from the left
-HEIGHTS = " ▁▂▃▄▅▆▇█"  # from below
+EIGHTHS = " ▏▎▍▌▋▊▉█"  # eighths of a character, from the left
+HEIGHTS = " ▁▂▃▄▅▆▇█"  # eighths of a character, from below
 
 
 def charts_of(comparison: RuleComparison) -> RenderableType:
-    """Bars of urgent batches' makespans and tails, and the share of their jobs that is over as time goes on."""
-    urgent = str(QoS.AFAP)
+    """Return bars of AFAP batches' makespans and tails, and curves of their finished jobs over time."""
     rules = comparison.rules.items()
     return Group(
         *bars("AFAP makespan", {rule: f.afap_makespan_s for rule, f in rules}, cut_short=_cut_short(rules)),
-        *bars("AFAP tail, from 90 % of the jobs to all", {rule: (f.tail_s or {}).get(urgent) for rule, f in rules}),
+        *bars("AFAP tail, from 90 % of the jobs to all", {rule: (f.tail_s or {}).get(QoS.AFAP) for rule, f in rules}),
         *_curves(comparison.ends),
     )
 
 
 def _cut_short(rules: Iterable[tuple[str, Figures]]) -> set[str]:
-    """Those under which an urgent batch was not over at the end."""
+    """Return the rules under which an AFAP batch was unfinished at the end."""
     return {rule for rule, figures in rules if QoS.AFAP in figures.cut_short}
 
 
 def bars(title: str, values: Mapping[str, Figure], *, cut_short: Set[str] = frozenset()) -> Iterator[Text]:
-    """The longest over the full width; nothing where there is nothing to draw. What was `cut_short` has a `>`."""
+    """Return bars, the longest at full width; nothing without values. Labels in `cut_short` have a `>`."""
     known = {rule: value for rule, value in values.items() if value is not None}
     longest = max(known.values(), default=0.0)
     if longest <= 0.0:
@@ -49,7 +48,7 @@ def _curves(ends: Mapping[str, BatchEnds]) -> Iterator[Text]:
     until_s = max((end_s for one in ends.values() for end_s in one.ends_s), default=0.0)
     if until_s <= 0.0:
         return
-    yield Text(f"AFAP jobs that are over, from submission to {hours(until_s)} after it")
+    yield Text(f"AFAP jobs finished, from submission to {hours(until_s)} after it")
     for rule, one in ends.items():
         over = len(one.ends_s) / one.jobs
         yield Text(f"{_padded(rule, ends)} {curve(one, until_s)} {100.0 * over:.4g} %")
@@ -60,7 +59,7 @@ def _padded(rule: str, rules: Mapping[str, object]) -> str:
 
 
 def bar(fraction: float, width: int = WIDTH) -> str:
-    """A bar of `fraction` of `width` characters, in eighths.
+    """Return a bar of `fraction` of `width` characters, in eighths.
 
     >>> bar(0.5, 4), bar(0.3125, 2)
     ('██', '▋')
@@ -70,9 +69,9 @@ def bar(fraction: float, width: int = WIDTH) -> str:
 
 
 def curve(ends: BatchEnds, until_s: float, width: int = WIDTH) -> str:
-    """The share of jobs that is over at the end of each of `width` equal times up to `until_s`, as heights in eighths.
+    """Return the share of finished jobs at the end of each of `width` equal intervals up to `until_s`, in eighths.
 
-    Only when all are over is a character full.
+    A full character means that all jobs have finished.
 
     >>> curve(BatchEnds((1.0, 2.0, 3.0), 3), 4.0, width=4)
     '▂▅██'
@@ -83,7 +82,7 @@ def curve(ends: BatchEnds, until_s: float, width: int = WIDTH) -> str:
 
 
 def curve_points(ends: BatchEnds) -> tuple[list[float], list[float]]:
-    """Hours since submission, and the share of jobs that are over by then.
+    """Return hours since submission, and the share of jobs finished by then.
 
     >>> curve_points(BatchEnds((7200.0, 3600.0), 4))
     ([0.0, 1.0, 2.0], [0.0, 0.25, 0.5])

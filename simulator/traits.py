@@ -1,7 +1,7 @@
-"""What one computer and its owner are like, and what becomes of a job there. Pure.
+"""Describes one host and its owner, and draws the fates of its jobs. Pure.
 
-The true size of a job is its own: the same on every computer, unknown before. Whether an instance fails is drawn as
-instances come to a computer, from its own generator, so that it does not depend on other computers.
+The true size of a job belongs to the job: the same on every host, unknown before. Whether an instance fails is drawn
+when it arrives at a host, from the host's own generator, so that it does not depend on other hosts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simulator.work_buffer import Buffer
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """The GPUs of one type. `efficiency` of its peak is what an application gets."""
+    """The GPUs of one type. An application gets `efficiency` of their peak speed."""
 
     type: str
     count: int
@@ -31,10 +31,10 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """One computer.
+    """One host.
 
-    `flop_per_s` is its benchmark, per CPU; `stretch` how many times longer than that says its jobs really take.
-    `share` of its processors is this project's. The fractions are of instances. It calls first at `first_call_at`.
+    `flop_per_s` is its benchmark, per CPU; its jobs take `stretch` times longer than that predicts. `share` of its
+    processors is this project's. The fractions are of instances. Its first call is at `first_call_at`.
     """
 
     number: int
@@ -58,23 +58,23 @@ class Traits:
     timezone_s: float = 0.0
 
     def flop_per_s_of(self, ncpus: float, gpu_count: float) -> float:
-        """True speed of a job on so many CPUs, or on so many GPUs and CPUs, while it runs."""
+        """Return the true speed of a job on this many CPUs, or GPUs and CPUs, while it runs."""
         speed = min(ncpus, float(self.ncpus)) * self.flop_per_s
         if gpu_count > 0.0 and self.gpu is not None:
             speed += gpu_count * self.gpu.peak_flop_per_s * self.gpu.efficiency
         return speed / self.stretch
 
 
-MOST_SIGMAS = 3.0  # a job's size is cut here, so that a batch's smallest job is known
+MOST_SIGMAS = 3.0  # job sizes are cut here, which bounds a batch's smallest job
 
 _NORMAL = NormalDist()
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Fate:
-    """`size` is the true amount of work over the estimate; it fails after a part `fails_after` of its length.
+    """`size` is the true work over the estimate; the job fails after a part `fails_after` of its length.
 
-    A `lost` job stays on its computer and never runs; a `forgotten` one is there no more.
+    A `lost` job stays on its host and never runs; a `forgotten` one is gone.
     """
 
     size: float
@@ -87,9 +87,9 @@ class Fate:
 
 @dataclass(slots=True)
 class Fates:
-    """One computer's, in the order in which it gets its instances; of those, `lost` are lost.
+    """The fates of one host's instances in order of arrival; `lost` counts the lost ones.
 
-    `forgets`: what would be lost is forgotten instead.
+    `forgets`: instances are forgotten instead of lost.
 
     >>> Fates(0.0, 0.0, 0.0, 0.0, seed=1, draw=random.Random(1)).of_next("a 1")
     Fate(size=1.0, lost=False, fails=False, fails_after=0.13436424411240122, garbage=False, forgotten=False)
@@ -121,7 +121,7 @@ class Fates:
 
 
 def true_size(job: str, sigma: float, seed: int) -> float:
-    """The true amount of work over the estimate: log-normal with median 1, cut at three sigmas; by the job's name.
+    """Return true work over the estimate: log-normal with median 1, cut at three sigmas, drawn from the job's name.
 
     >>> true_size("batch 7", 0.0, 1), 0.5 < true_size("batch 7", 0.2, 1) < 2.0
     (1.0, True)
@@ -134,7 +134,7 @@ def true_size(job: str, sigma: float, seed: int) -> float:
 
 
 def digest_of(text: str) -> str:
-    """What stands for the MD5 of an output: the same for every right answer to a job.
+    """Return a stand-in for the MD5 of an output: the same for every right answer to a job.
 
     >>> digest_of("pi_1_1") == digest_of("pi_1_1"), len(digest_of("pi_1_1"))
     (True, 32)

@@ -1,6 +1,6 @@
-"""Virtual time: a clock that only the simulation turns, its calendar of events, and an event loop without threads.
+"""Virtual time: a clock that only the simulation advances, its event calendar, and an event loop without threads.
 
-What a service does in a thread is done at once on that loop, so that a run repeats exactly.
+Work that a service gives to a thread runs at once on that loop, so that a run is repeatable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from domain.units import Instant, Seconds
 
 
 class VirtualClock:
-    """Satisfies domain.clock.Clock. Nothing takes time; nobody may sleep, because nobody would be woken."""
+    """Satisfies domain.clock.Clock. Nothing takes time. Sleeping is an error: nothing would wake the sleeper."""
 
     def __init__(self, now: Instant) -> None:
         self._started_at = now
@@ -28,10 +28,10 @@ class VirtualClock:
         return Seconds(self._now - self._started_at)
 
     async def sleep(self, duration_s: float) -> NoReturn:
-        raise RuntimeError(f"a simulated service sleeps for {duration_s:g} s: the calendar runs it, not a loop")
+        raise RuntimeError(f"a simulated service sleeps for {duration_s:g} s, but the calendar must run it, not a loop")
 
     def turn_to(self, at: Instant) -> None:
-        """Time passes until `at`, and never back."""
+        """Advance to `at`, never back."""
         assert at >= self._now, (at, self._now)
         self._now = at
 
@@ -54,11 +54,11 @@ class Calendar:
         heappush(self._heap, (at, self._serial, event))
 
     def next_at(self) -> Instant:
-        """When the next event is; there must be one."""
+        """Return the time of the next event; the calendar must not be empty."""
         return self._heap[0][0]
 
     def take(self) -> tuple[Instant, Event]:
-        """The next event, which is no longer in the calendar."""
+        """Remove and return the next event."""
         at, _, event = heappop(self._heap)
         return at, event
 
@@ -68,7 +68,7 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class ThreadlessLoop(asyncio.SelectorEventLoop):
-    """Tasks run in the order in which they were made; `asyncio.to_thread` calls its function and returns."""
+    """Runs tasks in order of creation; `asyncio.to_thread` calls its function and returns."""
 
     def run_in_executor(
         self,
@@ -76,7 +76,7 @@ class ThreadlessLoop(asyncio.SelectorEventLoop):
         func: Callable[[Unpack[Arguments]], Result],
         *args: *Arguments,
     ) -> asyncio.Future[Result]:
-        assert executor is None, "the simulation has no threads"
+        assert executor is None, "a simulation has no threads"
         done: asyncio.Future[Result] = self.create_future()
         try:
             done.set_result(func(*args))
@@ -86,6 +86,6 @@ class ThreadlessLoop(asyncio.SelectorEventLoop):
 
 
 def run_without_threads(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run it to its end."""
+    """Run the coroutine to its end."""
     with asyncio.Runner(loop_factory=ThreadlessLoop) as runner:
         return runner.run(work)

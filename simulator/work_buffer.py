@@ -1,15 +1,16 @@
-"""A client's work buffer: when it calls, how much work it requests, what it reports of its queue. docs/protocol.md.
+"""Models a client's work buffer: when it calls, how much work it requests, what it reports. docs/protocol.md.
 
-It keeps work for `min_s` to `min_s + additional_s`. It calls when its first processor would be idle before the lower
-end, and requests in each call what is missing of the upper end. Other projects' work fills its share at all times.
+A client keeps work for `min_s` to `min_s + additional_s`. It calls when its first processor would be idle before the
+lower end, and each call requests the work missing to the upper end. Other projects' work fills their share at all
+times.
 
-It looks at its buffer and at finished jobs when it is switched on, when a job ends, when it may call again, and every
-LOOK_S after the last look. It then calls if a report is due (at once for a result due within a day or within its work
-buffer and for 64 results, else an hour after the job's end), or if a buffer is below its lower end and it does not back
-off. It calls at the latest when the server asked for it. Request delays come first, and so do pauses of
-60 * 2^n * U(0.5..1) s, at most 4 h, after n calls without an answer; a failed job counts as one. A call made only for
-work that got none makes the client back off by 600 * 2^n * U(0.5..1.5) s, at most a day and a half, until it gets a job
-or one ends. Looks that find nothing are left out: the client knows a lower bound of when its buffer can be low.
+It checks its buffer and finished jobs when it is switched on, when a job ends, when it may call again, and each CHECK_S
+after the last check. It then calls if a report is due (at once for a result due within a day or within its work buffer
+and for 64 results, else an hour after the job's end), or if a buffer is below its lower end and it does not back off.
+It calls at the latest when the server requested a call. Request delays take precedence, and so do pauses of 60 * 2^n *
+U(0.5..1) s, at most 4 h, after n calls without an answer; a failed job counts as one. After a call made only for work
+that got none, the client backs off by 600 * 2^n * U(0.5..1.5) s, at most a day and a half, until it gets a job or one
+ends. Checks that find nothing are skipped: the client knows a lower bound of when its buffer can be low.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from simulator.processors import Processors, Task
 from wire.messages import InProgress
 
 LEAST_BUFFER_S = 180.0
-OTHERS_DUE_S = 7 * DAY_S  # when other projects want their jobs back
+OTHERS_DUE_S = 7 * DAY_S  # deadline of other projects' jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,13 @@ class Buffer:
 
     @property
     def margin_s(self) -> Seconds:
-        """So long before its deadline a client wants a task to be over."""
+        """Return how long before its deadline a client wants a task to end."""
         return Seconds(max(LEAST_BUFFER_S, self.min_s))
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Wish:
-    """What is asked of one kind of processor, in the fields of a request."""
+    """The request for one kind of processor, in the fields of a request."""
 
     req_s: Seconds = Seconds(0.0)
     instances: float = 0.0
@@ -57,15 +58,14 @@ class Wish:
 
 
 NO_WISH = Wish()
-FIRST_WISH = Wish(Seconds(1.0))  # of the first call, before the client has a host id
+FIRST_WISH = Wish(Seconds(1.0))  # the first call, before the client has a host id
 
 
 def wish_of(processors: Processors, buffer: Buffer) -> Wish:
-    """Instance-seconds that are missing of the upper end, in time on the wall; never negative.
+    """Return the instance-seconds missing to the upper end, in wall-clock time; never negative.
 
-    A job that lasts longer than the buffer covers its own processors and no others. Idle are processors that neither
-    this project's tasks nor others' work have. `estimated_delay_s` is when the first processor is free of tasks in
-    danger.
+    A job longer than the buffer covers its own processors and no others. Idle processors are those without tasks of
+    this project or other work. `estimated_delay_s` is when the first processor is free of tasks in danger.
 
     >>> from simulator.availability import Availability
     >>> idle = Processors(4, 0.5, Seconds(0.0), Availability(iter(()), start_at=Instant(0.0)), Instant(0.0))
@@ -88,9 +88,9 @@ def wish_of(processors: Processors, buffer: Buffer) -> Wish:
 
 
 def free_s(processors: Processors) -> list[float]:
-    """Seconds on until each processor of this project's share is free, ascending: tasks run in order.
+    """Return the on seconds until each processor of this project's share is free, ascending: tasks run in order.
 
-    A share that is no whole number of processors is that of slower ones, all alike.
+    If a share is not a whole number of processors, all its processors are equally slower.
 
     >>> from simulator.availability import Availability
     >>> some = Processors(3, 0.5, Seconds(0.0), Availability(iter(()), start_at=Instant(0.0)), Instant(0.0))
@@ -111,18 +111,18 @@ def free_s(processors: Processors) -> list[float]:
 
 
 def _part(capacity: float) -> float:
-    """The speed of each of the processors of a share."""
+    """Return the speed of each processor of a share."""
     return capacity / max(1, math.ceil(capacity - 1e-9))
 
 
 def _length(task: Task, part: float, count: int) -> tuple[int, float]:
-    """The processors a task takes, of `count` with this speed, and for how long."""
+    """Return how many of `count` processors of this speed a task uses, and for how long."""
     needed = min(count, max(1, math.ceil(task.usage - 1e-9)))
     return needed, task.remaining_s * task.usage / (needed * part)
 
 
 def low_after_s(processors: Processors, buffer: Buffer) -> float:
-    """The lower end is covered for at least so many seconds on from now, unless a task ends before; 0: it is low.
+    """Return for how many on seconds from now the lower end is covered, unless a task ends before; 0: it is low.
 
     >>> from simulator.availability import Availability
     >>> one = Processors(1, 1.0, Seconds(0.0), Availability(iter(()), start_at=Instant(0.0)), Instant(0.0))
@@ -145,11 +145,12 @@ def low_after_s(processors: Processors, buffer: Buffer) -> float:
 
 
 def _drain(processors: Processors) -> float:
-    """At most by how much the first of `free_s` shrinks in a second on, until the next task ends.
+    """Return an upper bound of how much the first of `free_s` shrinks per on second, until the next task ends.
 
     The running tasks are the first ones, each on processors of its own, and the k-th smallest sum of lengths shrinks at
-    most as fast as the fastest of them: by more than a second where estimates are too long, or where the client gives
-    a task more than its part. Tasks that share a processor, and all where some do not run in order, are taken together.
+    most as fast as the fastest of them: by more than a second if estimates are too long, or if the client gives a task
+    more than its part. Tasks that share a processor are taken together, and so are all tasks if some do not run in
+    order.
     """
     capacity = processors.count * processors.share
     part = _part(capacity)
@@ -160,7 +161,7 @@ def _drain(processors: Processors) -> float:
         if task.share <= 0.0:
             continue
         needed = min(count, max(1, math.ceil(task.usage - 1e-9)))
-        drift = max(1.0, 2.0 * task.estimate_s / task.true_s - 1.0)  # of `remaining_s`, at its begin
+        drift = max(1.0, 2.0 * task.estimate_s / task.true_s - 1.0)  # fraction of `remaining_s`, at its start
         if not in_order or task.usage < 1.0:
             together += drift * task.share * task.usage / part
         else:
@@ -169,14 +170,14 @@ def _drain(processors: Processors) -> float:
 
 
 def _free_of_danger_s(processors: Processors, fraction: float) -> Seconds:
-    """Seconds until the first processor is free of tasks in danger; 0 while one has none."""
-    urgent = sorted(
+    """Return the seconds until the first processor is free of tasks in danger; 0 while one is."""
+    endangered = sorted(
         (task.due_at, task.name, task.remaining_s, task.usage) for task in processors.tasks if task.in_danger
     )
-    if sum(usage for *_, usage in urgent) < processors.count:
+    if sum(usage for *_, usage in endangered) < processors.count:
         return Seconds(0.0)
     free = [0.0] * processors.count
-    for _, _, left_s, usage in urgent:
+    for _, _, left_s, usage in endangered:
         needed = min(len(free), max(1, math.ceil(usage)))
         end_s = free[needed - 1] + left_s
         free = sorted((*free[needed:], *([end_s] * needed)))
@@ -184,7 +185,7 @@ def _free_of_danger_s(processors: Processors, fraction: float) -> Seconds:
 
 
 def in_progress(tasks: Iterable[Task], gpu_type: str) -> list[InProgress]:
-    """Tasks of one kind of processor as they stand in a request; `gpu_type` empty: the CPU."""
+    """Return the tasks of one kind of processor as a request lists them; `gpu_type` empty: the CPU."""
     return [
         InProgress(task.name, task.due_at, Seconds(task.remaining_s), task.ncpus, gpu_type, task.gpu_count)
         for task in tasks
@@ -192,7 +193,7 @@ def in_progress(tasks: Iterable[Task], gpu_type: str) -> list[InProgress]:
 
 
 def work_of_others(processors: Processors, buffer: Buffer, now: Instant) -> tuple[InProgress, ...]:
-    """Other projects' share of the buffer: a job for each processor they have, all of the same length.
+    """Return other projects' share of the buffer: one job per processor they have, all of the same length.
 
     >>> from simulator.availability import Availability
     >>> half = Processors(3, 0.5, Seconds(0.0), Availability(iter(()), start_at=Instant(0.0)), Instant(0.0))
@@ -208,8 +209,8 @@ def work_of_others(processors: Processors, buffer: Buffer, now: Instant) -> tupl
     return tuple(InProgress(f"other_{number}", due_at, length_s) for number in range(jobs))
 
 
-LOOK_S = 60.0
-ROUNDING = 1e-6  # of a look: a report's hour is a whole number of them
+CHECK_S = 60.0
+ROUNDING = 1e-6  # interval of checks; divides the hour of a report
 LEAST_DELAY_S = 5.0  # between two calls
 REPORT_AFTER_S = HOUR_S
 MOST_RESULTS = 64  # finished jobs that are reported at once
@@ -221,39 +222,41 @@ MOST_BACKOFF_S = DAY_S
 
 @dataclass(slots=True)
 class Calls:
-    """One client's calls. `looked_at` is its last look, at first that of its first call."""
+    """One client's calls. `checked_at` is its last check, initially its first call."""
 
-    looked_at: Instant
+    checked_at: Instant
     buffer_s: Seconds
     availability: Availability
     draw: random.Random
     report_at: float = math.inf
     not_before_at: float = -math.inf
-    contact_at: float = math.inf  # the server asked for a call by then
+    contact_at: float = math.inf  # the server requested a call by then
     failures: int = 0
-    _known: tuple[float, float, float] | None = None  # what `_next_at` was found for
+    _known: tuple[float, float, float] | None = None  # the arguments for which `_next_at` was computed
     _next_at: float = math.inf
 
     @property
     def soon_s(self) -> float:
-        """What is due within this is reported at once."""
+        """Return how soon a result must be due to be reported at once."""
         return max(DAY_S, self.buffer_s)
 
     def next_at(self, low_from_at: float) -> float:
-        """When it looks or calls next if nothing new happens, its buffer not being low before `low_from_at`."""
+        """Return when the client checks or calls next without new events, its buffer not being low before
+        `low_from_at`.
+        """
         wanted_at = min(low_from_at, self.report_at)
-        first_at = max(self.looked_at, self.not_before_at)
+        first_at = max(self.checked_at, self.not_before_at)
         if (wanted_at, first_at, self.contact_at) != self._known:
             self._known = (wanted_at, first_at, self.contact_at)
             called_at = (
                 self.availability.on_from(max(self.contact_at, first_at)) if self.contact_at < math.inf else math.inf
             )
-            self._next_at = min(self._look_from(wanted_at, first_at), called_at)
+            self._next_at = min(self._check_from(wanted_at, first_at), called_at)
         return self._next_at
 
-    def _look_from(self, at: float, first_at: float) -> float:
-        """The first look at or after `at`, if nothing happens before. Others are at `first_at`, every LOOK_S from then
-        on, and when it is switched on.
+    def _check_from(self, at: float, first_at: float) -> float:
+        """Return the first check at or after `at`, without new events. Checks are at `first_at`, each CHECK_S from then
+        on, and when the host is switched on.
         """
         if at == math.inf:
             return math.inf
@@ -261,16 +264,16 @@ class Calls:
         if on_at > at or on_at == math.inf:
             return on_at
         begin_at = max(first_at, self.availability.on_since(at))
-        looks = max(1, math.ceil((at - begin_at) / LOOK_S - ROUNDING)) if at > begin_at else 0
-        return self.availability.on_from(max(at, begin_at + looks * LOOK_S))
+        checks = max(1, math.ceil((at - begin_at) / CHECK_S - ROUNDING)) if at > begin_at else 0
+        return self.availability.on_from(max(at, begin_at + checks * CHECK_S))
 
     def is_due(self, now: Instant) -> bool:
-        """Whether it calls at `now` whatever its buffer."""
+        """Return whether the client calls at `now` regardless of its buffer."""
         return now >= self.contact_at or now >= self.report_at
 
     def ended(self, due_at: Instant, at: Instant, *, waiting: int) -> None:
-        """A job is over, and `waiting` results are to be reported: it looks."""
-        self.looked_at = max(self.looked_at, at)
+        """Record that a job ended and `waiting` results are to be reported; the client checks."""
+        self.checked_at = max(self.checked_at, at)
         at_once = due_at - at < self.soon_s or waiting >= MOST_RESULTS
         self.report_at = min(self.report_at, at if at_once else at + REPORT_AFTER_S)
 
@@ -281,11 +284,11 @@ class Calls:
         self.not_before_at = now + max(LEAST_DELAY_S, delay_s)
 
     def failed(self, at: Instant) -> None:
-        """A call without an answer, or a job that failed."""
+        """Record a call without an answer, or a job that failed."""
         self.failures += 1
         wait_s = min(MOST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(self.failures, 30) * self.draw.uniform(0.5, 1.0))
         self.not_before_at = max(self.not_before_at, at + wait_s)
 
     def backoff_s(self, times: int) -> float:
-        """How long not to ask for a kind of processor that got no work `times` times in a row."""
+        """Return how long not to request work for a kind of processor after `times` requests in a row without work."""
         return min(MOST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(times - 1, 30)) * self.draw.uniform(0.5, 1.5)

@@ -1,1 +1,1 @@
-"""PostgreSQL through asyncpg, and the same ports over dictionaries."""
+"""Data access through asyncpg on PostgreSQL, and the same ports in memory."""

@@ -1,4 +1,4 @@
-"""Apps, plan classes, files and app versions in PostgreSQL, and the catalogue they make."""
+"""Stores apps, plan classes, files and app versions in PostgreSQL, and loads the catalogue from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _file_columns = columns_of("main_program open_name copy_file executable")
 
 @dataclass(frozen=True, slots=True)
 class _Versions:
-    """All app versions as they were after a change; None: which one is not known."""
+    """All app versions as of a change; None: the change is unknown."""
 
     last_change: UUID | None
     by_id: Mapping[AppVersionId, AppVersion]
@@ -40,7 +40,7 @@ class _Versions:
 
 
 class PostgresApplications:
-    """Satisfies administration's Applications. `noted` is told the settings of each catalogue that is loaded."""
+    """Implements administration's Applications. `noted` gets the settings of each loaded catalogue."""
 
     def __init__(self, database: Database, noted: Callable[[Settings], None]) -> None:
         self._database = database
@@ -146,8 +146,8 @@ async def _insert_version_files(connection: Connection, version_id: AppVersionId
 
 
 async def _changed_versions(connection: Connection, before: _Versions) -> _Versions:
-    """The app versions; those of `before` unless something has changed since."""
-    last = await connection.fetchval(load("last_app_change"))  # first: what changes meanwhile is read again
+    """Return the app versions; `before` if nothing has changed since."""
+    last = await connection.fetchval(load("last_app_change"))  # first: a change made meanwhile is then read again
     if last is not None and last == before.last_change:
         return before
     by_id = await _versions(connection)

@@ -1,7 +1,7 @@
-"""How does a table of numbers go through PostgreSQL's binary COPY to and from numpy records? Pure.
+"""Converts tables of numbers between PostgreSQL's binary COPY format and numpy records. Pure.
 
-Without nulls every row has the same length: a count of fields (int16), then each field's length (int32) and value,
-all big-endian. So a block of rows is one array, read and written without a loop over rows.
+Without nulls every row has the same length: a count of fields (int16), then each field's length (int32) and value, all
+big-endian. So a block of rows is one array, read and written without a loop over rows.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FIRST_ROWS = 10_000
 
 
 class BinaryCopyError(Exception):
-    """The rows are not what was asked for."""
+    """The rows do not have the expected format."""
 
 
 def native_dtype(fields: Fields) -> np.dtype[np.void]:
-    """The records in memory.
+    """Return the record type in memory.
 
     >>> native_dtype((("host_id", "i4"), ("p", "f4"))).itemsize
     8
@@ -34,7 +34,7 @@ def native_dtype(fields: Fields) -> np.dtype[np.void]:
 
 
 def wire_dtype(fields: Fields, nulls: frozenset[str] = frozenset()) -> np.dtype[np.void]:
-    """The rows on their way; a field in `nulls` has a length of -1 and no value.
+    """Return the record type of the COPY format; a field in `nulls` has a length of -1 and no value.
 
     >>> wire_dtype((("host_id", "i4"), ("p", "f4"))).itemsize  # 2 + 4 + 4 + 4 + 4
     18
@@ -48,9 +48,9 @@ def wire_dtype(fields: Fields, nulls: frozenset[str] = frozenset()) -> np.dtype[
 
 
 class RowReader:
-    """Takes what COPY sends piece by piece, and hands the whole rows on, block by block.
+    """Parses a COPY stream piece by piece, and passes complete rows on, block by block.
 
-    Blocks are in the wire's byte order. They have the fields by name, and others that are of no use.
+    Blocks are in network byte order. They have the fields by name, and unnamed framing fields.
     """
 
     def __init__(self, fields: Fields, take: Callable[[NDArray[np.void]], None]) -> None:
@@ -66,7 +66,7 @@ class RowReader:
             self._take()
 
     def end(self) -> None:
-        """Hand on the last rows. Raises BinaryCopyError when what was fed breaks off early or has other fields."""
+        """Pass on the last rows. Raises BinaryCopyError if the stream is incomplete or has other fields."""
         self._take()
         if bytes(self._pending) != TRAILER:
             raise BinaryCopyError(f"expected the end of the rows, got {bytes(self._pending[:40])!r}")
@@ -99,17 +99,17 @@ class RowReader:
 
 
 class GrowingTable:
-    """Records that come block by block, as the machine has them."""
+    """An array of records that grows block by block, in the machine's byte order."""
 
     def __init__(self, fields: Fields) -> None:
         self._size = 0
         self._table: Table = np.empty(FIRST_ROWS, native_dtype(fields))
 
     def add(self, rows: NDArray[np.void]) -> None:
-        """Fields of other names are left out; those that are missing stay as they are."""
+        """Append a block. Unknown fields are dropped; missing ones keep their values."""
         end = self._size + rows.size
         if end > self._table.size:
-            # In place: the system moves the pages, so that no second copy is needed.
+            # In place: the system remaps the pages, so that no second copy is needed.
             self._table.resize(max(end, self._table.size * 3 // 2), refcheck=False)
         for name in self._table.dtype.names or ():
             if name in (rows.dtype.names or ()):
@@ -121,7 +121,7 @@ class GrowingTable:
 
 
 class TableReader:
-    """Takes what COPY sends piece by piece, and has the whole table in the end."""
+    """Parses a COPY stream piece by piece into one table."""
 
     def __init__(self, fields: Fields) -> None:
         self._table = GrowingTable(fields)
@@ -131,7 +131,7 @@ class TableReader:
         self._rows.feed(data)
 
     def table(self) -> Table:
-        """Every row, once all was fed. Raises BinaryCopyError when it breaks off early or has other fields."""
+        """Return all rows at the end of the stream. Raises BinaryCopyError if it is incomplete or has other fields."""
         self._rows.end()
         return self._table.table()
 
@@ -139,7 +139,7 @@ class TableReader:
 def encoded(
     table: Table, fields: Fields, *, nulls: frozenset[str] = frozenset(), fixed: Mapping[str, int] | None = None
 ) -> Iterator[bytes]:
-    """The rows in blocks, without header and trailer.
+    """Encode the rows in blocks, without header and trailer.
 
     Fields in `nulls` are null in every row; those in `fixed` have that value in every row.
     """

@@ -1,6 +1,6 @@
-"""Checks over whole tables, each one statement (one moment of a project); and new ids after a restore.
+"""Consistency checks over whole tables, each one statement (one snapshot); and new ids after a restore.
 
-They run on a connection of their own: the others' settings are for rows found by key. Every answer is bounded.
+They use a separate connection, because the pool's planner settings favour look-ups by key. Every result is bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from store.queries import load
 from store.rows import mapper
 
 COUNTERS = "counters"
-QUESTIONS = {  # what is asked -> the query
+QUESTIONS = {  # name of the check -> query
     "jobs that are over": "check_ended_jobs",
     "jobs that are open": "check_open_jobs",
     "nothing is there twice": "check_doubled",
@@ -31,17 +31,17 @@ QUESTIONS = {  # what is asked -> the query
 
 
 class PostgresChecking(OnDatabase):
-    """Satisfies administration.checking's CheckedDatabase."""
+    """Implements administration.checking's CheckedDatabase."""
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[CheckingSession]:
-        """A connection for one inspection. Raises UnavailableError."""
+        """Open a connection for one inspection. Raises UnavailableError."""
         async with bulk_connection(self._database.dsn) as connection:
             yield CheckingSession(connection)
 
 
 class CheckingSession:
-    """One inspection's questions."""
+    """The queries of one inspection."""
 
     questions: Sequence[str] = tuple(QUESTIONS)
 
@@ -49,7 +49,7 @@ class CheckingSession:
         self._connection = connection
 
     async def ask(self, question: str, *, limit: int) -> Sequence[Wrong]:
-        """What is wrong, `limit` things at most."""
+        """Return at most `limit` violations."""
         query = load(QUESTIONS[question])
         if question == COUNTERS:
             found = await self._connection.fetch(query)
@@ -60,7 +60,7 @@ class CheckingSession:
         return [_wrong(row) for row in await self._connection.fetch(query, limit)]
 
     async def outputs(self, *, limit: int) -> AsyncIterator[Sequence[StoredOutput]]:
-        """Every output that was recorded, of the busy tables and then of the history, `limit` or so at a time."""
+        """Yield every recorded output, of the busy tables and then of the history, about `limit` per page."""
         after, name = 0, ""
         while rows := await self._connection.fetch(load("check_uploads_page"), after, name, limit):
             yield [_output(row) for row in rows]
@@ -71,7 +71,7 @@ class CheckingSession:
             after = rows[-1]["instance_id"]
 
     async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]:
-        """What is known of some files, given by name and instance, in any order."""
+        """Return the records of files given by name and instance, in any order."""
         names, instance_ids = [name for name, _ in files], [instance_id for _, instance_id in files]
         return [_known(row) for row in await self._connection.fetch(load("check_files_known"), names, instance_ids)]
 
@@ -81,24 +81,24 @@ _output = mapper(StoredOutput)
 _known = mapper(KnownFile)
 
 
-INT_STEP = 1_000_000  # hosts and the like; clients keep 31 bits, so there is room for 2,000 restores
+INT_STEP = 1_000_000  # hosts and similar; clients keep 31 bits, which is enough for 2,000 restores
 
 
 class PostgresRestoring(OnDatabase):
-    """Satisfies administration.restoring's RestoredDatabase."""
+    """Implements administration.restoring's RestoredDatabase."""
 
     async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]:
-        """What is known of some files, given by name and instance, in any order."""
+        """Return the records of files given by name and instance, in any order."""
         names, instance_ids = [name for name, _ in files], [instance_id for _, instance_id in files]
         return [_known(row) for row in await self._database.fetch("check_files_known", names, instance_ids)]
 
     async def serving(self) -> int:
-        """Sessions of processes that serve the project."""
+        """Return the sessions of processes that serve the project."""
         row = await self._database.fetch_first("sessions_that_lock")
         return int(row["sessions"])
 
     async def renumber(self, *, beyond: int, step: int) -> NewIds:
-        """Move sequences `step` or more forward, past `beyond`, and give unsent instances new ids; all or nothing."""
+        """Advance sequences by at least `step`, beyond `beyond`, and renumber unsent instances; all or nothing."""
         async with self._database.transaction() as connection:
             greatest = await connection.fetchval(load("greatest_instance_id"))
             behind = max(int(greatest), beyond) + step

@@ -1,7 +1,7 @@
-"""What a transaction adds to the counters of batches and the statistics of hosts: gathered, then written in key order.
+"""Collects a transaction's changes to batch counters and host statistics, then writes them in key order.
 
-A batch that has nothing unsent and gets something is marked as waiting by a trigger, and one whose jobs end may end
-itself: both change the batch's row. So those rows are locked before the first counter, in key order, by every writer.
+A trigger marks a batch as waiting when it gets its first unsent instance, and a batch may end when its jobs end: both
+update the batch's row. So every writer locks those rows before the first counter, in key order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FIELDS = (
 
 
 class CountChanges:
-    """Changes by batch. One per transaction."""
+    """Changes by batch. One object per transaction."""
 
     def __init__(self) -> None:
         self._changes: dict[BatchId, dict[BatchCounts, int]] = defaultdict(dict)
@@ -47,11 +47,11 @@ class CountChanges:
         changes[change] = changes.get(change, 0) + times
 
     def note_first_dispatch(self, batch_id: BatchId, sent_at: Instant) -> None:
-        """A job's first instance was sent; comes with an `add` for the same batch."""
+        """Record that a job's first instance was sent; accompanies an `add` for the same batch."""
         self._first_dispatch_at[batch_id] = max(self._first_dispatch_at.get(batch_id, sent_at), sent_at)
 
     def rising(self) -> set[BatchId]:
-        """The batches that get more unsent instances than they lose.
+        """Return the batches that gain more unsent instances than they lose.
 
         >>> counts = CountChanges()
         >>> counts.add(BatchId(1), BatchCounts(unsent=1), 2)
@@ -63,7 +63,7 @@ class CountChanges:
         return {batch_id for batch_id in self._changes if self._sum(batch_id, "unsent") > 0}
 
     async def write(self, connection: Connection, *, ended: Collection[BatchId] = ()) -> None:
-        """Add everything gathered to the counters. `ended`: batches whose rows the caller changes afterwards."""
+        """Add the collected changes to the counters. `ended`: batches whose rows the caller changes afterwards."""
         locked = self.rising().union(ended)
         if locked:
             await connection.execute(load("lock_batches"), sorted(locked))
@@ -73,7 +73,7 @@ class CountChanges:
             await connection.execute(load("add_counts"), *map(list, columns))
 
     def _line(self, batch_id: BatchId) -> tuple[object, ...]:
-        """One entry for each array argument of sql/settling.sql (add_counts)."""
+        """Return one entry for each array argument of sql/settling.sql (add_counts)."""
         sums = (self._sum(batch_id, field) for field in FIELDS)
         return (batch_id, *sums, self._first_dispatch_at.get(batch_id))
 
@@ -85,7 +85,7 @@ Key = tuple[HostId, AppVersionId]
 
 
 class StatisticsChanges:
-    """Events and dispatches by (host, app version). One per transaction."""
+    """Events and dispatches by (host, app version). One object per transaction."""
 
     def __init__(self) -> None:
         self._events: list[HavEvent] = []
@@ -103,7 +103,7 @@ class StatisticsChanges:
             self._sent[key] = (day, count + 1 if day == last_day else 1)
 
     async def write(self, connection: Connection, settings: SchedulerSettings) -> None:
-        """Add everything gathered to the rows; rows seen for the first time are made."""
+        """Add the collected changes to the rows; missing rows are inserted."""
         if self._events:
             columns = self._columns(settings.daily_quota)
             await _change(connection, "change_statistics", columns, (settings.daily_quota_start,))
@@ -113,7 +113,7 @@ class StatisticsChanges:
             await _change(connection, "count_sent", [list(column) for column in zip(*lines, strict=True)], ())
 
     def _columns(self, quota_most: int) -> list[list[object]]:
-        """The array arguments of sql/percentiles.sql (change_statistics), keys in order."""
+        """Return the array arguments of sql/percentiles.sql (change_statistics), in key order."""
         deltas = {
             (delta.host_id, delta.app_version_id): delta for delta in combine(self._events, quota_most=quota_most)
         }
@@ -149,7 +149,7 @@ class StatisticsChanges:
 async def _change(
     connection: Connection, query: str, columns: Sequence[list[object]], others: tuple[object, ...]
 ) -> None:
-    """Run a statement whose first two arguments are keys, once more for keys that had no row yet."""
+    """Run a statement whose first two arguments are keys, and once more for keys that had no row."""
     found = await connection.fetch(load(query), *columns, *others)
     if len(found) == len(columns[0]):
         return
@@ -161,7 +161,7 @@ async def _change(
 
 
 def distinct_steps(steps: Sequence[InstanceStep]) -> dict[InstanceId, InstanceStep]:
-    """The first step of each instance."""
+    """Return the first step of each instance."""
     first: dict[InstanceId, InstanceStep] = {}
     for step in steps:
         first.setdefault(step.instance_id, step)
@@ -169,7 +169,7 @@ def distinct_steps(steps: Sequence[InstanceStep]) -> dict[InstanceId, InstanceSt
 
 
 def step_columns(steps: Mapping[InstanceId, InstanceStep]) -> tuple[list[object], ...]:
-    """The array arguments of sql/settling.sql (step_instances) and sql/sweeping.sql (time_out_instances)."""
+    """Return the array arguments of sql/settling.sql (step_instances) and sql/sweeping.sql (time_out_instances)."""
     return (
         list(steps),
         [step.from_state for step in steps.values()],
@@ -184,7 +184,7 @@ def count_steps(
     counts: CountChanges,
     statistics: StatisticsChanges,
 ) -> None:
-    """Count the steps that were really made, and enter their events."""
+    """Count the steps that were made, and add their events."""
     rows = {row["instance_id"]: row for row in made}
     for instance_id, step in steps.items():  # events count in the order of the steps
         row = rows.get(instance_id)

@@ -1,7 +1,6 @@
-"""What one step of an instance or a job adds to the counters of its batch. Pure.
+"""Computes how one step of an instance or a job changes the counters of its batch. Pure.
 
-An instance is counted as what its row says; a step adds the difference. Both stores change their counters by
-these functions, in the transaction of the step.
+An instance is counted by its row's state; a step adds the difference. Both stores use these functions.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from domain.units import Instant
 from lifecycle.states import RETRY_CAUSES
 
 _numbers = attrgetter(*[one.name for one in fields(BatchCounts)])
-Kind: TypeAlias = tuple[InstanceState, bool, bool, bool]  # of instances that are counted alike
+Kind: TypeAlias = tuple[InstanceState, bool, bool, bool]  # instances that are counted alike
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Counted:
-    """An instance as far as it is counted."""
+    """The columns of an instance that affect the counters."""
 
     state: InstanceState
     sent_at: Instant | None = None
@@ -32,7 +31,7 @@ class Counted:
 
 
 def change_counts(before: Counted | None, after: Counted) -> BatchCounts:
-    """What to add when an instance becomes `after`; `before` None: it is made.
+    """Return the change when an instance becomes `after`; `before` None: it is created.
 
     >>> change_counts(Counted(InstanceState.UNSENT), Counted(InstanceState.CANCELLED)).unsent
     -1
@@ -41,7 +40,7 @@ def change_counts(before: Counted | None, after: Counted) -> BatchCounts:
 
 
 def _kind(instance: Counted) -> Kind:
-    """All that matters of an instance: its state, whether it was sent and reported, and whether late."""
+    """Return the kind of an instance: its state, whether it was sent and reported, and whether late."""
     reported_at, due_at = instance.reported_at, instance.due_at
     late = reported_at is not None and due_at is not None and reported_at > due_at
     return (instance.state, instance.sent_at is not None, reported_at is not None, late)
@@ -70,7 +69,7 @@ def _difference(before: Kind | None, after: Kind) -> BatchCounts:
 
 @cache
 def job_counts(from_state: JobState, to_state: JobState) -> BatchCounts:
-    """What to add when a job goes from one state to another.
+    """Return the change when a job goes from one state to another.
 
     >>> job_counts(JobState.OPEN, JobState.VALID).jobs_validated
     1
@@ -82,7 +81,7 @@ def job_counts(from_state: JobState, to_state: JobState) -> BatchCounts:
 
 
 def added(counts: BatchCounts, change: BatchCounts) -> BatchCounts:
-    """The sum of both, field by field.
+    """Return the sum of both, field by field.
 
     >>> added(BatchCounts(unsent=3), BatchCounts(unsent=-1, sent=1)).unsent
     2

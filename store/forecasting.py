@@ -1,8 +1,8 @@
-"""Reads what the completion estimator needs of a batch: at most eleven queries, however large batch and project are.
+"""Reads the completion estimator's input for a batch: at most eleven queries for any size of batch and project.
 
-Rows of the batch and of its hosts are found by key; of everything else a sample of pages is read, the same pages for
-the same batch, so that asking twice changes no forecast. The sample of hosts at large is the app's: its batches share
-one for a minute, as they share the work that stands before each batch in the order.
+Rows of the batch and of its hosts are read by key; of other rows a sample of pages is read, the same pages for the same
+batch, so that reading twice gives the same forecast. The sample of all hosts belongs to the app: its batches share one
+for a minute, as they share the work that precedes each batch in the order.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ from store.percentiles import bulk_connection
 from store.pool import CLOSE_S, LOST, Database, OnDatabase, connect_patiently, lost_means_unavailable
 from store.queries import load
 
-PLACES_S = 60.0  # they are used for so long
+PLACES_S = 60.0  # lifetime of cached places
 Ahead: TypeAlias = tuple[int, int]  # unsent instances before a batch's own: of its app, of others
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """As of `taken_at`."""
+    """Places in the order as of `taken_at`."""
 
     taken_at: Instant
     ahead: Mapping[BatchId, Ahead]
 
     def serves(self, batch_id: BatchId, now: Instant) -> bool:
-        """Whether they are of now, or old and the batch was among them."""
+        """Return whether the places are recent, or old but include the batch."""
         age_s = now - self.taken_at
         return age_s == 0.0 or (0.0 < age_s < PLACES_S and batch_id in self.ahead)
 
     def of(self, batch_id: BatchId) -> Ahead:
-        """Nothing, for a batch that has nothing to send."""
+        """Return the work ahead of a batch; zero for a batch with nothing to send."""
         return self.ahead.get(batch_id, (0, 0))
 
 
 def places(rows: Iterable[tuple[BatchId, AppId, int, int]], taken_at: Instant) -> Places:
-    """From (batch, app, unsent instances, send_rank) in the order of the queue.
+    """Compute places from (batch, app, unsent instances, send_rank) in queue order.
 
     >>> places([(7, 1, 10, 2), (5, 2, 4, 2), (6, 1, 3, 0)], Instant(0.0)).ahead
     {6: (0, 0), 7: (3, 0), 5: (0, 13)}
@@ -77,20 +77,20 @@ def places(rows: Iterable[tuple[BatchId, AppId, int, int]], taken_at: Instant) -
     return Places(taken_at, ahead)
 
 
-MOST_S = 60.0  # of one query
-HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read of each table, about
+MOST_S = 60.0  # per query
+HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read of each table, approximately
 MORE_SENT_PAGES, LEAST_SENT = (
     4_000,
     200,
-)  # read where the first ones had fewer rows of the app: it is a small part of all
+)  # read if the first pages had fewer rows of the app: it is a small part of the table
 SEED_RANGE = 1 << 31
-NO_BATCH = BatchId(0)  # no batch's id
-SAMPLE_S = 60.0  # a sample of hosts at large is used for so long
+NO_BATCH = BatchId(0)  # not a batch id
+SAMPLE_S = 60.0  # lifetime of a sample of all hosts
 
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """What hosts at large have done with an app's versions, as of `taken_at`; a row found stands for `weight`."""
+    """A sample of all hosts' results with an app's versions, as of `taken_at`; a row stands for `weight` rows."""
 
     taken_at: Instant
     versions: tuple[int, ...]
@@ -106,18 +106,18 @@ class Population:
 
 @dataclass(slots=True)
 class Known:
-    """What batches share for a minute."""
+    """Data that batches share for a minute."""
 
     populations: dict[AppId, Population] = field(default_factory=dict)
     places: Places = field(default_factory=lambda: places((), Instant(-math.inf)))
 
 
 class PostgresForecasting(OnDatabase):
-    """Satisfies batch_estimator's ForecastTables; its owner closes it. One batch is read at a time."""
+    """Implements batch_estimator's ForecastTables; its owner closes it. One batch is read at a time."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._kept: asyncpg.Connection[asyncpg.Record] | None = None  # a new one would cost more than a batch
+        self._kept: asyncpg.Connection[asyncpg.Record] | None = None  # connecting would cost more than reading a batch
         self._turn = asyncio.Lock()
         self._known = Known()
 
@@ -126,7 +126,7 @@ class PostgresForecasting(OnDatabase):
             return await _Look(connection, self._known, batch_id, now).tables()
 
     async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
-        """On a connection of its own, one at a time: who asks seldom keeps none."""
+        """Read an app's sample on a temporary connection, one at a time: these calls are rare."""
         async with (
             self._turn,
             bulk_connection(self._database.dsn) as connection,
@@ -137,7 +137,7 @@ class PostgresForecasting(OnDatabase):
 
     @asynccontextmanager
     async def _looking(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
-        """Everything is read as of one instant, by key: no plan reads a large table whole."""
+        """Open a read-only snapshot whose plans use keys and never scan a large table."""
         async with self._turn:
             connection = await self._connected()
             try:
@@ -146,11 +146,11 @@ class PostgresForecasting(OnDatabase):
                         await connection.execute(load("by_key"))
                         yield connection
             except BaseException:
-                connection.terminate()  # a COPY that is broken off ends here, not when the server has sent all of it
+                connection.terminate()  # an interrupted COPY ends here, not when the server has sent all of it
                 raise
 
     async def _connected(self) -> asyncpg.Connection[asyncpg.Record]:
-        """The connection that is kept, or a new one of its kind."""
+        """Return the cached connection, or a new one."""
         if self._kept is None or self._kept.is_closed():
             self._kept = await connect_patiently(self._database.dsn)
             with lost_means_unavailable():
@@ -158,7 +158,7 @@ class PostgresForecasting(OnDatabase):
         return self._kept
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         connection, self._kept = self._kept, None
         if connection is not None:
             with suppress(*LOST):
@@ -166,7 +166,7 @@ class PostgresForecasting(OnDatabase):
 
 
 class _Look:
-    """One batch, through one connection."""
+    """Reads one batch through one connection."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class _Look:
         )
 
     async def _sent(self, row: asyncpg.Record, since: float) -> tuple[Table, float]:
-        """A sample of the instances of the app's other batches, and how many each found stands for."""
+        """Return a sample of the instances of the app's other batches, and the weight of each row."""
         share = per_cent(row["sent_pages"], SENT_PAGES)
         sent = await self._sent_in(row, since, share)
         if sent.size < LEAST_SENT and share < 100.0:
@@ -231,14 +231,14 @@ class _Look:
         )
 
     async def _ahead(self) -> Ahead:
-        """What comes before the batch."""
+        """Return the work ahead of the batch in the order."""
         if not self._known.places.serves(self._batch_id, self._now):
             rows = await self._connection.fetch(load("forecast_places"), timeout=MOST_S)
             self._known.places = places((_place(row) for row in rows), self._now)
         return self._known.places.of(self._batch_id)
 
     async def _population(self, row: asyncpg.Record) -> Population:
-        """The one of a minute ago, or a new one."""
+        """Return the cached sample if it is less than a minute old, or a new one."""
         known = self._known.populations.get(row["app_id"])
         if known is None or not known.serves(row["app_version_ids"], self._now):
             known = self._known.populations[row["app_id"]] = await self._sampled(row)
@@ -266,7 +266,7 @@ class _Look:
         return await self._copied("forecast_instances", INSTANCE_FIELDS, self._batch_id, *ends)
 
     async def _others(self, row: asyncpg.Record, seed: float) -> tuple[Table, float]:
-        """A sample of the app's rows, and how many rows each found stands for."""
+        """Return a sample of the app's rows, and the weight of each."""
         versions = row["app_version_ids"]
         if await self._connection.fetchval(load("forecast_few_havs"), versions, OTHERS_MOST, timeout=MOST_S):
             return await self._copied("forecast_havs_few", SAMPLED_HAV_FIELDS, versions, OTHERS_MOST), 1.0
@@ -307,7 +307,7 @@ def _place(row: asyncpg.Record) -> tuple[BatchId, AppId, int, int]:
 
 
 def per_cent(pages: int, most: int) -> float:
-    """Which part of a table has about `most` of its pages.
+    """Return the percentage of a table that has about `most` of its pages.
 
     >>> per_cent(20, 200), per_cent(8_000, 200)
     (100.0, 2.5)
@@ -316,7 +316,7 @@ def per_cent(pages: int, most: int) -> float:
 
 
 def pairs(instances: Table, sent: Table) -> tuple[list[int], list[int]]:
-    """The distinct (host, app version) of those that were sent, as two columns."""
+    """Return the distinct (host, app version) of sent instances, as two columns."""
     was_sent = instances[instances["host_id"] >= 0]
     hosts = np.concatenate([was_sent["host_id"], sent["host_id"]]).astype(np.int64)
     versions = np.concatenate([was_sent["app_version_id"], sent["app_version_id"]]).astype(np.int64)

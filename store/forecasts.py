@@ -1,4 +1,4 @@
-"""Forecasts of completion in PostgreSQL: kept, published with their batch, and scored when it ends."""
+"""Forecasts of completion in PostgreSQL: stored, published with their batch, and scored when it ends."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from store.pool import Connection, Database, OnDatabase
 from store.queries import load
 from store.rows import columns_of, encoded, mapper, values_of
 
-LOCK_WAIT_MS = "2000"  # for a batch's row, which whoever works on the batch may have locked
+LOCK_WAIT_MS = "2000"  # wait for a batch's row, which other writers of the batch may have locked
 
 
 class PostgresForecasts(OnDatabase):
-    """Satisfies batch_estimator's Forecasts; its owner closes it."""
+    """Implements batch_estimator's Forecasts; its owner closes it."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -62,7 +62,9 @@ class PostgresForecasts(OnDatabase):
 
         async def write(connection: Connection) -> bool:
             await connection.execute(load("limit_lock_wait"), LOCK_WAIT_MS)
-            await connection.execute(load("lock_batches"), [record.batch_id])  # and only then see what others wrote
+            await connection.execute(
+                load("lock_batches"), [record.batch_id]
+            )  # the lock first, so that other writers' changes are visible
             if since is not None:
                 last_at = await connection.fetchval(load("forecast_made_at"), record.batch_id)
                 if last_at != since.made_at:
@@ -118,7 +120,7 @@ class PostgresForecasts(OnDatabase):
         return [_point(row) for row in await self._database.fetch("forecast_curve", batch_id, spans)]
 
     async def close(self) -> None:
-        """Give every claim up."""
+        """Release all claims."""
         await self._claims.close()
 
 

@@ -1,6 +1,6 @@
-"""Groups concurrent calls: they share one round trip and one transaction; calls that come meanwhile are the next group.
+"""Groups concurrent calls: they share one round trip and one transaction; later calls form the next group.
 
-A second group begins on another connection beside one that is under way when enough calls wait.
+If enough calls wait, a second group starts on another connection while one is running.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from domain.errors import UnavailableError
 from store.pool import CLOSE_S, LOST, TRIES, DatabaseSession, Failure, connect, failure_of
 
 
-@dataclass(slots=True, eq=False)  # each is itself
+@dataclass(slots=True, eq=False)  # compared by identity
 class Lane:
-    """A connection that one group at a time runs on; None until it is needed, and after it was lost."""
+    """A connection that runs one group at a time; None until it is needed, and after it was lost."""
 
     session: DatabaseSession | None = None
-    back_at: int = 0  # groups served by all lanes: until then it sits out
-    is_new: bool = False  # no statement has been made on its connection yet
+    back_at: int = 0  # number of groups served by all lanes before it retries connecting
+    is_new: bool = False  # no statement has run on its connection yet
 
     def serves(self) -> bool:
-        """Whether it has a connection, as far as is known."""
+        """Return whether it has a connection, as far as known."""
         return self.session is not None and not self.session.is_closed()
 
     def drop(self) -> None:
-        """Let go of a connection that no longer serves."""
+        """Drop a connection that no longer works."""
         if self.session is not None:
             self.session.terminate()
             self.session = None
 
 
 class Pace:
-    """Who comes while a group is under way waits for the next one, unless the last to begin takes `beside_s` already.
+    """Decides when calls start a group while another runs: only if the last group to start takes `beside_s` already.
 
-    Groups are cheaper the more share them, and who waits for one is served as soon as by a second group that takes the
-    processor from the first. One that has to wait itself, for a lock or a slow disk, does not hold the others up.
+    Larger groups are cheaper per call, and waiting for the next group takes no longer than a second group that competes
+    for the processor. A group that itself waits, for a lock or a slow disk, must not delay the others.
     """
 
     def __init__(self, beside_s: float) -> None:
         self._beside_s = beside_s
-        self._begun_at: list[float] = []  # of the groups under way, on the loop's clock
+        self._begun_at: list[float] = []  # start times of the running groups, on the loop's clock
         self._will_look = False
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """While a group is."""
+        """Wraps a running group."""
         begun_at = asyncio.get_running_loop().time()
         self._begun_at.append(begun_at)
         try:
@@ -59,7 +59,7 @@ class Pace:
             self._begun_at.remove(begun_at)
 
     def has_time(self, look_again: Callable[[], None]) -> bool:
-        """Whether the next group had better wait; `look_again` is called when the last one to begin takes long."""
+        """Return whether the next group should wait; `look_again` is called once the last group to start takes long."""
         if not self._begun_at:
             return False
         loop = asyncio.get_running_loop()
@@ -72,32 +72,32 @@ class Pace:
         return True
 
     def _look(self, look_again: Callable[[], None]) -> None:
-        self._will_look = False  # loops may call a little too early: then it is set once more
+        self._will_look = False  # loops may call slightly too early: then the timer is set again
         look_again()
 
 
 Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
 
-MOST = 64  # members of a group
-LANES = 2  # groups that may be under way at once,
-BESIDE_S = 0.05  # when the last one has taken so long, or a whole group waits: what comes meanwhile shares the next
-TURNS = 2  # of the event loop between a request's arrival and its ask
-MOST_TURNS = 8  # pairs of them: a few milliseconds at full load
-GROUP_TRIES = 2  # of a whole group that met another transaction; then it is halved
-SITS_OUT = 100  # groups: what a lane that could not connect leaves to the others before it tries again
-MOST_GROUPS_WAITING = 20  # at a few ms each; who comes later would have hung up before it is served
+MOST = 64  # calls per group
+LANES = 2  # concurrent groups,
+BESIDE_S = 0.05  # when the last one has taken this long, or a full group waits: later calls share the next group
+TURNS = 2  # turns of the event loop between a request's arrival and its call
+MOST_TURNS = 8  # pairs of turns: a few milliseconds at full load
+GROUP_TRIES = 2  # of a whole group after a conflict with another transaction; then it is halved
+SITS_OUT = 100  # groups served by other lanes before a lane that could not connect tries again
+MOST_GROUPS_WAITING = 20  # at a few ms each; later callers would disconnect before they are served
 
 
 class Grouped(Generic[Ask, Answer]):
-    """Runs `work` on groups of asks, on connections of its own; each asker gets its own answer.
+    """Runs `work` on groups of calls, on connections of its own; each caller gets its own result.
 
-    An idle group starts as soon as nobody else is coming; who comes later is in the next one (store/group.py says when
-    that begins). When a group fails it is rolled back and done again in halves, and those in halves, so that only the
-    culprit gets the exception; a group that met another transaction is done again as a whole first. A lost connection
-    is UnavailableError for those who shared the statement it was lost in. A lane that cannot connect, or whose
-    connection is lost before its first statement, leaves the others to serve; when none is connected, whoever waits
-    gets UnavailableError at once. An asker that is cancelled leaves; its ask may still be done.
+    An idle group starts as soon as no more calls arrive; later calls join the next one (see Pace). A group that fails
+    is rolled back and retried in halves, recursively, so that only the failing call gets the exception; a group that
+    conflicted with another transaction is first retried as a whole. A lost connection raises UnavailableError for the
+    calls in the statement in which it was lost. A lane that cannot connect, or loses its connection before its first
+    statement, leaves the work to the other lanes; if none is connected, all waiting calls get UnavailableError at once.
+    The work of a cancelled call may still be done.
     """
 
     def __init__(
@@ -125,13 +125,13 @@ class Grouped(Generic[Ask, Answer]):
         self._running: set[asyncio.Task[None]] = set()
         self._gathering = False
         self._served = 0  # groups
-        self.sizes: Counter[int] = Counter()  # groups by how many were in them
+        self.sizes: Counter[int] = Counter()  # groups by size
         self._closed = False
 
     async def ask(self, ask: Ask) -> Answer:
-        """The answer to one ask. Raises UnavailableError, or whatever its own work raises.
+        """Return the result of one call. Raises UnavailableError, or any exception of the work.
 
-        When too many are waiting already, it is refused at once: a queue that only grows serves nobody.
+        If too many calls wait already, it fails at once, because a queue that only grows helps no client.
         """
         if self._closed:
             raise UnavailableError("the store is closed")
@@ -143,15 +143,15 @@ class Grouped(Generic[Ask, Answer]):
         return await answer
 
     def waiting(self) -> int:
-        """How many asks wait for the next group."""
+        """Number of calls that wait for the next group."""
         return len(self._waiting)
 
     def connected(self) -> int:
-        """How many lanes have a connection."""
+        """Number of connected lanes."""
         return sum(lane.serves() for lane in self._lanes)
 
     async def close(self) -> None:
-        """Finish what is waiting, then let go of the connections."""
+        """Finish the waiting calls, then close the connections."""
         self._closed = True
         while self._running:
             await asyncio.wait(self._running)
@@ -161,7 +161,7 @@ class Grouped(Generic[Ask, Answer]):
                     await lane.session.close(timeout=CLOSE_S)
 
     def _start(self) -> None:
-        """Set a lane to work when there is some, unless one is just gathering what comes."""
+        """Start a lane if calls wait, unless a lane is gathering them."""
         if not self._waiting or self._gathering:
             return
         if len(self._waiting) < self._most and self._pace.has_time(self._start):
@@ -175,7 +175,7 @@ class Grouped(Generic[Ask, Answer]):
         task.add_done_callback(self._running.discard)
 
     def _choose(self) -> Lane | None:
-        """Of the idle lanes the last one at work that is connected; else one that may try to connect."""
+        """Choose the most recently used idle lane that is connected, else one that may try to connect."""
         apart: Lane | None = None
         for lane in reversed(self._idle):
             if lane.serves():
@@ -185,7 +185,7 @@ class Grouped(Generic[Ask, Answer]):
         return apart
 
     async def _join(self, lane: Lane) -> None:
-        """Connect a lane; it takes nobody before, so that the other lanes may serve whoever waits."""
+        """Connect a lane. Until then it takes no calls, so that the other lanes can serve them."""
         lane.drop()
         try:
             lane.session = await self._connect(self.dsn)
@@ -201,9 +201,9 @@ class Grouped(Generic[Ask, Answer]):
             self._start()
 
     def _sit_out(self, lane: Lane, error: BaseException) -> None:
-        """The lane leaves those who wait to the others.
+        """Leave the waiting calls to the other lanes.
 
-        When none of those is connected, whoever waits is told so now, and who comes next may try any lane.
+        If no other lane is connected, the waiting calls fail now, and later ones may try any lane.
         """
         lane.drop()
         lane.back_at = self._served + self._sits_out
@@ -216,7 +216,7 @@ class Grouped(Generic[Ask, Answer]):
             one.back_at = 0
 
     async def _run(self, lane: Lane) -> None:
-        """Gather a group and serve it; meanwhile the other lanes may do the same."""
+        """Gather a group and serve it; the other lanes may do the same meanwhile."""
         group: list[tuple[Ask, asyncio.Future[Answer]]] = []
         try:
             try:
@@ -230,7 +230,7 @@ class Grouped(Generic[Ask, Answer]):
                 await self._serve(lane, group)
             if lane.is_new and not lane.serves():
                 self._sit_out(lane, _lost_at_once())
-        except BaseException as error:  # of what was done for them: nobody of the group must wait for ever
+        except BaseException as error:  # an unexpected error: no call of the group may wait forever
             lane.drop()
             again = {answer for _, answer in self._waiting}
             _tell([member for member in group if member[1] not in again], _told(error))
@@ -242,9 +242,9 @@ class Grouped(Generic[Ask, Answer]):
             self._start()
 
     async def _gather(self) -> None:
-        """Let the loop go round while more asks come with each turn: who is nearly here shares the round trip.
+        """Let the event loop turn while each turn adds calls: calls that have almost arrived share the round trip.
 
-        An idle process waits for nothing: its turns are over at once.
+        An idle process waits for nothing: its turns end at once.
         """
         loop = asyncio.get_running_loop()
         before = 0
@@ -258,12 +258,12 @@ class Grouped(Generic[Ask, Answer]):
                 await turned
 
     async def _serve(self, lane: Lane, group: list[tuple[Ask, asyncio.Future[Answer]]]) -> None:
-        """Answer every member of a group, with a value or an exception.
+        """Give every call of a group a result or an exception.
 
-        When the connection is lost, those who did not share the statement it was lost in wait for a connection again.
+        If the connection is lost, calls outside the statement in which it was lost wait for another connection.
         """
         tries = GROUP_TRIES
-        parts = [group]  # to be done, the first one last
+        parts = [group]  # parts to run, the first one last
         while parts:
             part = [member for member in parts.pop() if not member[1].done()]
             if not part:
@@ -276,7 +276,7 @@ class Grouped(Generic[Ask, Answer]):
                 answers = await self._attempt(lane.session, [ask for ask, _ in part], tries)
             except Exception as error:
                 parts += self._halves(lane, part, error)
-                tries = 1  # for parts of a group: halving is as good
+                tries = 1  # for parts of a group: halving works as well
             else:
                 for (_, answer), value in zip(part, answers, strict=True):
                     if not answer.done():
@@ -285,9 +285,9 @@ class Grouped(Generic[Ask, Answer]):
     def _halves(
         self, lane: Lane, part: list[tuple[Ask, asyncio.Future[Answer]]], error: Exception
     ) -> list[list[tuple[Ask, asyncio.Future[Answer]]]]:
-        """The halves to do again, the first one last, as long as it is not known whom an exception concerns.
+        """Return the halves to retry, the first one last, while the failing call is not isolated.
 
-        Those whom it does concern are told.
+        An isolated call gets the exception.
         """
         failure = failure_of(error)
         if failure in _FOR_ALL:
@@ -302,7 +302,7 @@ class Grouped(Generic[Ask, Answer]):
         return []
 
     async def _attempt(self, session: DatabaseSession, asks: Sequence[Ask], tries: int) -> Sequence[Answer]:
-        """The answers to a group, or its exception. What met another transaction is tried again as it is."""
+        """Return the results of a group, or its exception. After a conflict the group is retried unchanged."""
         if not self._in_transaction:
             return await self._answers(session, asks)
         for _ in range((tries if len(asks) > 1 else TRIES) - 1):
@@ -318,31 +318,31 @@ class Grouped(Generic[Ask, Answer]):
             return await self._answers(session, asks)
 
     async def _answers(self, session: DatabaseSession, asks: Sequence[Ask]) -> Sequence[Answer]:
-        """What the work gives. Raises ValueError, so that nothing is committed, when that is not one answer each."""
+        """Return the results of the work. Raises ValueError, before the commit, unless there is one per call."""
         answers = await self._work(session, asks)
         if len(answers) != len(asks):
-            raise ValueError(f"{len(asks)} answers were due, and {len(answers)} came")
+            raise ValueError(f"expected {len(asks)} results, got {len(answers)}")
         return answers
 
 
-_FOR_ALL = frozenset({Failure.GONE, Failure.FULL})  # whoever shared it: nobody's fault, and halves would fare no better
+_FOR_ALL = frozenset({Failure.GONE, Failure.FULL})  # no call is at fault, and halves would fail as well
 
 
 def _told(error: BaseException) -> Exception:
-    """What to tell an asker: what broke off the work for it, say a cancellation, is no business of its own task."""
+    """Return the exception for a caller: a cancellation of the shared work must not cancel the caller's task."""
     return error if isinstance(error, Exception) else _unavailable(error)
 
 
 def _lost_at_once() -> UnavailableError:
-    return UnavailableError("the database does not serve: a connection was lost as soon as it was made")
+    return UnavailableError("the database is unavailable: a connection was lost as soon as it was made")
 
 
 def _unavailable(error: BaseException) -> UnavailableError:
-    return UnavailableError(f"the database does not serve: {str(error) or type(error).__name__}")
+    return UnavailableError(f"the database is unavailable: {str(error) or type(error).__name__}")
 
 
 def _tell(group: Iterable[tuple[Ask, asyncio.Future[Answer]]], error: Exception) -> None:
-    """The exception to every one who still waits for his answer."""
+    """Raise the exception in every call that still waits."""
     for _, answer in group:
         if not answer.done():
             answer.set_exception(error)

@@ -1,6 +1,6 @@
-"""What of a host's record has to be written after a request? Pure.
+"""Decides which changes of a host's description are written after a request. Pure.
 
-Clients describe their computer in every request, and hardly anything of it ever changes.
+Clients describe their computer in every request, and the description hardly ever changes.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from domain.hosts import Host
 from domain.units import HostId, Instant
 from store.rows import encoded, values_of
 
-NEWS_FRACTION = 0.01  # a measured number has changed when it differs by more than this share
-NEWS_SKEW_S = 60.0  # the same of a clock; requests are minutes under way at most
-OVERTAKEN_S = 60.0  # a request that another of its host overtakes is no older than this; else a clock was wrong
+NEWS_FRACTION = 0.01  # relative difference from which a measured number counts as changed
+NEWS_SKEW_S = 60.0  # the same for a clock; requests take minutes at most
+OVERTAKEN_S = 60.0  # maximum age of a request overtaken by another of its host; beyond that a clock was wrong
 
 
 # in the order of the queries update_hosts and insert_host
-said = values_of("rpc_seqno last_rpc_at")  # what each request says about its host
+said = values_of("rpc_seqno last_rpc_at")  # sent in each request
 DESCRIPTION = (
     "host_cpid domain_name ncpus flop_per_s ram_bytes disk_free_bytes on_fraction active_fraction gpu_active_fraction"
     " platforms os_name os_version cpu_vendor cpu_model client_version coprocessors clock_skew_s"
@@ -27,9 +27,9 @@ description = values_of(DESCRIPTION, coprocessors=lambda host: encoded(host.copr
 
 
 def is_news(host: Host, known: Host | None) -> bool:
-    """Whether a host describes itself otherwise than in its record; None: the record is not known.
+    """Return whether a host's description differs from its record; None: the record is unknown.
 
-    The numbers a client measures anew all the time count from 1 % of change on.
+    Numbers that clients measure continuously count as changed from 1 % on.
 
     >>> from dataclasses import replace
     >>> from domain.units import HostId, VolunteerId
@@ -61,9 +61,9 @@ def is_news(host: Host, known: Host | None) -> bool:
 
 
 def is_overtaken(at: Instant, last_at: Instant) -> bool:
-    """Whether what a host said at one instant is old news beside what it said at another.
+    """Return whether a description from one instant is outdated by one from another instant.
 
-    What lies far ahead was noted while a clock was wrong, and must not keep the host's record as it was then.
+    A time far in the future was recorded with a wrong clock, and must not freeze the host's record.
 
     >>> is_overtaken(Instant(100.0), Instant(101.0)), is_overtaken(Instant(100.0), Instant(161.0))
     (True, False)
@@ -72,7 +72,7 @@ def is_overtaken(at: Instant, last_at: Instant) -> bool:
 
 
 def host_columns(writes: Sequence[RequestWrites]) -> list[list[object]]:
-    """The array arguments of the query update_hosts, one entry per host: of several requests the latest one's."""
+    """Return the array arguments of the query update_hosts, one entry per host: that of its latest request."""
     latest: dict[HostId, RequestWrites] = {}
     for write in writes:
         before = latest.get(write.host.host_id)
@@ -86,7 +86,7 @@ def _line(write: RequestWrites) -> tuple[object, ...]:
     refused = encoded(write.refused) if write.refused else None
     if not is_news(host, write.known):
         return (host.host_id, *said(host), *_NOTHING_NEW, refused)
-    # arrays of arrays travel as JSON
+    # nested arrays are sent as JSON
     told = (encoded(value) if isinstance(value, tuple) else value for value in description(host))
     return (host.host_id, *said(host), *told, refused)
 

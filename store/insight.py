@@ -1,6 +1,6 @@
-"""What do operators ask about hosts that call and work that waits? Answered without a lock and without a write.
+"""Answers operators' queries about hosts that contact the server and work that waits, without locks or writes.
 
-Whole tables are read by a connection of its own, in a read-only transaction that ends after a minute at the latest.
+Whole tables are read on a separate connection, in a read-only transaction limited to one minute.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ from store.pool import Connection, OnDatabase, lost_means_unavailable
 from store.queries import load
 from store.rows import mapper
 
-MOST_S = 60.0  # of one look at whole tables
+MOST_S = 60.0  # limit of a query over whole tables
 ACTIVE_FIELDS = (("host_id", "i4"), ("equipment", "i8"), ("calls_per_hour", "f8"))  # sql/insight.sql (active_hosts)
 
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What hosts have that decides which versions they could run, under a number for it."""
+    """A numbered set of hardware properties that decides which versions a host can run."""
 
     number: int
     platforms: frozenset[str]
     coprocessors: frozenset[ProcessorType]
 
     def could_run(self, versions: Sequence[AppVersion]) -> bool:
-        """Whether one of these versions, which are for one type of processor, is for such hosts."""
+        """Return whether such hosts can run one of these versions, which are all for one processor type."""
         needed = versions[0].processor_type
         has_it = needed == CPU or needed in self.coprocessors
         return has_it and not self.platforms.isdisjoint(version.platform for version in versions)
 
 
 class PostgresInsight(OnDatabase):
-    """Satisfies administration's Insight."""
+    """Implements administration's Insight."""
 
     async def standings(
         self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
@@ -70,7 +70,7 @@ class PostgresInsight(OnDatabase):
         )
         return await asyncio.to_thread(
             lambda: [_standing(table, hosts, equipment, versions) for versions in groups]
-        )  # others are served here, and hosts may be many
+        )  # other tasks share this process, and there may be many hosts
 
     async def _rows_of(self, ids: str, active_since: Instant, now: Instant) -> Table:
         async with self._looking() as connection:
@@ -106,7 +106,9 @@ class PostgresInsight(OnDatabase):
             sampled = await connection.fetch(load("sampled_hosts"), active_since, limit, timeout=MOST_S)
             ids = [row["host_id"] for row in sampled]
             known = await connection.fetch(load("versions_of_hosts"), ids, timeout=MOST_S)
-        return await asyncio.to_thread(_host_sample, sampled, known)  # others are served here, and rows may be many
+        return await asyncio.to_thread(
+            _host_sample, sampled, known
+        )  # other tasks share this process, and there may be many rows
 
     async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]:
         return {row["batch_id"]: _job_size(row) for row in await self._database.fetch("sizes_of_batches", batch_ids)}
@@ -121,7 +123,7 @@ class PostgresInsight(OnDatabase):
 
 
 async def _copied(connection: Connection, fields: Fields, name: str, *arguments: object) -> Table:
-    """What a query finds, with these fields."""
+    """Return a query's result as records with these fields."""
     reader = TableReader(fields)
 
     async def take(data: bytes) -> None:
@@ -136,7 +138,7 @@ async def _copied(connection: Connection, fields: Fields, name: str, *arguments:
 def _standing(
     table: Table, hosts: Table, equipment: Sequence[Equipment], versions: Sequence[AppVersion]
 ) -> tuple[Table, Newcomers]:
-    """Of all rows and all hosts those of some versions for one type of processor."""
+    """Select the rows and hosts of some versions for one processor type."""
     known = table[np.isin(table["app_version_id"], [version.app_version_id for version in versions])]
     able = [one.number for one in equipment if one.could_run(versions)]
     new = np.isin(hosts["equipment"], able) & ~np.isin(hosts["host_id"], known["host_id"])
@@ -148,7 +150,7 @@ def _equipment(row: asyncpg.Record) -> Equipment:
 
 
 def _host_sample(sampled: Sequence[asyncpg.Record], known: Sequence[asyncpg.Record]) -> HostSample:
-    """Of rows of hosts, and rows of what is known of them with app versions."""
+    """Build a host sample from host rows and their statistics with app versions."""
     havs: dict[HostId, list[HostAppVersion]] = {row["host_id"]: [] for row in sampled}
     for row in known:
         havs[row["host_id"]].append(rows.host_app_version(row))
@@ -157,7 +159,7 @@ def _host_sample(sampled: Sequence[asyncpg.Record], known: Sequence[asyncpg.Reco
 
 
 def _listed(values: Iterable[object]) -> str:
-    """Values as the queries on new connections take them: what an array is, each would have to look up first.
+    """Format values for queries on new connections: array arguments would cost each connection a type look-up.
 
     >>> _listed([1, 2])
     '1,2'

@@ -1,7 +1,7 @@
-"""The database as scheduler requests see it: concurrent requests share their reads and their transactions.
+"""The database access of scheduler requests: concurrent requests share reads and transactions.
 
-Two set-based reads for any number of requests: the hosts with their app versions, then what those hosts have in
-progress, which is mostly what they report. Only a report of something else is looked up apart.
+Two set-based reads serve any number of requests: the hosts with their app versions, then the hosts' instances in
+progress, which include most reported ones. Only reports of other instances are read separately.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from store.reserving import insert_leases
 
 LARGEST_ID = 2**63 - 1
 
-Computer = tuple[VolunteerId, str, str]  # volunteer, CPID, the computer's name
+Computer = tuple[VolunteerId, str, str]  # volunteer, CPID, host name
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who sends a request."""
+    """The host behind a request."""
 
     volunteer: Volunteer
     host: Host | None = None
@@ -55,12 +55,12 @@ class Asker:
 
 
 def computer_of(host: Host) -> Computer:
-    """What a computer is known by, whatever record it has."""
+    """Return the identity of a computer across its host records."""
     return host.volunteer_id, host.host_cpid, host.domain_name
 
 
 async def read_many(connection: Connection, keys: Sequence[RequestKey]) -> list[RequestView]:
-    """One view per key, in order."""
+    """Return one view per key, in order."""
     askers = await _askers(connection, keys)
     wanted = {instance_id for key in keys for instance_id in key.instance_ids if 0 < instance_id <= LARGEST_ID}
     held, reported = await _held(connection, askers.values(), wanted)
@@ -122,7 +122,7 @@ def _asker(row: asyncpg.Record) -> Asker:
 async def _held(
     connection: Connection, askers: Collection[Asker], wanted: Collection[InstanceId]
 ) -> tuple[Mapping[HostId, Sequence[InstanceInProgress]], dict[InstanceId, Reported]]:
-    """What the askers' hosts have in progress, and those of it that are `wanted` as what is reported."""
+    """Return the hosts' instances in progress, and those among them that are `wanted`, in the form of reported ones."""
     host_ids = sorted({asker.host.host_id for asker in askers if asker.host is not None})
     held: dict[HostId, list[InstanceInProgress]] = defaultdict(list)
     reported: dict[InstanceId, Reported] = {}
@@ -137,7 +137,7 @@ async def _held(
 
 
 class PostgresLedger:
-    """Satisfies the scheduler's Ledger. `settings` are those of the moment, for hosts' quotas."""
+    """Implements the scheduler's Ledger. `settings` returns the current settings, for hosts' quotas."""
 
     def __init__(self, database: Database, settings: Callable[[], SchedulerSettings]) -> None:
         self._database = database
@@ -163,11 +163,10 @@ class PostgresLedger:
         await self._database.in_transaction(lambda connection: quotas.release(connection, request, unused))
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
-        """Raises UnavailableError; when the connection is lost during COMMIT, the writes may have been made.
+        """Write assignments and reports. Raises UnavailableError; after a loss during COMMIT they may be stored.
 
-        Written again, what was made is left out: each step is made only from the state it was judged in. An
-        instance that was sent unheard is in progress: offered to another host it is lost, and its own host is
-        given it once more when it next asks for work.
+        A repeated write omits what was stored: each step applies only to the state it was decided in. An instance whose
+        reply was lost is in progress: no other host can get it, and its own host gets it again at its next request.
         """
         return await self.writes.ask(writes)
 
@@ -192,7 +191,7 @@ class PostgresLedger:
     async def _reserve_many(self, connection: Connection, requests: Sequence[QuotaRequest]) -> list[QuotaGrant]:
         grants = await quotas.reserve_many(connection, requests, self._settings().shared_quota_start)
         day = max(one.day for one in requests)
-        if day > self._forgotten_on:  # once a day, and last: who waits for a lock here would hold others
+        if day > self._forgotten_on:  # once a day, and last, because waiting for a lock here would block other requests
             await quotas.forget(connection, day - KEPT_DAYS)
             self._forgotten_on = day
         return grants
@@ -204,10 +203,10 @@ class PostgresLedger:
 async def write_many(
     connection: Connection, writes: Sequence[RequestWrites], settings: SchedulerSettings
 ) -> list[WriteOutcome]:
-    """Write any number of requests inside the caller's transaction; one outcome each, in order.
+    """Write any number of requests inside the caller's transaction; returns one outcome each, in order.
 
-    Rows are locked in one order everywhere: hosts, instances (all in one statement, by id), jobs, marks, counters,
-    statistics, shared quotas, leases. Instances to be sent are never waited for.
+    Rows are locked in one global order: hosts, instances (all in one statement, by id), jobs, marks, counters,
+    statistics, shared quotas, leases. Locked unsent instances are skipped, not waited for.
     """
     counts, statistics = CountChanges(), StatisticsChanges()
     await connection.execute(load("update_hosts"), *hosts.host_columns(writes), hosts.OVERTAKEN_S)
@@ -229,7 +228,7 @@ async def write_many(
 def _outcome(
     write: RequestWrites, first: Mapping[InstanceId, Assignment], dispatched: Dispatched, ends: Ends
 ) -> WriteOutcome:
-    """What became of one request's assignments and reports; an instance chosen twice is the first one's."""
+    """Return the outcome of one request; an instance chosen twice goes to the first request."""
     fates = {
         a.instance_id: dispatched.fates[a.instance_id] if first[a.instance_id] is a else AssignmentFate.LOST
         for a in write.assignments

@@ -1,9 +1,8 @@
-"""Session locks on connections of their own: shards of a worker, periodic tasks of a process, batches worked on.
+"""Session locks on dedicated connections: a worker's shards, a process's periodic tasks, and claimed batches.
 
-Keep-alive ends the locks of a machine that is gone (store/pool.py). The server ends the session of a process that has
-asked nothing for 30 s, so that another process takes over from one that is stopped or cut off; a worker whose
-connection has been silent for 15 s regards its shards as lost before that. What a process writes after that as if it
-held a lock is refused by the fence.
+Keep-alive releases the locks of a machine that is gone (store/pool.py). The server ends a session after 30 s without a
+command, so that another process takes over from one that is stopped or cut off; a worker considers its shards lost once
+its connection has been silent for 15 s. Later writes of the former holder are rejected by the fence.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ from store.queries import load
 
 __all__ = ["CLOCK", "DEAD_S", "KEEP_S", "WatchedConnection", "connect_watched", "kept_heard", "probe"]
 
-CLOCK = SystemClock()  # the server waits in real time, whatever clock a test has
+CLOCK = SystemClock()  # the server measures real time, even if a test has another clock
 COMMAND_TIMEOUT_S = 5.0
-DEAD_S = 30.0  # after this the server gives the locks of a process that has stopped asking to others
-KEEP_S = 5.0  # how often a process that has nothing to ask asks all the same
+DEAD_S = 30.0  # the server then releases the locks of a process without commands
+KEEP_S = 5.0  # how often an idle process sends a command
 
 
 class WatchedConnection(ShortSession):
-    """Made by `connect_watched`."""
+    """Created by `connect_watched`."""
 
 
 async def connect_watched(dsn: str, *, silence_s: float | None = None) -> WatchedConnection:
-    """A connection that both kernels probe; each command has 5 s. Raises UnavailableError.
+    """Connect with TCP keep-alive on both sides; each command is limited to 5 s. Raises UnavailableError.
 
-    The server ends it after `silence_s` seconds without a command.
+    The server ends the session after `silence_s` seconds without a command.
     """
     settings = {} if silence_s is None else {"idle_session_timeout": f"{silence_s * 1000:.0f}"}
     with lost_means_unavailable():
@@ -55,7 +54,7 @@ async def connect_watched(dsn: str, *, silence_s: float | None = None) -> Watche
 
 @asynccontextmanager
 async def kept_heard(ask: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
-    """Inside, `ask` asks something on a connection every 5 s, until it raises UnavailableError."""
+    """Inside, `ask` runs a command on a connection every 5 s, until it raises UnavailableError."""
 
     async def keep() -> None:
         with suppress(UnavailableError):
@@ -72,17 +71,17 @@ async def kept_heard(ask: Callable[[], Awaitable[object]]) -> AsyncIterator[None
 
 
 class BatchClaims:
-    """Session locks on one connection of its own, made when it is first needed; when it drops they are free."""
+    """Session locks on one connection, opened on first use; if it is lost, the locks are released."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._connection: WatchedConnection | None = None
-        self._claimed: set[BatchId] = set()  # a session's locks do not keep out its own other tasks
+        self._claimed: set[BatchId] = set()  # session locks do not exclude other tasks of the same session
         self._turn = asyncio.Lock()
 
     @asynccontextmanager
     async def claim(self, batch_id: BatchId) -> AsyncIterator[bool]:
-        """Yields whether nobody else has the batch. Raises UnavailableError."""
+        """Try to claim the batch; yields whether no other process has it. Raises UnavailableError."""
         if batch_id in self._claimed:
             yield False
             return
@@ -94,14 +93,14 @@ class BatchClaims:
                 async with kept_heard(lambda: self._be_heard(session)):
                     yield taken
             finally:
-                if taken and self._connection is session:  # with its session the claim is gone
-                    with suppress(UnavailableError):  # then it is free
+                if taken and self._connection is session:  # the claim ended with its session
+                    with suppress(UnavailableError):  # then the claim is released
                         await self._asked("release_claim", batch_id)
         finally:
             self._claimed.discard(batch_id)
 
     async def _be_heard(self, session: WatchedConnection | None) -> None:
-        """Raises UnavailableError when the session of a claim is gone."""
+        """Send a command. Raises UnavailableError if the session of a claim is gone."""
         if self._connection is not session:
             raise UnavailableError("the session that held the claim is gone")
         await self._asked("connection_alive")
@@ -118,7 +117,7 @@ class BatchClaims:
                 raise
 
     async def close(self) -> None:
-        """Give every claim up."""
+        """Release all claims."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(*LOST):
@@ -129,7 +128,7 @@ log = structlog.get_logger("duties")
 
 
 class DutyLocks:
-    """Session locks on one connection of its own; when it drops, all duties are lost and others take over."""
+    """Session locks on one connection; if it is lost, all periodic tasks are lost and other processes take over."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -139,7 +138,7 @@ class DutyLocks:
         self._turn = asyncio.Lock()
 
     async def mine(self, duty: str) -> bool:
-        """Whether this process does the duty now: it holds its lock, or has just taken it.
+        """Return whether this process runs the periodic task now: it holds the lock, or has just acquired it.
 
         Raises UnavailableError while the database is away; every lock is then given up.
         """
@@ -164,10 +163,12 @@ class DutyLocks:
 
     @contextmanager
     def fence(self, duty: str) -> Iterator[None]:
-        """Inside, transactions of pools are refused when the lock of the duty is lost: UnavailableError."""
+        """Inside, pool transactions raise UnavailableError if the task's lock is lost."""
         connection = self._connection
         if duty not in self._held or connection is None or connection.is_closed():
-            raise UnavailableError(f"this process lost the lock of the duty {duty}: another may do it now")
+            raise UnavailableError(
+                f"this process lost the lock of the periodic task {duty}: another process may run it now"
+            )
         token = FENCE.set(Fence(duty, self._pid))
         try:
             yield
@@ -175,7 +176,7 @@ class DutyLocks:
             FENCE.reset(token)
 
     async def give_up(self, duty: str) -> None:
-        """Let another process do the duty. Raises UnavailableError; every lock is then given up."""
+        """Release the task for another process. Raises UnavailableError; every lock is then given up."""
         async with self._turn:
             if duty not in self._held or self._connection is None:
                 return
@@ -188,13 +189,13 @@ class DutyLocks:
                 raise
 
     async def run(self) -> None:
-        """Be heard by the server every 5 s, for ever, however long rounds take."""
+        """Send a command to the server every 5 s, forever, however long rounds take."""
         while True:
             await CLOCK.sleep(KEEP_S)
             try:
                 await self._be_heard()
             except UnavailableError as error:
-                log.warning("locks of duties lost", why=str(error))
+                log.warning("locks of periodic tasks lost", why=str(error))
 
     async def _be_heard(self) -> None:
         async with self._turn:
@@ -208,7 +209,7 @@ class DutyLocks:
                 raise
 
     async def close(self) -> None:
-        """Give every duty up."""
+        """Release all locks."""
         async with self._turn:
             await self._close()
 
@@ -221,20 +222,20 @@ class DutyLocks:
 
 
 class DatabaseClock(OnDatabase):
-    """What time the database says it is."""
+    """Reads the database's clock."""
 
     async def database_now(self) -> Instant:
         row = await self._database.fetch_first("database_now")
         return Instant(row["database_now"])
 
 
-LOCK_CLASS = 19797  # of advisory locks; -1 among its shards says that a worker lives
+LOCK_CLASS = 19797  # class of advisory locks; shard -1 marks a live worker
 INTERVAL_S = 1.0
 SILENCE_S = 15.0
 
 
 def fair_share(workers: Sequence[int], me: int) -> int:
-    """How many of the 64 shards are mine: as many as everybody's, or one more for the first of them.
+    """Return this worker's number of the 64 shards: an equal share, plus one for the first few if uneven.
 
     `workers` are distinct and contain `me`.
 
@@ -246,7 +247,7 @@ def fair_share(workers: Sequence[int], me: int) -> int:
 
 
 class PostgresShards:
-    """Satisfies the feeder's Shards. Every `run_once` moves this worker towards its fair share."""
+    """Implements the feeder's Shards. Every `run_once` moves this worker towards its fair share."""
 
     def __init__(self, dsn: str, clock: Clock) -> None:
         self._dsn = dsn
@@ -256,23 +257,23 @@ class PostgresShards:
         self._heard_at = Seconds(-math.inf)
 
     def owned(self) -> frozenset[int]:
-        """The shards this worker holds; none once its connection is lost, or silent for 15 s."""
+        """Return this worker's shards; none if its connection is lost, or silent for 15 s."""
         return frozenset() if self.in_doubt() else self._owned
 
     def in_doubt(self) -> bool:
-        """Whether the connection that holds the locks is lost, or silent for 15 s."""
+        """Return whether the connection that holds the locks is lost, or silent for 15 s."""
         if self._connection is None or self._connection.is_closed():
             return True
         return self.silent_s() > SILENCE_S
 
     def silent_s(self) -> Seconds:
-        """How long ago the last answer was asked for; without end before the first one."""
+        """Return the time since the last command that was answered; infinite before the first."""
         return Seconds(self._clock.monotonic() - self._heard_at)
 
     async def run_once(self) -> frozenset[int]:
-        """Hear from the database, give up what is too much, take what is free; the shards held then.
+        """Contact the database, release excess shards, take free ones; returns the shards now held.
 
-        Raises UnavailableError when the connection is lost; its shards are gone with it.
+        Raises UnavailableError if the connection is lost, and its shards with it.
         """
         try:
             with lost_means_unavailable():
@@ -284,7 +285,7 @@ class PostgresShards:
         return self._owned
 
     async def run(self) -> None:
-        """Rebalance every second, for ever."""
+        """Rebalance every second, forever."""
         log = structlog.get_logger("shards")
         while True:
             try:
@@ -294,7 +295,7 @@ class PostgresShards:
             await self._clock.sleep(INTERVAL_S)
 
     async def close(self) -> None:
-        """Give everything up."""
+        """Release all shards."""
         connection, self._connection = self._connection, None
         self._owned = frozenset()
         if connection is not None:
@@ -314,10 +315,10 @@ class PostgresShards:
         asked_at = self._clock.monotonic()
         row = await connection.fetchrow(load("shard_holders"), LOCK_CLASS)
         assert row is not None  # an aggregate
-        self._heard_at = asked_at  # not later: the answer may have been long under way
+        self._heard_at = asked_at  # not later: the reply may have been delayed
         fair = fair_share(row["workers"], row["me"])
         for shard in sorted(self._owned)[fair:]:
-            self._owned -= {shard}  # first here, so that nothing of it is handed out any more
+            self._owned -= {shard}  # first locally, so that no more of its work is sent
             await connection.execute(load("give_up_shard"), LOCK_CLASS, shard)
         taken = set(row["taken"]) | self._owned
         for shard in sorted(set(range(SHARDS)) - taken):

@@ -1,4 +1,4 @@
-"""How do rows of the order of batches become values, and back? Pure."""
+"""Converts rows of the order of batches to values and back. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ place = mapper(PlaceInOrder, of="active")
 limit = mapper(Limit, quantity=lambda row: Quantity[row["quantity"].upper()], name=lambda row: row["name"] or None)
 
 
-# the arrays of sql/ordering.sql: write_batch_orders (behind the batch ids), write_usage and so on
+# the arrays of sql/ordering.sql: write_batch_orders (after the batch ids), write_usage and so on
 notes_columns = columns_of(
     "clock.accrued_s clock.since bypassed sent charged used charged_at used_fraction sampled rate"
 )
@@ -71,7 +71,7 @@ correction_columns = columns_of("batch_id submitter_id charged_s due_s")
 
 
 def quantity_word(quantity: Quantity) -> str:
-    """How a quantity is written in the database, and by people.
+    """Return the name of a quantity in the database and in commands.
 
     >>> quantity_word(Quantity.JOB_PE)
     'job_pe'

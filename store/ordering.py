@@ -29,14 +29,14 @@ CHUNK: Final = 1_000  # batches moved or explained per transaction
 
 
 class PostgresOrdering(OnDatabase):
-    """Satisfies jobs' OrderedWork."""
+    """Implements jobs' OrderedWork."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._read: dict[BatchId, tuple[rows.Row, OrderedBatch]] = {}  # by the last view: most rows are as they were
+        self._read: dict[BatchId, tuple[rows.Row, OrderedBatch]] = {}  # from the last view: most rows do not change
 
     async def view(self) -> OrderingView:
-        """The counters are read in one look, after the serial: what changes in between is seen by the next ordering."""
+        """Read everything; counters in one query after the serial, so the next pass sees later changes."""
         last = await self._database.fetch_first("last_ordering")
         fetch = self._database.fetch
         return OrderingView(
@@ -52,7 +52,7 @@ class PostgresOrdering(OnDatabase):
         )
 
     def _ordered(self, found: Sequence[rows.Row]) -> list[OrderedBatch]:
-        """Batches by their rows; a row that is as it was makes no new one."""
+        """Return batches by their rows; unchanged rows keep their objects."""
         known, self._read = self._read, {}
         for row in found:
             batch_id = row["batch_id"]
@@ -114,7 +114,7 @@ class PostgresOrdering(OnDatabase):
 
 
 async def _write(connection: Connection, charges: OrderingCharges) -> None:
-    """Everything in key order. What is empty is left out: most orderings charge few."""
+    """Write everything in key order. Empty parts are skipped: most passes charge few."""
     if charges.notes:
         ids = sorted(charges.notes)
         notes = order_rows.notes_columns([charges.notes[batch_id] for batch_id in ids])
@@ -135,7 +135,7 @@ async def _write(connection: Connection, charges: OrderingCharges) -> None:
 
 
 async def correct_logical_times(connection: Connection, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
-    """Charge what is due in logical time; the batches that were charged. Who submits just now is left out."""
+    """Charge corrections of logical time; returns the charged batches. Submitters with a locked row are skipped."""
     if not corrections:
         return []
     found = await connection.fetch(load("correct_logical_times"), *order_rows.correction_columns(corrections))
@@ -150,7 +150,7 @@ async def _write_standings(connection: Connection, standings: Mapping[LeafId, Le
 
 
 class PostgresOrderingRules(OnDatabase):
-    """Satisfies administration's OrderingRules."""
+    """Implements administration's OrderingRules."""
 
     async def grants(self) -> Sequence[Grant]:
         return [order_rows.grant(row) for row in await self._database.fetch("list_grants")]
@@ -188,7 +188,7 @@ class PostgresOrderingRules(OnDatabase):
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
         await self._database.fetch_known(
-            "set_account", batch_id, account_id, kind="active batch of which nothing was sent"
+            "set_account", batch_id, account_id, kind="active batch without sent instances"
         )
 
     async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:

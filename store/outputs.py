@@ -1,4 +1,4 @@
-"""What hosts send beside results: outputs that are whole on disk, and trickle messages."""
+"""Data that hosts send besides results: complete outputs and trickle messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from store.queries import load
 
 
 class PostgresUploads(OnDatabase):
-    """Satisfies transfer's UploadRecords and UnneededFiles."""
+    """Implements transfer's UploadRecords and UnneededFiles."""
 
     async def expected(self, instance_id: InstanceId, name: str) -> ExpectedOutput | None:
         row = await self._database.fetch_one("expected_output", instance_id, name)
@@ -43,14 +43,14 @@ class PostgresUploads(OnDatabase):
         return [row["name"] for row in await self._database.fetch("unneeded_files", names, instance_ids)]
 
 
-FORGET_AT_ONCE = 1000  # per request that brings messages, so that as many go as come
+FORGET_AT_ONCE = 1000  # per request with messages, so that deletion keeps up
 
 
 class PostgresTrickles(OnDatabase):
-    """Satisfies administration's Trickles; the ledger stores what requests bring."""
+    """Implements administration's Trickles; the ledger stores the messages of requests."""
 
     async def keep(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
-        """Store messages that came at one instant; how many there was no room for. See the scheduler's Ledger."""
+        """Store messages received at one instant; returns how many had no room. See the scheduler's Ledger."""
 
         async def store(connection: Connection) -> int:
             await connection.execute(load("forget_trickles"), forget_before, FORGET_AT_ONCE)

@@ -1,4 +1,4 @@
-"""Accounts, submitters and volunteers in PostgreSQL; sign-in, sessions, rights, and the audit trail."""
+"""Accounts, submitters and volunteers in PostgreSQL; sign-in, sessions, permissions, and the audit trail."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _volunteer_values = values_of("volunteer_id name beta no_gpu max_jobs apps no_cp
 
 
 class PostgresPeople(OnDatabase):
-    """Satisfies administration's People."""
+    """Implements administration's People."""
 
     async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account:
         parent_id = None if parent is None else (await self._account(parent)).account_id
@@ -89,7 +89,7 @@ class PostgresPeople(OnDatabase):
 
 
 class PostgresVolunteers(OnDatabase):
-    """Satisfies administration's Volunteers."""
+    """Implements administration's Volunteers."""
 
     async def add_volunteer(
         self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
@@ -124,7 +124,7 @@ class PostgresVolunteers(OnDatabase):
             None if instead_of is None else instead_of.preferred_at,
         )
         if row is None and instead_of is not None:
-            raise ConflictError("these preferences were changed elsewhere meanwhile")
+            raise ConflictError("these preferences were changed elsewhere in the meantime")
         if row is None:
             raise NotFoundError("volunteer", volunteer.volunteer_id)
 
@@ -134,12 +134,12 @@ class PostgresVolunteers(OnDatabase):
         )
 
 
-FORGET_AT_ONCE = 1000  # of what ran out
+FORGET_AT_ONCE = 1000  # of expired rows
 LAST_ID = 2**62
 
 
 class PostgresAccess(OnDatabase):
-    """Satisfies administration's AccessStore."""
+    """Implements administration's AccessStore."""
 
     # ------------------------------------------------------------------ people
 
@@ -296,7 +296,7 @@ _session_values = values_of("session_hash person_id volunteer_id created_at seen
 
 
 async def _locked_attempts(connection: Connection, keys: Iterable[str], now: Instant) -> dict[str, Attempts]:
-    """What is counted under each key, locked in their order, so that transactions do not wait for each other."""
+    """Return the counts under each key, locked in key order, so that transactions do not deadlock."""
     found: dict[str, Attempts] = {}
     for key in sorted(keys):
         row = await connection.fetchrow(load("lock_attempt"), key, now)

@@ -1,7 +1,7 @@
-"""Reads and publishes for the host statistics: whole tables by binary COPY, then one pointer is switched.
+"""Reads and publishes host statistics: whole tables by binary COPY, then one pointer is switched.
 
-A pass costs as much for one app as for all: apps are read together, as many as stay below a number of rows, which
-bounds the memory. What concerns hosts is read once and looked up for each row.
+One pass costs as much as one app alone: apps are read together up to a number of rows that bounds the memory. Host data
+are read once and looked up for each row.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from store.rows import mapper, values_of
 RUN_LOCK = "a run of the host statistics"
 RUNS_KEPT = 1000
 COPY_TIMEOUT_S = 6 * 3600.0
+REMOVE_TIMEOUT_S = 60.0  # dropping a table of some GB takes seconds
 GENERATION_FIELDS = (("generation", "i4"), *PERCENTILE_FIELDS)
 
 log = structlog.get_logger("store")
@@ -47,22 +48,22 @@ log = structlog.get_logger("store")
 
 @asynccontextmanager
 async def bulk_connection(dsn: str) -> AsyncIterator[asyncpg.Connection]:
-    """A connection of its own that may read and write whole tables. Raises UnavailableError."""
+    """Open a separate connection that may read and write whole tables. Raises UnavailableError."""
     connection = await connect_patiently(dsn)
     try:
         with lost_means_unavailable():
             await connection.execute(load("bulk_session"))
             yield connection
     except BaseException:
-        connection.terminate()  # a COPY that is broken off ends here, not when the server has sent all of it
+        connection.terminate()  # an interrupted COPY ends here, not when the server has sent all of it
         raise
     await connection.close()
 
 
 class PostgresNewGeneration:
-    """A generation under way: tables are written by one connection, the switch is made by the one with the lock.
+    """A new generation of percentiles: one connection writes its tables, the one with the lock switches the pointer.
 
-    So a run whose lock was lost, and that another may have overtaken, switches nothing.
+    So a run that lost its lock, and may have been overtaken by another, switches nothing.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class PostgresNewGeneration:
         self.number = number
         self._writer = writer
         self._lock = lock
-        self._turn = turn  # of who asks something on the lock's connection
+        self._turn = turn  # serialises commands on the lock's connection
         self._full = full
 
     async def write(self, percentiles: Table) -> None:
@@ -112,11 +113,11 @@ class PostgresNewGeneration:
                     load("switch_generation"), self.number, run.full, run.started_at, run.seconds, as_json(run.parts)
                 )
         if switched is None:
-            raise UnavailableError("another run of the host statistics came in between: nothing was published")
+            raise UnavailableError("another run of the host statistics intervened: nothing was published")
 
 
 class PostgresGenerations(OnDatabase):
-    """Satisfies hoststats' Generations."""
+    """Implements hoststats' Generations."""
 
     @asynccontextmanager
     async def new(self, *, now: Instant, full: bool) -> AsyncIterator[PostgresNewGeneration | None]:
@@ -136,10 +137,10 @@ class PostgresGenerations(OnDatabase):
                 async with kept_heard(be_heard), bulk_connection(self._database.dsn) as writer:
                     yield await self._begin(writer, lock, turn, now, full=full)
         except BaseException:
-            lock.terminate()  # at once, whatever is under way; the server frees the lock when it notices
+            lock.terminate()  # immediately; the server releases the lock when it notices
             raise
         with suppress(*LOST):
-            await lock.close(timeout=CLOSE_S)  # returns when the server has freed the lock: the next run can begin
+            await lock.close(timeout=CLOSE_S)  # returns once the server has released the lock: the next run can begin
 
     async def _begin(
         self,
@@ -150,7 +151,8 @@ class PostgresGenerations(OnDatabase):
         *,
         full: bool,
     ) -> PostgresNewGeneration:
-        await self._remove("broken_generations")
+        async with turn:
+            await _remove("broken_generations", lock)
         number = await writer.fetchval(load("insert_generation"), now, full)
         if full:
             await writer.execute(load("add_percentile_table"), number)
@@ -158,18 +160,8 @@ class PostgresGenerations(OnDatabase):
 
     async def remove_old(self) -> int:
         await self._database.fetch("remove_old_runs", RUNS_KEPT)
-        return await self._remove("old_generations")
-
-    async def _remove(self, which: str) -> int:
-        removed = 0
-        for row in await self._database.fetch(which):
-            try:
-                await self._database.fetch("remove_generation", row["generation"])
-            except asyncpg.LockNotAvailableError:
-                log.info("generation not removed: its percentiles are being read", generation=row["generation"])
-                continue  # the next run tries again
-            removed += 1
-        return removed
+        async with bulk_connection(self._database.dsn) as connection:
+            return await _remove("old_generations", connection)
 
     async def runs(self, limit: int) -> Sequence[HostStatisticsRun]:
         return [_run(row) for row in await self._database.fetch("list_statistics_runs", limit)]
@@ -177,6 +169,20 @@ class PostgresGenerations(OnDatabase):
     async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
         found = await self._database.fetch("percentiles_of_host", host_id)
         return [_percentile(row) for row in found]
+
+
+async def _remove(which: str, connection: asyncpg.Connection[asyncpg.Record]) -> int:
+    """Remove abandoned generations in the session that holds the run lock: none of them is in use by a run."""
+    removed = 0
+    with lost_means_unavailable():
+        for row in await connection.fetch(load(which)):
+            try:
+                await connection.fetch(load("remove_generation"), row["generation"], timeout=REMOVE_TIMEOUT_S)
+            except asyncpg.LockNotAvailableError:
+                log.info("generation not removed: its percentiles are being read", generation=row["generation"])
+                continue  # the next run tries again
+            removed += 1
+    return removed
 
 
 _cut_values = values_of(
@@ -200,7 +206,7 @@ Current = Mapping[AppId, Sequence[AppVersion]]
 
 
 class PostgresHavTables:
-    """Satisfies hoststats' HavTables."""
+    """Implements hoststats' HavTables."""
 
     def __init__(self, database: Database, *, most_rows: int = MOST_ROWS) -> None:
         self._database = database
@@ -229,7 +235,7 @@ class PostgresHavTables:
         return reader.table()
 
     async def _tables(self, current: Current, since: Since) -> dict[AppId, Table]:
-        """Each app's rows; what is asked of hosts is still missing."""
+        """Return each app's rows, still without host data."""
         of_version = {one.app_version_id: app_id for app_id, of_app in current.items() for one in of_app}
         sorter = Sorter(of_version)
         reader = RowReader(ROW_FIELDS, sorter.take)
@@ -252,7 +258,7 @@ class PostgresHavTables:
 
 
 def bundles(sizes: Mapping[AppId, int], *, most_rows: int) -> Iterator[list[AppId]]:
-    """The apps in order, together as long as they have at most so many rows. Pure.
+    """Group the apps in order, each group up to a maximum number of rows. Pure.
 
     >>> list(bundles({AppId(3): 4, AppId(1): 2, AppId(2): 3, AppId(4): 9, AppId(5): 1}, most_rows=5))
     [[1, 2], [3], [4], [5]]
@@ -270,7 +276,7 @@ def bundles(sizes: Mapping[AppId, int], *, most_rows: int) -> Iterator[list[AppI
 
 
 class Sorter:
-    """Puts rows with the table of their app. Pure."""
+    """Distributes rows to the tables of their apps. Pure."""
 
     def __init__(self, of_version: Mapping[AppVersionId, AppId]) -> None:
         self._versions = np.array(sorted(of_version), np.int32)
@@ -285,14 +291,16 @@ class Sorter:
         for app_id, table in self._tables.items():
             chosen = np.flatnonzero(apps == app_id)
             if chosen.size:
-                table.add(rows.take(chosen))  # whole rows; rows[chosen] goes field by field, and takes 17 times as long
+                table.add(
+                    rows.take(chosen)
+                )  # whole rows; rows[chosen] copies field by field and takes 17 times as long
 
     def table(self, app_id: AppId) -> Table:
         return self._tables.pop(app_id).table()
 
 
 def complete(table: Table, versions: Sequence[AppVersion], hosts: Table, *, used_at: Instant) -> None:
-    """Say of each row whether it is active, and count the time its host does not compute. Pure, in place."""
+    """Set for each row whether it is active, and the time its host does not compute. Pure, in place."""
     if not hosts.size:
         table["active"] = False
         return

@@ -1,4 +1,4 @@
-"""The whole store on PostgreSQL: one object with one attribute per port, and its own figures."""
+"""The whole store on PostgreSQL: one object with one attribute per port, and its metrics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from store.waiting import PostgresWaitingWork
 
 @dataclass(frozen=True, slots=True)
 class PoolFigures:
-    """Connections of the pool, and what went through it so far: statements, and transactions as one each."""
+    """The pool's connections, and its use so far: statements, and transactions as one each."""
 
     idle: int
     connections: int
@@ -47,7 +47,7 @@ class PoolFigures:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """Groups served so far by their size, asks that wait for the next one, and connections that serve them."""
+    """Groups served so far by size, calls that wait for the next group, and connected lanes."""
 
     sizes: Mapping[int, int]
     waiting: int
@@ -56,7 +56,7 @@ class GroupFigures:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFigures:
-    """The database as a whole. `sessions` by state, as PostgreSQL names states; `oldest_s` of open transactions."""
+    """Figures of the whole database. `sessions` by PostgreSQL's states; `oldest_s` of open transactions."""
 
     size_bytes: int
     oldest_s: Seconds
@@ -64,7 +64,7 @@ class DatabaseFigures:
 
 
 class PostgresFigures:
-    """What this process's store and its database come to. Nothing but `database` asks the database."""
+    """Figures of this process's store and of its database. Only `database` and `web_sessions` query the database."""
 
     def __init__(self, database: Database, ledger: PostgresLedger) -> None:
         self._database = database
@@ -74,26 +74,26 @@ class PostgresFigures:
         return PoolFigures(*self._database.connections(), self._database.calls)
 
     def groups(self) -> Mapping[str, GroupFigures]:
-        """Of those that read and those that write."""
+        """Return the figures of the reading and the writing groups."""
         return {"read": _of(self._ledger.reads), "write": _of(self._ledger.writes)}
 
     async def database(self, now: Instant) -> DatabaseFigures:
-        """Raises UnavailableError."""
+        """Return the figures of the database. Raises UnavailableError."""
         row = await self._database.fetch_first("database_figures", now)
         sessions = dict(zip(row["states"], row["sessions"], strict=True))
         return DatabaseFigures(row["size_bytes"], Seconds(row["oldest_s"] or 0.0), sessions)
 
     async def web_sessions(self, now: Instant) -> Mapping[str, int]:
-        """Who is signed in: people of the project, and volunteers. Raises UnavailableError."""
+        """Return the numbers of signed-in project members and volunteers. Raises UnavailableError."""
         return dict(await self._database.fetch_first("count_web_sessions", now))
 
 
-def _of(grouped: Grouped[Any, Any]) -> GroupFigures:  # Any: whatever is asked and answered
+def _of(grouped: Grouped[Any, Any]) -> GroupFigures:  # Any: of any request and reply
     return GroupFigures(grouped.sizes, grouped.waiting(), grouped.connected())
 
 
 class PostgresStore:
-    """Everything services need of the database. Made by `open_store`; close it in the end."""
+    """All ports of the services to the database. Created by `open_store`; close it at the end."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -136,15 +136,15 @@ class PostgresStore:
         self.figures = PostgresFigures(database, self.ledger)
 
     def shards(self) -> PostgresShards:
-        """This worker's part of the shards, on a connection of its own; its owner runs and closes it."""
+        """Return this worker's shards, on a separate connection; the caller runs and closes it."""
         return PostgresShards(self._database.dsn, self._clock)
 
     def duties(self) -> DutyLocks:
-        """The locks of background duties, on a connection of their own; their owner closes it."""
+        """Return the locks of periodic tasks, on a separate connection; the caller closes it."""
         return DutyLocks(self._database.dsn)
 
     async def close(self) -> None:
-        """Finish what is under way and let go of every connection."""
+        """Finish the running work and close every connection."""
         await self.ledger.close()
         await self.forecasts.close()
         await self.forecasting.close()
@@ -158,9 +158,9 @@ class PostgresStore:
 
 
 async def open_store(dsn: str, *, clock: Clock | None = None, min_size: int = 2, max_size: int = 10) -> PostgresStore:
-    """A store on a migrated database, with between `min_size` and `max_size` connections in its pool.
+    """Open a store on a migrated database, with `min_size` to `max_size` connections in its pool.
 
-    Raises SchemaVersionError when the schema is of another version, UnavailableError when there is no database.
+    Raises SchemaVersionError for a schema of another version, UnavailableError without a database.
     """
     connection = await connect(dsn)
     try:

@@ -1,4 +1,4 @@
-"""What processes say of themselves, and simulations that were asked for, in PostgreSQL."""
+"""Status reports of processes, and requested simulations, in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIMULATIONS_KEPT = 100
 
 
 class PostgresProcessReports(OnDatabase):
-    """Satisfies administration's ProcessReports."""
+    """Implements administration's ProcessReports."""
 
     async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None:
         async def write(connection: Connection) -> None:
@@ -37,7 +37,7 @@ class PostgresProcessReports(OnDatabase):
 
 
 class PostgresSimulations(OnDatabase):
-    """Satisfies administration's Simulations."""
+    """Implements administration's Simulations."""
 
     async def add(
         self, asked: Mapping[str, object], *, who: str, now: Instant, heard_since: Instant, most: int

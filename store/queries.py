@@ -1,6 +1,6 @@
 """Loads SQL by name: a file per store module in sql/, with a block for each query.
 
-A block begins with `-- name: lock_unsent`, then a comment says what the query is for, its arguments and its result.
+A block begins with `-- name: lock_unsent`, followed by a comment with the query's purpose, arguments and result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\n", re.MULTILINE)
 
 @cache
 def queries() -> Mapping[str, str]:
-    """The text of every query by name. Raises ValueError for a duplicate name, or for text before the first name."""
+    """Return the text of every query by name. Raises ValueError for a duplicate name or text before the first name."""
     found: dict[str, str] = {}
     for file in sorted(files("store").joinpath("sql").iterdir(), key=lambda one: one.name):
         for name, text in blocks(file.read_text(encoding="utf-8"), file.name):
@@ -28,7 +28,7 @@ def queries() -> Mapping[str, str]:
 
 
 def blocks(text: str, file: str) -> list[tuple[str, str]]:
-    """The queries of a file, in order.
+    """Return the queries of a file, in order.
 
     >>> blocks("-- name: one\\nSELECT 1;\\n\\n-- name: two\\nSELECT 2;\\n", "some.sql")
     [('one', 'SELECT 1;\\n'), ('two', 'SELECT 2;\\n')]
@@ -40,7 +40,7 @@ def blocks(text: str, file: str) -> list[tuple[str, str]]:
 
 
 def load(name: str) -> str:
-    """The text of the query. Raises NotFoundError for a name that no file has."""
+    """Return the text of a query. Raises NotFoundError for an unknown name."""
     try:
         return queries()[name]
     except KeyError:

@@ -1,6 +1,6 @@
-"""The quotas that computers of an account and at an address share, and how many new hosts they brought today.
+"""Daily quotas shared by the computers of an account or address, and their counts of new hosts per day.
 
-Rows of hosts are locked before those of quotas, and quotas in the order of their names, here and where results come in.
+Hosts are locked before quotas, and quotas in the order of their names, here and when results are reported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ shared_quota = mapper(SharedQuota)
 
 
 async def reserve_many(connection: Connection, requests: Sequence[QuotaRequest], start: int) -> list[QuotaGrant]:
-    """Charge what the quotas allow, to one request after the other, and note where their hosts asked from."""
+    """Charge the quotas for one request after the other, and record the address of each host."""
     networks = {one.host_id: one.network for one in requests}
     await connection.execute(load("note_networks"), list(networks), list(networks.values()))
     names = sorted({name for one in requests for name in one.names})
@@ -31,21 +31,20 @@ async def reserve_many(connection: Connection, requests: Sequence[QuotaRequest],
 
 
 async def release(connection: Connection, request: QuotaRequest, unused: int) -> None:
-    """Count so many fewer jobs as sent on the day of the request."""
+    """Subtract unsent jobs from the counts of the day of the request."""
     names = request.names
     await connection.execute(load("charge_quotas"), list(names), [-unused] * len(names), request.day)
 
 
 async def forget(connection: Connection, before_day: int) -> None:
-    """Delete quotas that no host drew on since that day."""
+    """Delete quotas that no host has used since that day."""
     await connection.execute(load("forget_quotas"), before_day)
 
 
 async def earn(connection: Connection, added: Mapping[HostId, int], start: int) -> None:
-    """Move the quotas of hosts' accounts and addresses by what their results earned.
+    """Adjust the quotas of hosts' accounts and addresses by their results.
 
-    Quotas of accounts that stay as they are, at a bound, are not locked: the quota of a large account is at its most,
-    and its results come in all the time.
+    Quotas that stay at a bound are not locked: a large account is usually at its maximum when results arrive.
     """
     if not added or not start:
         return
@@ -64,10 +63,10 @@ async def earn(connection: Connection, added: Mapping[HostId, int], start: int) 
 
 
 class PostgresArrivals(OnDatabase):
-    """Satisfies runtime.rate_limits's Arrivals."""
+    """Implements runtime.rate_limits's Arrivals."""
 
     async def arrive(self, day: int, most: Mapping[str, int]) -> str | None:
-        """Count a new host of everybody in `most`, or of nobody: then who has brought as many as it may."""
+        """Count a new host under every key in `most`, or, if one is at its limit, under none and return that key."""
 
         async def count(connection: Connection) -> None:
             await connection.execute(load("forget_arrivals"), day)
@@ -83,7 +82,7 @@ class PostgresArrivals(OnDatabase):
 
 
 class _FullError(Exception):
-    """Takes back what was counted."""
+    """Rolls back the counts."""
 
     def __init__(self, who: str) -> None:
         super().__init__(who)

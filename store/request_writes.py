@@ -1,4 +1,4 @@
-"""The writes of scheduler requests: conditional updates that decide which chosen instances are sent, and reports."""
+"""Writes of scheduler requests: conditional updates that decide which chosen instances are sent, and reports."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _assignment_columns = columns_of(
 
 @dataclass(slots=True)
 class JobNow:
-    """A job while a group's assignments are judged in order; each one sent changes it for the next."""
+    """A job while a group's assignments are checked in order; each sent one changes it for the next."""
 
     hr_class: int
     copies: int
     of_use: int
     spread: Spread
-    hosts: set[HostId] = field(default_factory=set)  # that get no other instance, unless the limit is the volunteer's
+    hosts: set[HostId] = field(default_factory=set)  # get no other instance, unless the limit is per volunteer
     volunteers: dict[VolunteerId, int] = field(default_factory=dict)  # the `nth` of their next instance
     changed: bool = False
 
     def fate(self, assignment: Assignment) -> AssignmentFate:
-        """What becomes of an assignment of an instance that is still unsent."""
+        """Decide an assignment of an instance that is still unsent."""
         is_known = self.spread.per_volunteer and assignment.volunteer_id in self.volunteers
         if is_known or assignment.host_id in self.hosts:
             return AssignmentFate.SIBLING
@@ -51,7 +51,7 @@ class JobNow:
         return AssignmentFate.SENT
 
     def send(self, assignment: Assignment) -> int:
-        """Count the assignment as sent; its place among its volunteer's instances of the job."""
+        """Count the assignment as sent; returns its number among its volunteer's instances of the job."""
         nth = self.volunteers.get(assignment.volunteer_id, 0)
         self.hosts.add(assignment.host_id)
         self.volunteers[assignment.volunteer_id] = nth + 1
@@ -64,7 +64,7 @@ class JobNow:
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """What became of assignments. `jobs_short` are jobs that now need more copies than there are."""
+    """The outcome of assignments. `jobs_short` are jobs that now need more copies."""
 
     fates: Mapping[InstanceId, AssignmentFate]
     sent: Mapping[InstanceId, SentJob]
@@ -74,7 +74,7 @@ class Dispatched:
 async def send(
     connection: Connection, assignments: Sequence[Assignment], counts: CountChanges, statistics: StatisticsChanges
 ) -> Dispatched:
-    """Send what can be sent, in the order given; instance ids are distinct."""
+    """Send the instances that can be sent, in the given order; instance ids are distinct."""
     if not assignments:
         return Dispatched({}, {}, frozenset())
     locked = await connection.fetch(load("lock_unsent"), [a.instance_id for a in assignments])
@@ -143,17 +143,17 @@ async def _update_jobs(connection: Connection, changed: Mapping[JobId, JobNow]) 
         raise asyncpg.SerializationError("another transaction fixed the homogeneous-redundancy class of a job")
 
 
-STDERR_BYTES = 65_536  # kept of a report
+STDERR_BYTES = 65_536  # stored per report
 INT32 = 2**31 - 1
 _report_columns = columns_of(
     "instance_id host_id from_state to_state reported_at elapsed_s cpu_s exit_status reason turnaround_sample",
-    exit_status=lambda report: max(-INT32, min(INT32, report.exit_status)),
+    exit_status=lambda report: None if report.exit_status is None else max(-INT32, min(INT32, report.exit_status)),
     reason=lambda report: storable(report.reason),
 )
 
 
 class Ends(NamedTuple):
-    """What `record_ends` changed."""
+    """The changes made by `record_ends`."""
 
     jobs: set[JobId]
     reported: set[InstanceId]
@@ -163,15 +163,14 @@ class Ends(NamedTuple):
 async def record_ends(
     connection: Connection, writes: Sequence[RequestWrites], counts: CountChanges, statistics: StatisticsChanges
 ) -> Ends:
-    """Move what hosts take over, end what hosts report, then what detached hosts still held.
+    """Move instances to hosts that take them over, end reported ones, then those still held by detached hosts.
 
-    Returns the jobs something happened to, the instances whose reports were written (one that lost a race is left out),
-    and the instances that moved.
+    Returns the changed jobs, the instances whose reports were written, and the moved instances.
     """
     reports: dict[InstanceId, tuple[Report, HostId]] = {}
     for write in writes:
         for report in write.reports:
-            reports.setdefault(report.instance_id, (report, write.host.host_id))  # reported twice counts once
+            reports.setdefault(report.instance_id, (report, write.host.host_id))  # a duplicate report counts once
     detached = {write.host.host_id: write.host.last_rpc_at for write in writes if write.detach}
     claims: dict[InstanceId, tuple[TakeOver, Host]] = {}
     for write in writes:
@@ -185,7 +184,7 @@ async def record_ends(
         for i, (report, host_id) in reports.items()
     }
     made = await _record_reports(connection, ends) if ends else []
-    count_steps(made, ends, counts, statistics)  # a host's events count in the order it reports them
+    count_steps(made, ends, counts, statistics)  # a host's events count in the order of its reports
     aborted = await _abort(connection, _lost(held, detached, made, moved))
     losses = {row["instance_id"]: _loss(row, detached[row["host_id"]]) for row in aborted}
     count_steps(aborted, losses, counts, statistics)
@@ -195,9 +194,9 @@ async def record_ends(
 async def _move(
     connection: Connection, claims: Mapping[InstanceId, tuple[TakeOver, Host]], statistics: StatisticsChanges
 ) -> dict[InstanceId, HostId]:
-    """Of two hosts that claim an instance at once the first one gets it: the other no longer finds it where it was.
+    """Move instances. If two hosts claim one at once, the first gets it: the other finds its owner changed.
 
-    What moves counts in the new record's quota of the day.
+    A moved instance counts in the new host record's quota of the day.
     """
     ids = sorted(claims)
     found = await connection.fetch(
@@ -221,7 +220,7 @@ def _lost(
     reported: Sequence[asyncpg.Record],
     moved: Collection[InstanceId],
 ) -> list[InstanceId]:
-    """What detached hosts still hold after their reports, and after other records took over what was theirs."""
+    """Return the instances that detached hosts still hold after their reports and after take-overs by other records."""
     ended = {row["instance_id"] for row in reported} | set(moved)
     return [
         row["instance_id"]
@@ -251,7 +250,7 @@ def _loss(row: asyncpg.Record, at: Instant) -> InstanceStep:
 
 
 def storable(text: str) -> str:
-    """`text` as PostgreSQL can keep it: without NUL, whole characters, at most 64 KiB.
+    """Return `text` in a form PostgreSQL can store: without NUL, whole characters, at most 64 KiB.
 
     >>> storable("a\\0b")
     'ab'

@@ -1,4 +1,4 @@
-"""What is set aside for big jobs in PostgreSQL: leases in a table of their own, kept slots in a duty's report."""
+"""Reservations for big jobs in PostgreSQL: leases in their own table, kept slots in a periodic task's report."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from store.pool import Connection, OnDatabase
 from store.queries import load
 from store.rows import columns_of, encoded, mapper
 
-KEPT = "kept slots"  # names of duties
+KEPT = "kept slots"  # names of periodic tasks
 CLASSES = "host classes found"
 
 
 class PostgresReserving(OnDatabase):
-    """Satisfies jobs' ReservedWork."""
+    """Implements jobs' ReservedWork."""
 
     async def reference(self) -> Reference | None:
         last = await self._database.fetch_first("last_ordering")
@@ -70,7 +70,7 @@ class PostgresReserving(OnDatabase):
 
 
 async def read_reserved(connection: Connection) -> Reserved:
-    """What is kept and leased, for a catalogue."""
+    """Return the kept slots and leases for a catalogue."""
     text = await connection.fetchval(load("report_of_duty"), KEPT)
     kept = () if text is None else msgspec.json.decode(text, type=tuple[Kept, ...])
     leases = [_lease(row) for row in await connection.fetch(load("list_leases"))]
@@ -78,13 +78,13 @@ async def read_reserved(connection: Connection) -> Reserved:
 
 
 async def read_classes(connection: Connection) -> ClassesByApp:
-    """How classes of hosts stand, for a catalogue."""
+    """Return the host classes for a catalogue."""
     text = await connection.fetchval(load("report_of_duty"), CLASSES)
     return NO_CLASSES if text is None else ClassesByApp.made(msgspec.json.decode(text, type=HostClasses))
 
 
 async def insert_leases(connection: Connection, writes: Sequence[RequestWrites]) -> None:
-    """The leases that requests make, by batch; most groups make none."""
+    """Insert the leases made by requests, by batch; most groups make none."""
     made = sorted((one.lease for one in writes if one.lease is not None), key=lambda lease: lease.batch_id)
     if made:
         await connection.execute(load("insert_leases"), *_lease_columns(made))

@@ -51,10 +51,10 @@ Value = TypeVar("Value")
 def mapper(
     cls: Callable[..., Value], *, left_out: Collection[str] = (), **sources: str | Callable[[Row], object]
 ) -> Callable[..., Value]:
-    """Return the function that makes a value of the dataclass `cls` of a row: each field of the column of its name.
+    """Return a function that creates a `cls` value from a row: each field from the column of its name.
 
-    `sources` name another column for a field, or a function of the row. Words become members of the field's enum, and
-    arrays tuples. `left_out`: the last fields, which keep their defaults, or are given behind the row.
+    `sources` gives another column for a field, or a function of the row. Words become members of the field's enum, and
+    arrays become tuples. `left_out`: the last fields, which keep their defaults, or are passed after the row.
 
     >>> mapper(Upload, md5="digest")({"name": "out", "digest": "0d", "nbytes": 3})
     Upload(name='out', nbytes=3, md5='0d')
@@ -84,7 +84,7 @@ def mapper(
 
 
 def _conversion(hint: Any) -> Callable[[Any], object] | None:
-    """What a column's value must go through to be one of this type; None: nothing."""
+    """Return the conversion of a column's value to this type; None if it needs none."""
     if get_origin(hint) is tuple:
         return tuple
     optional = [one for one in get_args(hint) if isinstance(one, type) and issubclass(one, Enum)]
@@ -94,9 +94,9 @@ def _conversion(hint: Any) -> Callable[[Any], object] | None:
 
 
 def values_of(names: str, **computed: Callable[[Any], object]) -> Callable[[Any], tuple[object, ...]]:
-    """Return the function that makes a query's arguments of a value: its attributes `names`, in this order.
+    """Return a function that creates a query's arguments from a value: its attributes `names`, in this order.
 
-    `computed`: arguments that a function makes of the value.
+    `computed`: arguments computed from the value by a function.
 
     >>> values_of("md5 nbytes bits", bits=lambda upload: upload.nbytes * 8)(Upload("out", 3, "0d"))
     ('0d', 3, 24)
@@ -106,7 +106,7 @@ def values_of(names: str, **computed: Callable[[Any], object]) -> Callable[[Any]
 
 
 def columns_of(names: str, **computed: Callable[[Any], object]) -> Callable[[Collection[Any]], list[list[object]]]:
-    """Return the function that makes a query's array arguments of values: one array per name. See `values_of`.
+    """Return a function that creates a query's array arguments from values: one array per name. See `values_of`.
 
     >>> columns_of("name nbytes")([Upload("a", 1, ""), Upload("b", 2, "")])
     [['a', 'b'], [1, 2]]
@@ -120,7 +120,7 @@ def _readers(names: str, computed: Mapping[str, Callable[[Any], object]]) -> lis
 
 
 def or_empty(column: str) -> Callable[[Row], str]:
-    """Return what reads a text, empty for null."""
+    """Return a function that reads a text column, empty for null."""
     return lambda row: row[column] or ""
 
 
@@ -133,7 +133,7 @@ submitter = mapper(Submitter)
 
 
 def _volunteer(prefix: str = "") -> Callable[[Row], Volunteer]:
-    """`prefix` stands before each column where a join would make names meet."""
+    """`prefix` precedes each column name where a join would make names clash."""
     sources: dict[str, Any] = {field.name: prefix + field.name for field in dataclasses.fields(Volunteer)}
     sources["apps"] = f"{prefix}app_ids"
     sources["email_hash"] = lambda row: hashlib.md5(row[f"{prefix}email"].encode(), usedforsecurity=False).hexdigest()
@@ -148,7 +148,7 @@ volunteer_record = mapper(VolunteerRecord, volunteer=volunteer, credentials=mapp
 app = mapper(App)
 
 
-# what can be changed of an app, in the order of update_app and insert_app
+# the changeable columns of an app, in the order of update_app and insert_app
 app_settings = values_of("user_friendly_name beta deprecated adaptive_copies one_per_host one_per_volunteer")
 
 
@@ -194,7 +194,7 @@ setting_change = mapper(
 
 
 def encoded(value: object) -> str:
-    """`value` as JSON text, for a jsonb column.
+    """Return `value` as JSON text, for a jsonb column.
 
     >>> encoded((1.5, "a"))
     '[1.5,"a"]'
@@ -203,7 +203,7 @@ def encoded(value: object) -> str:
 
 
 def decoded(text: str | None) -> object:
-    """What a jsonb column holds; None for null.
+    """Return the value of a jsonb column; None for null.
 
     >>> decoded('"fifo"'), decoded(None)
     ('fifo', None)
@@ -216,7 +216,7 @@ def due_terms(text: str | None) -> DueTerms | None:
 
 
 def decoded_object(text: str) -> dict[str, object]:
-    """What a jsonb column holds that is an object.
+    """Return the object in a jsonb column.
 
     >>> decoded_object('{"tier": 0}')
     {'tier': 0}
@@ -230,7 +230,7 @@ job_class = mapper(
 
 
 def inputs(text: str | None) -> tuple[Input, ...] | None:
-    """The files of an inputs column; None for null."""
+    """Return the files of an inputs column; None for null."""
     return None if text is None else msgspec.json.decode(text, type=tuple[Input, ...])
 
 
@@ -239,7 +239,7 @@ def outputs(text: str) -> tuple[Output, ...]:
 
 
 def uploads(text: str | None) -> tuple[Upload, ...]:
-    """The uploads a query gathered; none for null."""
+    """Return the uploads that a query aggregated; none for null."""
     return () if text is None else msgspec.json.decode(text, type=tuple[Upload, ...])
 
 
@@ -247,7 +247,7 @@ def _name(row: Row) -> str:
     return instance_name(row["app_name"], row["batch_id"], row["job_id"], row["instance_id"])
 
 
-held = mapper(InstanceInProgress, name=_name)  # `app_name` and `no_longer_needed` come with the row
+held = mapper(InstanceInProgress, name=_name)  # `app_name` and `no_longer_needed` are columns of the row
 sent_job = mapper(SentJob, inputs=lambda row: inputs(row["inputs"]))
 candidate = mapper(Candidate, ready=mapper(Ready))
 

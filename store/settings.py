@@ -1,4 +1,4 @@
-"""Changed settings and who changed them; and the state of periodic tasks that requests go by: gates, acceleration."""
+"""Changed settings and their authors; and the state of periodic tasks that requests use: gates, acceleration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAST_ID = 2**62
 
 
 class PostgresSettings(OnDatabase):
-    """Satisfies administration's SettingStore."""
+    """Implements administration's SettingStore."""
 
     async def settings(self) -> Mapping[str, object]:
         return {row["key"]: rows.decoded(row["value"]) for row in await self._database.fetch("list_settings")}
@@ -35,7 +35,7 @@ class PostgresSettings(OnDatabase):
         encoded = {key: None if value is None else rows.encoded(value) for key, value in values.items()}
 
         async def write(connection: Connection) -> None:
-            for key, new in sorted(encoded.items()):  # in key order, so that two who change the same do not deadlock
+            for key, new in sorted(encoded.items()):  # in key order, so that concurrent changes do not deadlock
                 old = await connection.fetchval(load("lock_setting"), key)
                 if new is None:
                     await connection.execute(load("delete_setting"), key)
@@ -50,12 +50,12 @@ class PostgresSettings(OnDatabase):
         return [rows.setting_change(row) for row in found]
 
 
-RELAXED_GATES = "relaxed gates"  # names of duties
+RELAXED_GATES = "relaxed gates"  # names of periodic tasks
 ACCELERATION = "acceleration"
 
 
 class PostgresNotes(OnDatabase):
-    """Satisfies administration's GateNotes and jobs' AccelerationNotes."""
+    """Implements administration's GateNotes and jobs' AccelerationNotes."""
 
     async def note_relaxed_gates(self, gates: Sequence[RelaxedGate], *, now: Instant) -> None:
         await self._database.execute("note_report", RELAXED_GATES, now, encoded(tuple(gates)))
@@ -65,13 +65,13 @@ class PostgresNotes(OnDatabase):
 
 
 async def read_relaxed(connection: Connection) -> tuple[RelaxedGate, ...]:
-    """The gates that are lower for now."""
+    """Return the gates that are relaxed at present."""
     text = await connection.fetchval(load("report_of_duty"), RELAXED_GATES)
     return () if text is None else msgspec.json.decode(text, type=tuple[RelaxedGate, ...])
 
 
 async def read_acceleration(connection: Connection) -> Acceleration | None:
-    """What was found to be accelerated last; None before the first time."""
+    """Return the latest acceleration flags; None before the first round."""
     text = await connection.fetchval(load("report_of_duty"), ACCELERATION)
     return None if text is None else msgspec.json.decode(text, type=Acceleration)
 
@@ -79,7 +79,7 @@ async def read_acceleration(connection: Connection) -> Acceleration | None:
 def with_relaxed(
     cuts: Iterable[CutPoints], relaxed: Iterable[RelaxedGate]
 ) -> dict[tuple[AppId, ProcessorType], CutPoints]:
-    """Cut points by (app, processor type), each with the gates that are lower for now. Pure."""
+    """Return cut points by (app, processor type), each with its relaxed gates. Pure."""
     found = {(cut.app_id, cut.processor_type): cut for cut in cuts}
     gates: dict[tuple[AppId, ProcessorType], list[RelaxedGate]] = {}
     for gate in relaxed:
@@ -90,5 +90,5 @@ def with_relaxed(
 
 
 def is_accelerated(settings: Settings) -> bool:
-    """Whether requests go by what is accelerated. Pure."""
+    """Return whether requests use the acceleration flags. Pure."""
     return traits_of(settings.deadline).accelerates

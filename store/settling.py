@@ -1,4 +1,4 @@
-"""Jobs to settle and the last jobs of batches: read for the validator and for tail copies, and changed."""
+"""Jobs to settle and the last jobs of batches: reads and writes for the validator and for tail copies."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from store.rows import columns_of
 
 
 class PostgresUnsettledJobs:
-    """Satisfies jobs' UnsettledJobs. `settings` are those of the moment, for hosts' quotas."""
+    """Implements jobs' UnsettledJobs. `settings` returns the current settings, for hosts' quotas."""
 
     def __init__(self, database: Database, settings: Callable[[], SchedulerSettings]) -> None:
         self._database = database
         self._settings = settings
 
     async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
-        """Three queries, however many jobs there are."""
+        """Return the unsettled jobs, with three queries for any number of jobs."""
         jobs = await self._database.fetch("unsettled_jobs", limit, now)
         if not jobs:
             return []
@@ -42,8 +42,13 @@ class PostgresUnsettledJobs:
         return [rows.job_facts(row, class_of[row["job_class_id"]], tuple(instances[row["job_id"]])) for row in jobs]
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
-        rows = await self._database.fetch("begin_comparisons", sorted(job_ids), now)
-        return {row["job_id"]: row["attempts"] for row in rows}
+        """Start the jobs' back-off in a transaction, which checks that this process holds the validator's lock."""
+
+        async def begin(connection: Connection) -> Mapping[JobId, int]:
+            begun = await connection.fetch(load("begin_comparisons"), sorted(job_ids), now)
+            return {row["job_id"]: row["attempts"] for row in begun}
+
+        return await self._database.in_transaction(begin)
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
         if not settlements:
@@ -86,7 +91,7 @@ async def _settle(connection: Connection, settlements: Sequence[JobSettlement], 
 
 
 async def _lock(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId, tuple[asyncpg.Record, int | None]]:
-    """The jobs as they are now, each with the serial of its mark."""
+    """Return the current jobs, each with the serial of its mark."""
     await connection.execute(load("lock_instances_of_jobs"), job_ids)
     jobs = await connection.fetch(load("lock_jobs"), job_ids)
     serials = {row["job_id"]: row["serial"] for row in await connection.fetch(load("lock_marks"), job_ids)}
@@ -94,7 +99,7 @@ async def _lock(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId,
 
 
 def _is_current(settlement: JobSettlement, now: tuple[asyncpg.Record, int | None]) -> bool:
-    """Whether nothing has happened since the job was read; a job that has ended stays as it ended."""
+    """Return whether the job is unchanged since it was read; an ended job keeps its end."""
     row, serial = now
     return serial == settlement.serial and row["state"] in (JobState.OPEN, settlement.state)
 
@@ -134,7 +139,7 @@ def _count_jobs(
     jobs: Mapping[JobId, tuple[asyncpg.Record, int | None]],
     counts: CountChanges,
 ) -> dict[BatchId, Instant]:
-    """Count the jobs that end; returns the batches they are of, with the last instant of an end."""
+    """Count the jobs that end; returns their batches, with the latest end of each."""
     alike: Counter[tuple[BatchId, str, JobState]] = Counter()
     ended: dict[BatchId, Instant] = {}
     for s in settlements:
@@ -148,11 +153,11 @@ def _count_jobs(
     return ended
 
 
-MOST_S = 600.0  # of a look at all instances of a month
+MOST_S = 600.0  # limit of a query over all instances of a month
 
 
 class PostgresTails(OnDatabase):
-    """Satisfies jobs' TailWork."""
+    """Implements jobs' TailWork."""
 
     async def tails(self, *, fraction: float, jobs: int, limit: int, unsent: float = -1.0) -> Sequence[Batch]:
         found = await self._database.fetch("batch_tails", fraction, jobs, limit, unsent)

@@ -1,4 +1,4 @@
-"""Batches written whole or not at all, and ended before their time, in PostgreSQL."""
+"""Writes batches as a whole or not at all, and aborts them, in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ from store.pool import Connection, OnDatabase
 from store.queries import load
 from store.rows import mapper, values_of
 
-KEYS_AT_ONCE: Final = 1000  # of those that are long past
+KEYS_AT_ONCE: Final = 1000  # of expired keys
 CHUNK: Final = 10_000  # jobs or instances per round trip
-FINISH_ABORTS_S: Final = Seconds(60.0)  # between two looks for aborts that were broken off
+FINISH_ABORTS_S: Final = Seconds(60.0)  # between two searches for interrupted aborts
 CLASS_COLUMNS: Final = (
     "job_class_id batch_id fpops_est_flop fpops_bound_flop memory_bytes disk_bytes delay_bound_s ncpus quorum"
     " max_errors max_instances hr_type validator tolerance inputs outputs"
@@ -64,7 +64,7 @@ _batch_values = values_of(
 
 
 class PostgresBatchWriter:
-    """Satisfies jobs' BatchWriter inside one transaction of PostgresSubmissions."""
+    """Implements jobs' BatchWriter inside one transaction of PostgresSubmissions."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -158,7 +158,7 @@ class PostgresBatchWriter:
         self._changes.add(batch_id, BatchCounts(unsent=1), len(copies))
 
     async def _add_templates(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> None:
-        """Write the templates of jobs that are not written yet."""
+        """Write the templates of jobs that are not yet written."""
         for template in dict.fromkeys(job.template for job in jobs if job.template is not None):
             if template not in self._template_ids:
                 inputs = None if template.inputs is None else rows.encoded(template.inputs)
@@ -170,7 +170,7 @@ class PostgresBatchWriter:
 
 
 class PostgresSubmissions(OnDatabase):
-    """Satisfies jobs' Submissions."""
+    """Implements jobs' Submissions."""
 
     @asynccontextmanager
     async def submission(self) -> AsyncIterator[PostgresBatchWriter]:
@@ -187,10 +187,10 @@ class PostgresSubmissions(OnDatabase):
         await self._database.fetch("note_answer", key.owner, key.key, rows.encoded(answer))
 
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
-        """In small transactions: first the batch ends and its submitter's logical time is refunded, then its jobs end,
-        then what is left unsent: a million jobs in one would keep their reports waiting.
+        """Abort in small transactions: the batch ends and its submitter's logical time is refunded, then its jobs end,
+        then its unsent instances: one transaction for a million jobs would block their reports.
 
-        Broken off half-way, nothing of the batch is given out; `finish_aborts` finishes the work, or a second call.
+        If this is interrupted, nothing of the batch is sent; `finish_aborts` or a second call finishes the work.
         """
         await self._database.in_transaction(partial(_end, batch_id=batch_id, now=now))
         batch = await self._batch(batch_id)
@@ -200,14 +200,14 @@ class PostgresSubmissions(OnDatabase):
         return await self._batch(batch_id)
 
     async def finish_aborts(self) -> int:
-        """Finish aborts that were broken off; returns how many batches were aborted whole then."""
+        """Finish interrupted aborts; returns how many batches are now completely aborted."""
         unfinished = await self._database.fetch("unfinished_aborts")
         return sum([await self._finish_abort(row["batch_id"], row["ended_at"]) for row in unfinished])
 
     async def _finish_abort(self, batch_id: BatchId, ended_at: Instant) -> bool:
         await self._cancel_unsent(batch_id)
         await self._cancel_jobs(batch_id, ended_at)
-        await self._cancel_unsent(batch_id)  # made while the jobs were still open
+        await self._cancel_unsent(batch_id)  # created while the jobs were still open
         return await self._database.fetch_one("forget_abort", batch_id) is not None
 
     async def _cancel_unsent(self, batch_id: BatchId) -> None:
@@ -237,7 +237,7 @@ class PostgresSubmissions(OnDatabase):
 
 
 async def _end(connection: Connection, *, batch_id: BatchId, now: Instant) -> None:
-    """A submitter who submits just now gets the refund with the next ordering."""
+    """If the submitter's row is locked by a submission, the next ordering pass makes the refund."""
     if await connection.fetchval(load("end_batch_as_aborted"), batch_id, now) is None:
         return
     row = await connection.fetchrow(load("ended_batch_to_correct"), batch_id)

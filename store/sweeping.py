@@ -1,4 +1,4 @@
-"""Overdue work, outages, and the move of jobs that ended long ago to history, by months that can be dropped."""
+"""Overdue work, outages, and the move of jobs that ended long ago to history, in monthly partitions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from store.counters import CountChanges, StatisticsChanges, count_steps, distinc
 from store.pool import Connection, Database, OnDatabase
 from store.queries import load
 
-COUNT_DUE = "count due"  # names of duties
+COUNT_DUE = "count due"  # names of periodic tasks
 ALIVE = "alive"
 
 
 class PostgresOverdueWork:
-    """Satisfies jobs' OverdueWork. `settings` are those of the moment, for hosts' quotas."""
+    """Implements jobs' OverdueWork. `settings` returns the current settings, for hosts' quotas."""
 
     def __init__(self, database: Database, settings: Callable[[], SchedulerSettings]) -> None:
         self._database = database
@@ -63,12 +63,12 @@ class PostgresOverdueWork:
 
 
 class PostgresOutages(OnDatabase):
-    """Satisfies jobs' Outages."""
+    """Implements jobs' Outages."""
 
     async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
-        """In two transactions: the note with the outage it ends; a part of the move with how far it has come.
+        """Two transactions: the record with the outage it ends; one portion of the shift with its progress.
 
-        A note that lies as far ahead as an outage was made while a clock was: it would hide outages until then.
+        A record in the future by an outage's length was made with a wrong clock: it would hide outages until then.
         """
 
         async def note(connection: Connection) -> None:
@@ -110,7 +110,7 @@ async def _move_some(connection: Connection, limit: int) -> OutageReport:
 
 
 class PostgresHistory(OnDatabase):
-    """Satisfies jobs' EndedWork and administration's History."""
+    """Implements jobs' EndedWork and administration's History."""
 
     async def move_ended(self, *, before: Instant, after: JobPlace, limit: int) -> MovedJobs:
         async def move(connection: Connection) -> MovedJobs:
@@ -141,14 +141,13 @@ class PostgresHistory(OnDatabase):
         try:
             await self._database.in_transaction(drop)
         except asyncpg.LockNotAvailableError as error:
-            raise UnavailableError(f"somebody reads the history of {month}: try again later") from error
+            raise UnavailableError(f"the history of {month} is being read: try again later") from error
 
 
 async def _move(connection: Connection, found: Sequence[asyncpg.Record], before: Instant) -> tuple[int, int]:
-    """Move those of some jobs of a batch that nothing more will happen to; how many, with how many instances.
+    """Move those jobs of a batch that can no longer change; returns how many, with how many instances.
 
-    Rows are locked in the order of the ledger: whoever reports about one of them has marked its job before, or
-    finds it gone.
+    Rows are locked in the ledger's order: a concurrent report has marked its job before, or does not find it.
     """
     job_ids = [row["job_id"] for row in found]
     await connection.execute(load("lock_instances_of_jobs"), job_ids)

@@ -1,4 +1,4 @@
-"""Read-only views in PostgreSQL: batches, jobs, hosts and lists, page by page by key; and a volunteer's own things."""
+"""Read-only views in PostgreSQL: batches, jobs, hosts and lists, paged by key; and a volunteer's own data."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _own_totals = mapper(OwnTotals)
 
 
 class PostgresListings(OnDatabase):
-    """Satisfies the console's Listings."""
+    """Implements the console's Listings."""
 
     async def batches(
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
@@ -111,7 +111,7 @@ class PostgresListings(OnDatabase):
     async def instances(
         self, batch_id: BatchId, states: Collection[InstanceState], *, after: InstancePlace | None, limit: int
     ) -> Sequence[ListedInstance]:
-        """Those of the history are looked for last: one that is moved meanwhile is found twice, not never."""
+        """Return instances. The history is read last: an instance moved meanwhile is found twice, never missed."""
         place = InstancePlace(MOST_RETRIES, InstanceId(0)) if after is None else after
         asked = (batch_id, sorted(states), -place.retries, place.instance_id, limit)
         found = await self._database.fetch("instances_of_batch", *asked)
@@ -124,7 +124,7 @@ class PostgresListings(OnDatabase):
 
 
 class PostgresViews(OnDatabase):
-    """Satisfies administration's Views."""
+    """Implements administration's Views."""
 
     async def batch(self, batch_id: BatchId) -> Batch:
         return rows.batch(await self._database.fetch_known("batch_by_id", batch_id, kind="batch"))
@@ -139,14 +139,14 @@ class PostgresViews(OnDatabase):
         return [rows.job_class(row) for row in await self._database.fetch("classes_of_batch", batch_id)]
 
     async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]:
-        """Those of the history are looked for last: one that is moved meanwhile is found twice, not never."""
+        """Return jobs. The history is read last: a job moved meanwhile is found twice, never missed."""
         found = await self._database.fetch("list_jobs", batch_id, limit, after or 0)
         moved = await self._database.fetch("list_finished_jobs", batch_id, limit, after or 0)
         by_id = {row["job_id"]: rows.job_row(row) for row in (*moved, *found)}
         return [by_id[job_id] for job_id in sorted(by_id)[:limit]]
 
     async def job(self, job_id: JobId) -> JobRow:
-        """Every job has instances: one found without any was moved to the history a moment ago."""
+        """Return a job. Every job has instances: one without any was just moved to the history."""
         row = await self._database.fetch_one("job_by_id", job_id)
         instances = [] if row is None else await self._database.fetch("instances_of_job", job_id)
         if row is None or not instances:
@@ -161,7 +161,7 @@ class PostgresViews(OnDatabase):
     async def uploads_of(
         self, batch_id: BatchId, instances: Sequence[InstanceId]
     ) -> Mapping[InstanceId, tuple[Upload, ...]]:
-        """The history is looked at last: what is moved meanwhile is there."""
+        """Return the uploads of an instance. The history is read last, to find one that was moved meanwhile."""
         found = list(await self._database.fetch("uploads_of_instances", list(instances)))
         left = set(instances).difference(row["instance_id"] for row in found)
         if left:
@@ -189,18 +189,18 @@ class PostgresViews(OnDatabase):
         return str((await self._database.fetch_known("app_name", app_id, kind="app"))["name"])
 
     async def check_counters(self) -> Sequence[str]:
-        """One sentence for each (batch, shard) whose counters differ from its rows; reads every instance."""
+        """Return one sentence for each (batch, shard) whose counters differ from its rows; reads every instance."""
         return [
             f"batch {row['batch_id']}: counted {row['counted']}, rows say {row['expected']}"
             for row in await self._database.fetch("counters_that_differ")
         ]
 
 
-Entry = tuple[HostPlace, SlowWith | RecentFailures | None]  # of a list, and what it says besides the host
+Entry = tuple[HostPlace, SlowWith | RecentFailures | None]  # of a list, and its columns besides the host
 
 
 class PostgresHostLists(OnDatabase):
-    """Satisfies the console's HostLists."""
+    """Implements the console's HostLists."""
 
     async def hosts(
         self, choice: HostChoice, *, after: HostPlace | None, limit: int, looked_at: int = LOOKED_AT
@@ -232,7 +232,7 @@ class PostgresHostLists(OnDatabase):
     ) -> HostInstances:
         begin = (float("inf"), LAST_ID) if after is None else (after.sent_at, after.instance_id)
         looked = await self._database.fetch("results_looked_at", volunteer_id, *begin, looked_at - 1)
-        is_end = len(looked) < 2  # that one, and one behind it
+        is_end = len(looked) < 2  # that one, and the next
         end = (float("-inf"), 0) if is_end else (looked[0]["sent_at"], looked[0]["instance_id"])
         found = await self._database.fetch("instances_of_host", host_id, volunteer_id, *begin, *end, state, limit + 1)
         instances = [_host_instance(row) for row in found[:limit]]
@@ -266,14 +266,14 @@ class PostgresHostLists(OnDatabase):
     async def _silent(self, since: Instant, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
         before = LAST_HOST_ID if after is None else after.host_id
         looked = await self._database.fetch("hosts_looked_at", before, looked_at - 1)
-        is_end = len(looked) < 2  # that one, and one behind it
+        is_end = len(looked) < 2  # that one, and the next
         last = HostId(0) if is_end else HostId(looked[0]["host_id"])
         found = await self._database.fetch("silent_hosts", before, last, since, limit + 1)
         page = await self._page([(HostPlace(row["host_id"]), None) for row in found], limit)
         return page if page.after or is_end else HostList(page.hosts, HostPlace(last))
 
     async def _page(self, entries: Sequence[Entry], limit: int, *, since: Instant | None = None) -> HostList:
-        """Of entries that were asked for with one more."""
+        """Return a page of entries that were read with one extra."""
         shown = entries[:limit]
         hosts = await self.listed([place.host_id for place, _ in shown]) if shown else {}
         found = [_told(hosts[place.host_id], said) for place, said in shown if place.host_id in hosts]
@@ -281,15 +281,15 @@ class PostgresHostLists(OnDatabase):
 
 
 def _told(one: ListedHost, said: SlowWith | RecentFailures | None) -> ListedHost:
-    """The host with what its list says of it."""
+    """Return the host with its columns in the list."""
     return replace(one, slow=said) if isinstance(said, SlowWith) else replace(one, failures=said)
 
 
-OWN_RESULTS_LOOKED_AT = 5000  # results of all kinds, for those that are chosen from them
+OWN_RESULTS_LOOKED_AT = 5000  # results of all kinds, from which the shown ones are selected
 
 
 class PostgresBelongings(OnDatabase):
-    """Satisfies the volunteers' pages' Belongings."""
+    """Implements Belongings of the volunteer pages."""
 
     async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
         last = LAST_HOST_ID if before is None else before

@@ -1,4 +1,4 @@
-"""The unsent instances in PostgreSQL, read through their two indexes."""
+"""Reads the unsent instances in PostgreSQL, through their two indexes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from store import rows
 from store.pool import Connection, OnDatabase
 from store.queries import load
 
-LOOKS = 8  # for batches; each takes the marks off those that turn out to have nothing unsent
-LEAST_SECOND_LOOK = 500  # batches, when the first look met some of those
-MARK_AGAIN_S = 3600.0  # between two looks for batches that wait without a mark
+LOOKS = 8  # searches for batches; each unmarks those without unsent instances
+LEAST_SECOND_LOOK = 500  # batches, if the first search met some of those
+MARK_AGAIN_S = 3600.0  # between two searches for waiting batches without a mark
 
 log = structlog.get_logger("store")
 
 
 class PostgresWaitingWork(OnDatabase):
-    """Satisfies the feeder's WaitingWork."""
+    """Implements the feeder's WaitingWork."""
 
     async def ready_batches(self, limit: int) -> Sequence[Batch]:
-        """As the port says; fewer when the last instances of thousands of batches have been sent just now."""
+        """As described in the port; fewer if the last instances of thousands of batches were just sent."""
         ready: list[Batch] = []
         page = limit
         for _ in range(LOOKS):
@@ -61,7 +61,7 @@ class PostgresWaitingWork(OnDatabase):
         return [rows.candidate(row) for row in found]
 
     async def _unmark(self, drained: Sequence[BatchId]) -> None:
-        """Let these batches not be found again until something is added to them."""
+        """Unmark these batches until something is added to them."""
 
         async def write(connection: Connection) -> None:
             locked = await connection.fetch(load("lock_drained"), drained)
@@ -70,14 +70,13 @@ class PostgresWaitingWork(OnDatabase):
         await self._database.in_transaction(write)
 
     async def mark_again(self) -> int:
-        """Mark the batches that wait without a mark, of which there should be none; how many there were.
+        """Mark waiting batches without a mark, which should not exist; returns how many there were.
 
-        Marks are kept by the database itself: whatever lost one, no batch is forgotten for longer than until the next
-        time. It looks at every active batch.
+        The database maintains the marks; if one is lost, this finds its batch again. Reads every active batch.
         """
         lost = [row["batch_id"] for row in await self._database.fetch("mark_again")]
         if lost:
-            log.warning("batches waited without a mark", batches=len(lost), first=min(lost))
+            log.warning("marked waiting batches that had no mark", batches=len(lost), first=min(lost))
         return len(lost)
 
     async def still_unsent(self, instance_ids: Sequence[InstanceId]) -> Collection[InstanceId]:

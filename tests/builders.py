@@ -1,4 +1,4 @@
-"""One valid value of each kind; a test says only what matters to it."""
+"""Builds valid values; a test sets only the fields that matter to it."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def a_held(**changes: Any) -> InstanceInProgress:
 
 
 def some_due_terms(**changes: Any) -> DueTerms:
-    """Those of an idle host with P = 0.5 and of a throughput job that takes it an hour."""
+    """Due terms of an idle host with P = 0.5 and a throughput job that takes it an hour."""
     numbers, idle_s, runtime_s = (3600.0, 86400.0), Seconds(0.0), Seconds(3600.0)
     rule, row, safe_s = DeadlineRule.MUSTER, DueRow.TABLE_1, Seconds(9000.0)
     return replace(
@@ -141,7 +141,7 @@ def some_due_terms(**changes: Any) -> DueTerms:
 
 
 def instance_facts(number: int, state: InstanceState = InstanceState.REPORTED, **changes: Any) -> InstanceFacts:
-    """An instance that was never at a host, whatever its state."""
+    """An instance that was never sent, in any state."""
     facts = InstanceFacts(
         InstanceId(number), f"pi_1_1_{number}", state, None, None, None, None, None, None, None, tight=False, uploads=()
     )

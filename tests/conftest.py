@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Fixtures and hooks of all tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from domain.clock import SystemClock
 
-# No test is timed: how long an example takes says how busy the machine is.
+# No deadlines per example: they would depend on the load of the machine.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
@@ -24,10 +24,10 @@ OWN_FOLDER = pytest.StashKey[Path]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give each session a temporary folder of its own.
+    """Give each session its own temporary folder.
 
-    pytest's usual one is shared: each session that starts closes /tmp/pytest-of-USER to other users, and as root the
-    databases of tests run as another user. A second session broke an initdb of the first.
+    pytest's default folder is shared: each session restricts /tmp/pytest-of-USER to its user when it starts, and tests
+    run as root use databases of another user. A second session broke an initdb of the first.
     """
     if config.option.basetemp is None and not hasattr(config, "workerinput"):
         forget_old_folders()
@@ -36,14 +36,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def forget_old_folders() -> None:
-    """Remove what sessions with failures left a day ago."""
+    """Remove folders of failed sessions after a day."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
         if folder.stat().st_mtime < SystemClock().now() - KEPT_S:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Keep the folder for whoever looks for a failure's cause."""
+    """Keep the folder of a failed session."""
     folder = session.config.stash.get(OWN_FOLDER, None)
     if folder is not None and exitstatus == pytest.ExitCode.OK:
         shutil.rmtree(folder, ignore_errors=True)
@@ -51,7 +51,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.fixture(autouse=True)
 def _logs_as_at_first() -> Iterator[None]:
-    """A command that was run in this process set up logs for itself alone."""
+    """Restore the log configuration, which commands run in this process change."""
     structlog.reset_defaults()
     yield
     structlog.reset_defaults()

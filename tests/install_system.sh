@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need from Debian's packages; does nothing where it is already there.
+# Installs the Debian packages that the tests need, if they are missing.
 set -euo pipefail
 missing=()
 command -v boinc >/dev/null || missing+=(boinc-client)
@@ -13,7 +13,7 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   exit 1
 fi
 export DEBIAN_FRONTEND=noninteractive
-# The tests start their own servers: no package starts its own while it is installed.
+# The tests start their own servers, so packages must not start theirs on installation.
 if [ ! -e /usr/sbin/policy-rc.d ]; then
   printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
   chmod 755 /usr/sbin/policy-rc.d

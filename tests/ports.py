@@ -1,8 +1,8 @@
-"""TCP ports for test servers that no other test and no outgoing connection takes meanwhile.
+"""TCP ports for test servers, reserved against other tests and outgoing connections.
 
-A port that the system chose (bind to port 0) and that is then closed can be taken by any outgoing connection or by
-another test before the server under test listens on it. These ports are below the range for outgoing connections
-(net.ipv4.ip_local_port_range), and each is reserved for as long as the process of the test runs.
+A port chosen by the system (bind to port 0) and then closed can be taken by an outgoing connection or another test
+before the server listens on it. These ports are below the range for outgoing connections
+(net.ipv4.ip_local_port_range), and each is reserved while the test process runs.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from pathlib import Path
 FIRST = 10_000
 OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
-_reserved: dict[int, socket.socket] = {}  # port: what reserves it, open until the process ends
+_reserved: dict[int, socket.socket] = {}  # port -> the socket that reserves it, open until the process ends
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 on which nothing listens; no other test process gets it until this one ends."""
+    """Return a free port of 127.0.0.1, reserved until this process ends."""
     first_outgoing = int(OUTGOING.read_text().split()[0])
-    assert first_outgoing > FIRST, f"outgoing connections use all ports from {first_outgoing} on"
+    assert first_outgoing > FIRST, f"outgoing connections use all ports from {first_outgoing}"
     candidates = range(FIRST, first_outgoing)
     for port in random.SystemRandom().sample(candidates, len(candidates)):
         if port not in _reserved and _reserve(port):
             return port
-    raise RuntimeError(f"none of {len(candidates)} ports from {FIRST} on is free")
+    raise RuntimeError(f"none of {len(candidates)} ports from {FIRST} is free")
 
 
 def _reserve(port: int) -> bool:
-    """Whether the port is this process's now.
+    """Try to reserve the port for this process.
 
-    An abstract socket's name is taken by one process at a time, is free when that ends however it ends, and is seen
-    in the same network namespace as the port.
+    The name of an abstract socket belongs to one process at a time, is released when that process ends for any reason,
+    and is visible in the same network namespace as the port.
     """
     name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:

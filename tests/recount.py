@@ -1,4 +1,4 @@
-"""What counters must say, reckoned from rows."""
+"""Computes counters from rows, for comparison."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from store.counting import Counted, change_counts
 
 
 def instance_counts(instance: Counted) -> BatchCounts:
-    """What one instance is counted as, had it come to be as it is: the sum of all its steps.
+    """Return the counts of one instance: the sum over all its state changes.
 
     >>> instance_counts(Counted(InstanceState.FAILED, Instant(1.0), Instant(5.0), Instant(6.0))).deadlines_missed
     1

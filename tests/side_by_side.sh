@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs commands side by side. What the last one says is shown as it comes, what the others say when it has ended.
-# Ends with 1 when any of them failed, and says which.
+# Runs commands in parallel. Prints the last one's output at once and the others' after it has ended.
+# Exits with 1 if any of them failed, and names it.
 #   tests/side_by_side.sh 'make e2e' 'make lint main'
 set -um -o pipefail
 folder=$(mktemp -d)

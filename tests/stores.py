@@ -1,4 +1,4 @@
-"""What tests may ask of any store: every port, and a recount of the counters."""
+"""The store interface of tests: every port, and a recount of the counters."""
 
 from __future__ import annotations
 
@@ -57,22 +57,22 @@ from transfer.ports import UnneededFiles, UploadRecords
 
 
 class Trickles(Protocol):
-    """Messages that apps sent while their job ran."""
+    """Trickle messages of apps."""
 
     async def of_instance(self, instance_id: InstanceId, *, after: int, limit: int) -> Sequence[Trickle]:
-        """In the order they came, behind the one with the id `after`."""
+        """In order of arrival, after the message with the id `after`."""
         ...
 
 
 class HostLists(Protocol):
-    """Hosts that are looked for, and what one was sent. Each reads its page, or so many rows to find it among."""
+    """Host lists, and the instances of a host. Each reads one page, or a limited number of rows to filter."""
 
     async def hosts(
         self, choice: HostChoice, *, after: HostPlace | None, limit: int, looked_at: int = ...
     ) -> HostList: ...
 
     async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
-        """These hosts, those of them that there are."""
+        """Return those of these hosts that exist."""
         ...
 
     async def instances(
@@ -85,72 +85,72 @@ class HostLists(Protocol):
         limit: int,
         looked_at: int = ...,
     ) -> HostInstances:
-        """What a host of the volunteer was sent, those of the history left out, the last one sent first."""
+        """Instances sent to a volunteer's host, without the history, last sent first."""
         ...
 
 
 class Listings(Protocol):
-    """Lists, page by page. None of these reads more than its page, or the counters of active batches."""
+    """Paged lists. Each reads at most its page, or the counters of active batches."""
 
     async def batches(
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
     ) -> Sequence[ListedBatch]:
-        """Newest first, or active ones in their order, or active ones by their deadline."""
+        """Newest first, or active batches in order, or active batches by deadline."""
         ...
 
     async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
-        """What these batches are called; those there are not are left out."""
+        """Return the names of these batches; unknown ones are left out."""
         ...
 
     async def totals(self) -> Sequence[ActiveTotal]:
-        """The counters of active batches together, by app and quality of service."""
+        """Return the summed counters of active batches, by app and quality of service."""
         ...
 
     async def instances(
         self, batch_id: BatchId, states: Collection[InstanceState], *, after: InstancePlace | None, limit: int
     ) -> Sequence[ListedInstance]:
-        """The batch's instances in these states, those of the history too, by retries (descending) and id."""
+        """Return the batch's instances in these states, including the history, by retries (descending) and id."""
         ...
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
-        """What the host has in progress, by due date."""
+        """Return the host's instances in progress, by due date."""
         ...
 
 
 class CheckedViews(Views, Protocol):
-    """Every store can also recount what it counts as things happen."""
+    """Every store can also recount its counters."""
 
     async def check_counters(self) -> Sequence[str]:
-        """A sentence for each counter that differs from the rows; empty when all agree."""
+        """Return a sentence for each counter that differs from the rows."""
         ...
 
 
 class AnyHistory(EndedWork, History, Protocol):
-    """One object is both: what moves jobs there and what looks at them."""
+    """One object that moves jobs to the history and reads them."""
 
 
 class AnyForecasts(Forecasts, Protocol):
-    """What the estimator and the pages read and write."""
+    """The forecasts as the estimator and the pages use them."""
 
     async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
-        """In order of time: the first forecast of each of so many equal spans of their time, and the last of all."""
+        """In order of time: the first forecast in each of `spans` equal spans, and the last one."""
         ...
 
 
 class AnyNotes(AccelerationNotes, GateNotes, Protocol):
-    """One object keeps what either duty found."""
+    """One object for the state of both periodic tasks."""
 
 
 class AnyReserving(ReservedWork, RedundantWork, Protocol):
-    """One object has both: what is set aside, and how classes of hosts stand."""
+    """One object for reservations and the state of host classes."""
 
 
 class AnyUploads(UploadRecords, UnneededFiles, Protocol):
-    """One object records what was brought, and says what nobody needs."""
+    """One object that records uploads and lists unneeded ones."""
 
 
 class Store(Protocol):
-    """What MemoryStore and PostgresStore have in common."""
+    """The common interface of MemoryStore and PostgresStore."""
 
     @property
     def arrivals(self) -> ArrivalCounts: ...

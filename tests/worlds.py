@@ -1,7 +1,7 @@
-"""A store with something in it, in one call each: for tests that need an app, a host, a batch or work under way.
+"""Fills a store for tests: an app, a host, a batch or work in progress in one call each.
 
-Everything goes through the ports, so that it works on every store. Names are numbered by what the store
-already holds, so that each call can be repeated.
+Everything goes through the ports, so that it works on every store. Names are numbered by the store's content, so that
+each call can be repeated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PROJECT = Person(PROJECT_NAME, Role.OPERATOR, Role.OPERATOR.rights)
 
 @dataclass(frozen=True, slots=True)
 class RegisteredHost:
-    """A host, and what its client proves its volunteer by."""
+    """A host, and the account key of its client."""
 
     host: Host
     account_key: str
@@ -65,7 +65,7 @@ class RegisteredHost:
 
 
 def hash_of(account_key: str) -> bytes:
-    """What is stored of an account key: its SHA-256."""
+    """Return the stored form of an account key: its SHA-256."""
     return hashlib.sha256(account_key.encode()).digest()
 
 
@@ -73,7 +73,7 @@ def hash_of(account_key: str) -> bytes:
 
 
 async def a_registered_app(store: Store, name: str = "pi", **changes: Any) -> App:
-    """The app of that name, made if there is none."""
+    """Return the app of that name; create it if needed."""
     for app in await store.applications.apps():
         if app.name == name:
             return app
@@ -81,7 +81,7 @@ async def a_registered_app(store: Store, name: str = "pi", **changes: Any) -> Ap
 
 
 async def a_registered_version(store: Store, app_id: AppId | None = None, **changes: Any) -> AppVersion:
-    """A new version of the app, of a number of its own unless told; its files are registered too."""
+    """Register a new version of the app with its files, by default with the next number."""
     app_id = (await a_registered_app(store)).app_id if app_id is None else app_id
     known = (await store.applications.load_catalogue()).versions
     version = an_app_version(**{"app_id": app_id, "version_num": 100 + len(known), **changes})
@@ -94,13 +94,13 @@ async def a_registered_version(store: Store, app_id: AppId | None = None, **chan
 
 
 async def the_version(store: Store) -> AppVersion:
-    """The newest version there is, made if there is none."""
+    """Return the newest version; create it if needed."""
     versions = (await store.applications.load_catalogue()).versions
     return versions[max(versions)] if versions else await a_registered_version(store)
 
 
 async def a_registered_volunteer(store: Store, account_key: str = "", **changes: Any) -> VolunteerId:
-    """A new volunteer with an account key and an e-mail of their own unless told."""
+    """Register a new volunteer, by default with a unique account key and e-mail."""
     number = len(await store.volunteers.volunteers()) + 1
     account_key = account_key or f"key-{number}"
     values: dict[str, Any] = {
@@ -119,7 +119,7 @@ async def a_registered_volunteer(store: Store, account_key: str = "", **changes:
 
 
 async def a_registered_host(store: Store, *, account_key: str = "", **changes: Any) -> RegisteredHost:
-    """A new host, by default of a new volunteer."""
+    """Register a new host, by default of a new volunteer."""
     number = len(await store.volunteers.volunteers()) + 1
     account_key = account_key or f"key-{number}"
     volunteer_id = changes.pop("volunteer_id", None)
@@ -135,7 +135,7 @@ async def a_registered_host(store: Store, *, account_key: str = "", **changes: A
 
 
 def a_new_batch(**changes: Any) -> NewBatch:
-    """A throughput batch of the default submitter, charged 50 s from NOW on."""
+    """A throughput batch of the default submitter, charged from 50 s after NOW."""
     values: dict[str, Any] = {
         "submitter_id": SubmitterId(1),
         "account_id": AccountId(1),
@@ -165,7 +165,7 @@ async def a_submitted_batch(
     job_class: JobClass | None = None,
     **changes: Any,
 ) -> Batch:
-    """A batch of `jobs` equal jobs of the app pi, each with `copies` unsent instances (the quorum unless told)."""
+    """Submit a batch of `jobs` equal jobs of the app pi, each with `copies` unsent instances (default: the quorum)."""
     app_id = changes.pop("app_id", None) or (await a_registered_app(store)).app_id
     job_class = job_class or a_job_class(quorum=quorum)
     async with store.submissions.submission() as writer:
@@ -182,14 +182,14 @@ async def a_submitted_batch(
 
 
 async def waiting_of(store: Store, batch_id: BatchId) -> list[Candidate]:
-    """Every unsent instance of a batch: urgent ones in their order, then fresh ones by id."""
+    """Return every unsent instance of a batch: urgent ones in order, then fresh ones by id."""
     urgent = await store.waiting.urgent([batch_id], 10_000)
     fresh = await store.waiting.tail([batch_id], 10_000)
     return [*urgent, *sorted(fresh, key=lambda candidate: candidate.ready.instance_id)]
 
 
 async def fresh_of(store: Store, batch_id: BatchId, *, after: int = 0, limit: int = 10_000) -> list[Candidate]:
-    """Every fresh instance of a batch behind `after`, shard by shard, `limit` of each."""
+    """Return the fresh instances of a batch after `after`, `limit` per shard."""
     ranges = [FreshRange(batch_id, shard, InstanceId(after), limit) for shard in range(64)]
     return list(await store.waiting.fresh(ranges))
 
@@ -198,7 +198,7 @@ async def fresh_of(store: Store, batch_id: BatchId, *, after: int = 0, limit: in
 
 
 def an_assignment(candidate: Candidate, host: RegisteredHost, version: AppVersion, **changes: Any) -> Assignment:
-    """The candidate for the host: sent at NOW, due in a day, with an hour of grace."""
+    """Assign the candidate to the host: sent at NOW, due in a day, with an hour of grace."""
     ready = candidate.ready
     sent_at = changes.get("sent_at", NOW)
     due_at = changes.get("due_at", later(sent_at, DAY_S))
@@ -228,7 +228,7 @@ async def send(store: Store, host: RegisteredHost, *assignments: Assignment) -> 
 async def a_sent_instance(
     store: Store, batch_id: BatchId, host: RegisteredHost, candidate: Candidate | None = None, **changes: Any
 ) -> Assignment:
-    """The first waiting instance of the batch, or the one given, sent to the host for certain."""
+    """Send the batch's first unsent instance, or the given one, to the host."""
     candidate = candidate or (await waiting_of(store, batch_id))[0]
     assignment = an_assignment(candidate, host, await the_version(store), **changes)
     outcome = await send(store, host, assignment)
@@ -237,7 +237,7 @@ async def a_sent_instance(
 
 
 def a_report(assignment: Assignment, **changes: Any) -> Report:
-    """A success an hour after it was sent."""
+    """A success, reported an hour after dispatch."""
     values: dict[str, Any] = {
         "instance_id": assignment.instance_id,
         "job_id": assignment.job_id,
@@ -247,6 +247,7 @@ def a_report(assignment: Assignment, **changes: Any) -> Report:
         "reported_at": later(assignment.sent_at, 3600.0),
         "elapsed_s": Seconds(3000.0),
         "cpu_s": Seconds(2900.0),
+        "exit_status": 0,
     }
     return Report(**(values | changes))
 
@@ -257,12 +258,12 @@ async def report(store: Store, host: RegisteredHost, *reports: Report) -> None:
 
 
 async def read(store: Store, host: RegisteredHost, *instance_ids: InstanceId) -> RequestView:
-    """What the store knows when the host calls."""
+    """Read the store's data for a request of the host."""
     return await store.ledger.read(host.key(*instance_ids))
 
 
 def a_hav_event(assignment: Assignment, kind: HavEventKind = HavEventKind.VALID, **changes: Any) -> HavEvent:
-    """An event of the instance's host and app version an hour after it was sent."""
+    """An event of the instance's host and app version, an hour after dispatch."""
     values: dict[str, Any] = {
         "host_id": assignment.host_id,
         "app_version_id": assignment.app_version_id,

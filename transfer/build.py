@@ -1,4 +1,4 @@
-"""Puts the parts of file transfer together."""
+"""Builds the parts of file transfer."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from transfer.urls import UPLOAD_PATH, TransferUrls, UploadTokens
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """File transfer as the rest of the project sees it."""
+    """File transfer as other packages use it."""
 
     routes: tuple[web.RouteDef, ...]  # for the web application
-    urls: TransferUrls  # satisfies the scheduler's UploadHandler
-    signer: CodeSigner  # satisfies the scheduler's CodeSigning
-    uploaded: UploadFolder  # where whole outputs are
+    urls: TransferUrls  # implements the scheduler's UploadHandler
+    signer: CodeSigner  # implements the scheduler's CodeSigning
+    uploaded: UploadFolder  # where complete outputs are stored
     downloads: DownloadFolder  # where app files and inputs are registered
 
 
@@ -38,7 +38,7 @@ def build(
     settings: Callable[[], Settings],
     clock: Clock,
 ) -> Transfer:
-    """File transfer over two folders. `settings()` gives the settings of the moment."""
+    """Build file transfer over two folders. `settings()` returns the current settings."""
     tokens = UploadTokens(keys.upload_secret)
     now = settings()
     downloads = DownloadFolder(download_dir, max_bytes=now.files.max_input_bytes)

@@ -1,7 +1,7 @@
-"""The files clients can fetch: stored once, never changed, sent whole, in part, or not found. docs/protocol.md.
+"""Serves the files clients fetch: stored once, never changed, sent whole or in part. See docs/protocol.md.
 
-A name is a file's identity for every client for ever: equal content may be registered again, other content never. Calls
-block; run them in a thread from async code.
+A name identifies a file for every client permanently: the same content may be registered again, other content may not.
+Calls block; run them in a thread from async code.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from transfer.urls import DOWNLOAD_PATH
 
 
 class Content(NamedTuple):
-    """What a file holds, as clients check it."""
+    """A file's size and MD5, as clients check them."""
 
     nbytes: int
     md5: str
 
 
 class DownloadFolder:
-    """The folder downloads are served from; `max_bytes` is the largest file taken."""
+    """The folder of downloadable files; `max_bytes` is the size limit of a file."""
 
     def __init__(self, folder: Path, *, max_bytes: int) -> None:
         self._folder = folder
         self._max_bytes = max_bytes
 
     def path(self, name: str) -> Path:
-        """Where the file of that name is or would be. Raises InvalidInputError for unsafe names."""
+        """Return the path for a file name; the file need not exist. Raises InvalidInputError for unsafe names."""
         return stored_path(self._folder, name)
 
     def register_file(self, source: Path | bytes, name: str) -> Content:
-        """Copy a file in under `name`; whole and on disk when this returns. Idempotent for equal content.
+        """Copy a file into the folder as `name`; complete and on disk on return. Idempotent for equal content.
 
-        Raises AlreadyExistsError when the name stands for other content, InvalidInputError for an unsafe
-        name, a source that is no file, or one that is too large.
+        Raises AlreadyExistsError if the name has other content, InvalidInputError for an unsafe name, a source that is
+        not a file, or one that is too large.
         """
         path = self.path(name)
         make_folder(path.parent)
@@ -53,7 +53,7 @@ class DownloadFolder:
         try:
             content = self._copy(source, temporary, name)
             with suppress(FileExistsError):
-                os.link(temporary, path)  # unlike a rename, never replaces what is there
+                os.link(temporary, path)  # unlike a rename, never replaces an existing file
         finally:
             temporary.unlink(missing_ok=True)
         sync_folder(path.parent)
@@ -76,7 +76,7 @@ class DownloadFolder:
 
 
 def content_of(path: Path) -> Content:
-    """The size and MD5 of a file on disk."""
+    """Return the size and MD5 of a file on disk."""
     with path.open("rb") as file:
         return Content(os.fstat(file.fileno()).st_size, md5_of(file))
 
@@ -94,17 +94,17 @@ def _chunks(source: Path | bytes) -> Iterator[bytes]:
 
 ROUTE = f"/{DOWNLOAD_PATH}/{{shard}}/{{name}}"
 
-_FOR_EVER = "public, max-age=31536000, immutable"  # a name never stands for other content
+_FOR_EVER = "public, max-age=31536000, immutable"  # a name never gets other content
 
 
 class Downloads:
-    """GET and HEAD of the download folder."""
+    """Handles GET and HEAD of the download folder."""
 
     def __init__(self, folder: DownloadFolder) -> None:
         self._folder = folder
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """The file named in the address, or the part of it asked for by Range."""
+        """Return the requested file, or the part given by Range."""
         name, shard = request.match_info["name"], request.match_info["shard"]
         try:
             path = await asyncio.to_thread(self._folder.path, name)
@@ -116,10 +116,10 @@ class Downloads:
 
 
 class OwnBytes(web.FileResponse):
-    """A file's own bytes, or the part asked for.
+    """A response with a file's exact bytes, or the requested part.
 
-    Accept-Encoding would serve NAME.gz in place of NAME, which is a different file here. A Range given
-    under the condition of a tag that is not this file's asks for the whole file.
+    Accept-Encoding would make the framework serve NAME.gz for NAME, which is a different file here. A Range with an
+    If-Range tag of another version returns the whole file.
     """
 
     def __init__(self, path: Path, *, headers: dict[str, str]) -> None:
@@ -136,7 +136,7 @@ class OwnBytes(web.FileResponse):
 
 
 def _entity_tag(path: Path) -> str:
-    """The tag the web framework gives a file: modification time and size."""
+    """Return the entity tag that the web framework computes: modification time and size."""
     found = path.stat()
     return f'"{found.st_mtime_ns:x}-{found.st_size:x}"'
 

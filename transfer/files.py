@@ -1,4 +1,4 @@
-"""Files on disk: where a name is stored (always inside its folder), written whole or not at all; a folder's identity.
+"""Files on disk: the path of a name (always inside its folder), atomic writes, and a folder's identity.
 
 All nodes that share a folder read the same identity from it.
 """
@@ -25,7 +25,7 @@ CHUNK_BYTES = 1024 * 1024
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int) -> None:
-    """Put `content` at `path` with permission `mode`; whoever looks sees the old file or the new one."""
+    """Write `content` to `path` with permission `mode`; readers see the old file or the new one."""
     temporary = temporary_beside(path)
     try:
         with open_new(temporary, mode=mode) as file:
@@ -38,25 +38,25 @@ def write_atomically(path: Path, content: bytes, *, mode: int) -> None:
 
 
 def temporary_beside(path: Path) -> Path:
-    """A free name in the same folder that no stored file can have: it begins with a dot."""
+    """Return a free name in the same folder that no stored file can have: it begins with a dot."""
     return path.with_name(f".{secrets.token_hex(8)}.new")
 
 
 def open_new(path: Path, *, mode: int) -> BinaryIO:
-    """Open a file that does not exist yet for writing, with exactly this permission from the start."""
+    """Create a file for writing, with exactly this permission from the start."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     os.fchmod(descriptor, mode)
     return os.fdopen(descriptor, "wb")
 
 
 def sync(file: BinaryIO) -> None:
-    """Wait until the bytes written are on disk."""
+    """Flush the written bytes to disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the folder's names are on disk."""
+    """Flush the folder's entries to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -65,27 +65,27 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder whose name survives a crash."""
+    """Create a folder whose entry survives a crash."""
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         sync_folder(folder.parent)
 
 
 def md5_of(file: BinaryIO) -> str:
-    """The MD5 of what follows in an open file, as 32 lower-case hex digits."""
+    """Return the MD5 of the rest of an open file, as 32 lower-case hex digits."""
     digest = hashlib.md5(usedforsecurity=False)
     while chunk := file.read(CHUNK_BYTES):
         digest.update(chunk)
     return digest.hexdigest()
 
 
-MAX_STORED_NAME_BYTES = 240  # leaves room for a suffix within the 255 bytes a file system gives
+MAX_STORED_NAME_BYTES = 240  # leaves room for a suffix within the 255 bytes of a file system
 
 _OUTPUT = re.compile(r"(?P<instance>.+)_r[0-9]{1,4}")
 
 
 def shard(name: str) -> str:
-    """The sub-folder of a name, one of 256: the first two hex digits of the MD5 of its UTF-8 form.
+    """Return the sub-folder of a name, one of 256: the first two hex digits of the MD5 of its UTF-8 form.
 
     >>> shard("pi_1.00_x86_64")
     '7f'
@@ -94,7 +94,7 @@ def shard(name: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """The name, if it can be stored. Raises InvalidInputError.
+    """Return the name if it can be stored. Raises InvalidInputError.
 
     >>> checked_name("pi_3_41_77_r0")
     'pi_3_41_77_r0'
@@ -106,7 +106,7 @@ def checked_name(name: str) -> str:
 
 
 def stored_path(folder: Path, name: str) -> Path:
-    """FOLDER/ab/NAME. Raises InvalidInputError when the name is unsafe or a link leads out of the folder."""
+    """Return FOLDER/ab/NAME. Raises InvalidInputError if the name is unsafe or a link leads out of the folder."""
     path = folder / shard(checked_name(name)) / name
     if not path.resolve().is_relative_to(folder.resolve()):
         raise InvalidInputError("file name", f"a file inside {folder}", name)
@@ -115,14 +115,14 @@ def stored_path(folder: Path, name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class OutputName:
-    """An output file's name, and the instance it belongs to."""
+    """An output file's name and its instance."""
 
     name: str
     instance_id: InstanceId
 
 
 def parse_output_name(name: str) -> OutputName | None:
-    """The output a name stands for; None for names no output has.
+    """Parse an output file name; None if the name is not that of an output.
 
     >>> parse_output_name("pi_3_41_77_r0")
     OutputName(name='pi_3_41_77_r0', instance_id=77)
@@ -140,9 +140,9 @@ _MOST_BYTES = 64
 
 
 def identity_of(folder: Path) -> str:
-    """A word drawn when it was asked first, and kept in the folder. Calls block.
+    """Return the folder's identity, a random word created at the first call and stored there. Calls block.
 
-    Where nothing can be written the folder is taken for the node's own.
+    If the folder is not writable, it is assumed to be local to this node.
 
     >>> import tempfile
     >>> here, there = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
@@ -155,12 +155,14 @@ def identity_of(folder: Path) -> str:
             _draw(path)
         return _read(path)
     except (OSError, UnicodeDecodeError) as error:
-        structlog.get_logger("transfer.files").warning("folder without a mark", path=str(path), error=str(error))
+        structlog.get_logger("transfer.files").warning(
+            "folder identity not available", path=str(path), error=str(error)
+        )
         return f"{platform.node()}:{folder}"
 
 
 def mark_of(folder: Path) -> str | None:
-    """The word that is kept in a folder; None where none was drawn, or it cannot be read. It changes nothing."""
+    """Return the folder's identity; None if there is none or it cannot be read. Writes nothing."""
     try:
         return _read(folder / NAME)
     except (OSError, UnicodeDecodeError):
@@ -173,7 +175,7 @@ def _read(path: Path) -> str:
 
 
 def _draw(path: Path) -> None:
-    """Write one, unless somebody was faster; whole or not at all."""
+    """Create the identity atomically, unless another process was faster."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_beside(path)
     try:

@@ -1,7 +1,7 @@
-"""The project's keys: they sign app files, vouch for uploads, and derive account keys; and signatures of app files.
+"""The project's keys, which sign app files, authorise uploads and derive account keys; and signatures of app files.
 
-Signatures are made where the private key is and checked where it is not; they travel as one JSON document: the public
-key they belong to, and the signature of each file by its MD5.
+Signatures are made where the private key is and checked elsewhere; they are exchanged as a JSON document with the
+public key and, by MD5, the signature of each file.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _SIGNING = "signing"
 
 @dataclass(frozen=True, slots=True)
 class ServingKeys:
-    """What a serving process holds: no private signing key.
+    """The keys of a serving process: no private signing key.
 
-    `rotation_signatures` maps each retired public key to the present key's text signed by it.
+    `rotation_signatures` maps each retired public key to its signature of the current key's text.
     """
 
     public_key: PublicKey
@@ -53,7 +53,7 @@ class ServingKeys:
 
 
 def create_keys(keys_dir: Path) -> None:
-    """Make whatever keys a project lacks; those it has are never touched."""
+    """Create the missing keys of a project; existing ones are never changed."""
     keys_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in (_UPLOAD_SECRET, _ACCOUNT_SECRET):
         path = keys_dir / name
@@ -65,7 +65,7 @@ def create_keys(keys_dir: Path) -> None:
 
 
 def load_keys(keys_dir: Path) -> ServingKeys:
-    """The keys a serving process needs. Raises NotFoundError, InvalidInputError."""
+    """Return the keys a serving process needs. Raises NotFoundError, InvalidInputError."""
     public_key, rotation_signatures = _read_public(keys_dir)
     return ServingKeys(
         public_key,
@@ -76,9 +76,9 @@ def load_keys(keys_dir: Path) -> ServingKeys:
 
 
 def load_signing_key(keys_dir: Path, *, signing_dir: Path | None = None) -> PrivateKey:
-    """The private key that belongs to the present public key. NotFoundError when it is kept elsewhere.
+    """Return the private key of the current public key. Raises NotFoundError if it is not here.
 
-    `signing_dir` is where the private keys are, when not in the key folder.
+    `signing_dir` is the folder of the private keys, if not in the key folder.
     """
     public_key, _ = _read_public(keys_dir)
     for key in _signing_keys(signing_dir or keys_dir / _SIGNING):
@@ -88,7 +88,7 @@ def load_signing_key(keys_dir: Path, *, signing_dir: Path | None = None) -> Priv
 
 
 def load_key_file(path: Path) -> PrivateKey:
-    """The private signing key of one file, wherever it is. Raises InvalidInputError, NotFoundError."""
+    """Return the private signing key in a file. Raises InvalidInputError, NotFoundError."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -103,16 +103,15 @@ def load_key_file(path: Path) -> PrivateKey:
 
 
 def load_public_key(keys_dir: Path) -> PublicKey:
-    """The present public key. Raises NotFoundError, InvalidInputError."""
+    """Return the current public key. Raises NotFoundError, InvalidInputError."""
     return _read_public(keys_dir)[0]
 
 
 def rotate(keys_dir: Path, *, signing_dir: Path | None = None) -> PrivateKey:
-    """Put a new signing key in place of the present one, and return it.
+    """Replace the current signing key by a new one, and return it.
 
-    Every older key signs the new one, so that clients follow however long they were away (docs/protocol.md).
-    All app files must be signed again with the new key. Raises NotFoundError when the present private
-    key is not at hand.
+    Every older key signs the new one, so that clients can follow after any absence (docs/protocol.md). All app files
+    must be signed again with the new key. Raises NotFoundError if the current private key is not available.
     """
     folder = signing_dir or keys_dir / _SIGNING
     load_signing_key(keys_dir, signing_dir=folder)
@@ -128,18 +127,18 @@ def rotate(keys_dir: Path, *, signing_dir: Path | None = None) -> PrivateKey:
 
 
 class CodeSigner:
-    """What the scheduler says about the signing key."""
+    """Supplies the scheduler with the public key and rotation signatures."""
 
     def __init__(self, keys: ServingKeys) -> None:
         self._text = public_key_text(keys.public_key)
         self._rotation_signatures = dict(keys.rotation_signatures)
 
     def public_key_text(self) -> str:
-        """The present public key, as clients hold it."""
+        """Return the current public key in the clients' format."""
         return self._text
 
     def rotation_signature(self, client_key_text: str) -> str | None:
-        """The present key signed by the key the client holds; None when that key was never retired here."""
+        """Return the current key signed by the key the client has; None if that key was never retired here."""
         try:
             held = parse_public_key_text(client_key_text)
         except ProtocolError:
@@ -149,7 +148,7 @@ class CodeSigner:
 
 def _add_signing_key(folder: Path) -> PrivateKey:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # 1024 bits is what clients have room for (docs/protocol.md#signatures); TLS protects the first contact.
+    # Clients support at most 1024 bits (docs/protocol.md#signatures); TLS protects the first contact.
     made = rsa.generate_private_key(public_exponent=PUBLIC_EXPONENT, key_size=KEY_BITS)
     pem = made.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -218,23 +217,23 @@ DOCUMENT = '{"public_key": "…", "files": [{"name": "…", "md5": "…", "signa
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """What a key says of some files; `by_md5` has the signature of each content."""
+    """The signatures one key made; `by_md5` maps each content to its signature."""
 
     public_key: PublicKey
     by_md5: Mapping[str, str]
 
     def of(self, name: str, md5: str) -> str:
-        """The signature of a file. Raises InvalidInputError when there is none, or it is not of that key."""
+        """Return the signature of a file. Raises InvalidInputError if it is missing or made by another key."""
         signature = self.by_md5.get(md5)
         if signature is None:
-            raise InvalidInputError("signatures", f"one of {name} (MD5 {md5})", "none")
+            raise InvalidInputError("signatures", f"a signature of {name} (MD5 {md5})", "none")
         if not verify_md5(self.public_key, md5, signature):
-            raise InvalidInputError("signatures", f"the signature of {name} by the key they name", "another one")
+            raise InvalidInputError("signatures", f"a signature of {name} by the key in the document", "another one")
         return signature
 
 
 def signed_document(key: PrivateKey, files: Sequence[Path]) -> str:
-    """The document of some files. Raises OSError for what cannot be read."""
+    """Return the signature document of some files. Raises OSError for unreadable files."""
     contents = [(path.name, content_of(path)) for path in files]
     signed = [
         {"name": name, "nbytes": content.nbytes, "md5": content.md5, "signature": sign_md5_text(key, content.md5)}
@@ -244,16 +243,16 @@ def signed_document(key: PrivateKey, files: Sequence[Path]) -> str:
 
 
 def read_signatures(path: Path, *, project_key: PublicKey | None = None) -> Signatures:
-    """The signatures of a document. Raises InvalidInputError when it is none, or of a key that is not the project's.
+    """Read a signature document. Raises InvalidInputError if it is malformed or its key is not the project's.
 
-    Without `project_key` they are whosever they say: what has that key will look again.
+    Without `project_key` the key is not checked here: the process that has it checks again.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         public_key = parse_public_key_text(document["public_key"])
         by_md5 = {str(one["md5"]): str(one["signature"]) for one in document["files"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ProtocolError) as error:
-        raise InvalidInputError(str(path), f"a document as {DOCUMENT}", f"{type(error).__name__}: {error}") from None
+        raise InvalidInputError(str(path), f"a document like {DOCUMENT}", f"{type(error).__name__}: {error}") from None
     if project_key is not None and public_key != project_key:
-        raise InvalidInputError(str(path), "signatures by the project's present key", "those of another one")
+        raise InvalidInputError(str(path), "signatures by the project's current key", "those of another one")
     return Signatures(public_key, by_md5)

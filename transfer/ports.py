@@ -11,7 +11,7 @@ from domain.units import InstanceId, Instant
 
 class UploadRecords(Protocol):
     async def expected(self, instance_id: InstanceId, name: str) -> ExpectedOutput | None:
-        """What is known of an output; None when there is no such instance."""
+        """Return the record of an output; None if the instance does not exist."""
         ...
 
     async def record_upload(
@@ -24,18 +24,17 @@ class UploadRecords(Protocol):
         completed_at: Instant,
         replace: bool = False,
     ) -> bool:
-        """Record that an output is whole on disk; durable on return. Idempotent.
+        """Record that an output is complete on disk; durable on return. Idempotent.
 
-        False when the instance does not exist or does not accept outputs, or when other content is recorded and
-        `replace` is not set.
+        Returns False if the instance is unknown or accepts no outputs, or for other content without `replace`.
         """
         ...
 
 
 class UnneededFiles(Protocol):
     async def unneeded(self, files: Sequence[tuple[str, InstanceId]]) -> Collection[str]:
-        """Those of the files, given by name and instance, that nobody needs.
+        """Return the names of unneeded files among `files` (name, instance).
 
-        They are not recorded, and their instance, if there is one, neither waits nor is under way.
+        They are not recorded, and their instance, if it exists, is neither unsent nor in progress.
         """
         ...

@@ -1,7 +1,7 @@
-"""What hosts have uploaded: growing parts, and whole files whose MD5 was right; deletes what nothing will complete.
+"""Stores uploads: growing parts, and complete files with a verified MD5; deletes abandoned ones.
 
-A file the database knows of stays until it is purged, and so does everything of an instance in progress. A round of the
-deletion looks at one of the 256 sub-folders, chosen by the time, so that restarts leave none out.
+A file recorded in the database is kept until it is purged, and so are all files of an instance in progress. Each
+cleaning round examines one of the 256 sub-folders, chosen by the time, so that restarts skip none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from transfer.files import make_folder, md5_of, parse_output_name, stored_path, 
 from transfer.ports import UnneededFiles
 
 _OPEN_MODE = 0o644
-_RECORDED_MODE = 0o444  # a hint that saves the leftover cleaner a query; no answer to a client depends on it
+_RECORDED_MODE = 0o444  # a hint that saves the leftover cleaner a query; no reply to a client depends on it
 
 
 PART = ".part"
@@ -36,7 +36,7 @@ PART = ".part"
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A file that is not finished: a part, or a whole file the database may not know of."""
+    """An unfinished file: a part, or a complete file that the database may not have recorded."""
 
     name: str
     whole: bool
@@ -44,38 +44,38 @@ class Leftover:
 
 
 class Finish(StrEnum):
-    """How an upload stands when its last byte has arrived."""
+    """The state of an upload after its last byte."""
 
     WHOLE = "whole"
-    TOO_SHORT = "too_short"  # somebody else goes on with it
-    WRONG_MD5 = "wrong_md5"  # what was there is deleted
-    OTHER_CONTENT = "other_content"  # another whole file has this name; the part is complete and waits for `replace`
+    TOO_SHORT = "too_short"  # another connection continues it
+    WRONG_MD5 = "wrong_md5"  # the part was deleted
+    OTHER_CONTENT = "other_content"  # another complete file has this name; the part is complete and waits for `replace`
 
 
 class UploadFolder:
-    """The folder uploads grow in."""
+    """The folder of uploads."""
 
     def __init__(self, folder: Path, *, sync: Callable[[BinaryIO | FileIO], None] = sync) -> None:
-        """`sync` waits until the bytes of an open file are on disk."""
+        """`sync` flushes an open file to disk."""
         self._folder = folder
         self._sync = sync
 
     def path(self, name: str) -> Path:
-        """Where the whole file of that name is or would be. Raises InvalidInputError for unsafe names."""
+        """Return the path of the complete file, which need not exist. Raises InvalidInputError for unsafe names."""
         return stored_path(self._folder, name)
 
     def part_size(self, name: str) -> int | None:
-        """Bytes of the part; None when there is none. A part may have all bytes of its file and not be verified."""
+        """Return the size of the part in bytes; None if there is none. A full-size part may still be unverified."""
         return _size_of(self._part(name))
 
     def whole_size(self, name: str) -> int | None:
-        """Bytes of the whole file, recorded or not; None when it is not whole."""
+        """Return the size of the complete file in bytes, recorded or not; None if it is not complete."""
         return _size_of(self.path(name))
 
     def whole(self, name: str) -> Content | None:
-        """The verified file's size and MD5, read from disk; None when it is not whole.
+        """Return the size and MD5 of the complete file, read from disk; None if it is not complete.
 
-        Its name is synced too: the process that renamed it may have died before it did that.
+        Its folder is synced too, because the process that renamed the file may have died before syncing.
         """
         try:
             found = content_of(self.path(name))
@@ -85,16 +85,16 @@ class UploadFolder:
         return found
 
     def read(self, name: str) -> bytes | None:
-        """The verified file's bytes; None when it is not whole."""
+        """Return the bytes of the complete file; None if it is not complete."""
         try:
             return self.path(name).read_bytes()
         except FileNotFoundError:
             return None
 
     def begin(self, name: str, offset: int) -> int:
-        """Get ready to go on at `offset`: what lies behind it is cut off. Returns the part's size now.
+        """Prepare to continue at `offset`: cut off the bytes after it. Returns the part's new size.
 
-        A size below `offset` means that the bytes before it are not here; nothing was cut off.
+        A size below `offset` means that earlier bytes are missing; nothing was cut off.
         """
         make_folder(self.path(name).parent)
         with self._locked_part(name, create=True) as part:
@@ -107,9 +107,9 @@ class UploadFolder:
             return offset
 
     def append(self, name: str, chunk: bytes, *, at: int) -> bool:
-        """Add bytes to a part that ends `at`; False when it ends elsewhere: another connection goes on with it.
+        """Append bytes to a part of size `at`; False if its size differs: another connection continues it.
 
-        OSError: no room; nothing was added.
+        Raises OSError if the disk is full; nothing was added.
         """
         try:
             with self._locked_part(name, create=False) as part:
@@ -125,15 +125,15 @@ class UploadFolder:
             return False
 
     def sync(self, name: str) -> None:
-        """Wait until what has arrived is on disk."""
+        """Flush the received bytes to disk."""
         try:
             with self._locked_part(name, create=False) as part:
                 self._sync(part)
         except FileNotFoundError:
-            return  # it has become whole, or was wrong and is gone
+            return  # completed, or deleted for a wrong MD5
 
     def finish(self, name: str, *, nbytes: int, md5: str) -> Finish:
-        """Turn a part that holds all of its bytes into the whole file, on disk when this returns."""
+        """Turn a full-size part into the complete file, on disk on return."""
         path, part_path = self.path(name), self._part(name)
         try:
             with self._locked_part(name, create=False) as part:
@@ -148,14 +148,14 @@ class UploadFolder:
                 elif content_of(path) == (nbytes, md5):
                     part_path.unlink()
         except FileNotFoundError:
-            pass  # another connection with the same upload was faster: see what it left
+            pass  # another connection with the same upload was faster: check its result
         found = self.whole(name)
         if found is None:
             return Finish.TOO_SHORT
         return Finish.WHOLE if found == (nbytes, md5) else Finish.OTHER_CONTENT
 
     def replace(self, name: str, *, nbytes: int, md5: str) -> bool:
-        """Put a complete part in the place of another whole file; False when the part changed meanwhile."""
+        """Replace the complete file by a full-size part; False if the part has changed."""
         try:
             with self._locked_part(name, create=False) as part:
                 if os.fstat(part.fileno()).st_size != nbytes or not _has_md5(part, md5):
@@ -168,21 +168,21 @@ class UploadFolder:
         return True
 
     def is_marked(self, name: str) -> bool:
-        """Whether the file says that it was recorded: a hint, see `mark_recorded`."""
+        """Return whether the file is marked as recorded: a hint, see `mark_recorded`."""
         try:
             return not self.path(name).stat().st_mode & stat.S_IWUSR
         except FileNotFoundError:
             return False
 
     def mark_recorded(self, name: str) -> None:
-        """Note beside the file that it was recorded, so that the leftover cleaner does not ask about it.
+        """Mark the file as recorded, so that the leftover cleaner does not query it.
 
-        Raises FileNotFoundError if the cleaner took the file away before it was recorded.
+        Raises FileNotFoundError if the cleaner removed the file before it was recorded.
         """
         self.path(name).chmod(_RECORDED_MODE)
 
     def unfinished(self, sub_folder: str, before: Instant) -> list[Leftover]:
-        """Parts and whole files not marked as recorded, of a sub-folder, that did not change since `before`."""
+        """Return the parts, and complete files not marked as recorded, of a sub-folder, unchanged since `before`."""
         found: list[Leftover] = []
         try:
             entries = os.scandir(self._folder / sub_folder)
@@ -193,14 +193,14 @@ class UploadFolder:
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
-                    continue  # it has become whole, or was purged
+                    continue  # completed or purged meanwhile
                 name, whole = entry.name.removesuffix(PART), not entry.name.endswith(PART)
                 if stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_IWUSR and status.st_mtime < before:
                     found.append(Leftover(name, whole, status.st_size))
         return found
 
-    def set_aside(self, name: str) -> bool:
-        """Make a whole file a part again; False when it is not there, is marked recorded, or has a part beside it."""
+    def unfinish(self, name: str) -> bool:
+        """Rename a complete file to a part; False if it is missing, marked as recorded, or a part exists."""
         with self._locked_part(name, create=True) as part:
             if os.fstat(part.fileno()).st_size:
                 return False
@@ -210,9 +210,9 @@ class UploadFolder:
             self.path(name).rename(self._part(name))
             return True
 
-    def put_back(self, name: str) -> None:
-        """Undo `set_aside`: the database knows of the file."""
-        with suppress(FileNotFoundError), self._locked_part(name, create=False):  # not there: uploaded again meanwhile
+    def finish_again(self, name: str) -> None:
+        """Undo `unfinish`: the file is recorded in the database."""
+        with suppress(FileNotFoundError), self._locked_part(name, create=False):  # missing: uploaded again meanwhile
             if self.path(name).exists():
                 self._part(name).unlink()
                 return
@@ -230,7 +230,7 @@ class UploadFolder:
             return False
 
     def remove(self, name: str) -> None:
-        """Delete whatever is here of a file."""
+        """Delete the complete file and the part."""
         for path in (self.path(name), self._part(name)):
             path.unlink(missing_ok=True)
 
@@ -240,7 +240,7 @@ class UploadFolder:
 
     @contextmanager
     def _locked_part(self, name: str, *, create: bool) -> Iterator[FileIO]:
-        """The part, open and locked, and surely the file of that name. FileNotFoundError if there is none."""
+        """Open and lock the part, and ensure that it still has that name. Raises FileNotFoundError if there is none."""
         path = self._part(name)
         flags = os.O_RDWR | (os.O_CREAT if create else 0)
         while True:
@@ -252,7 +252,7 @@ class UploadFolder:
 
 
 def _is_at(file: FileIO, path: Path) -> bool:
-    """Whether an open file is still the one of that name."""
+    """Return whether the path still refers to the open file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -278,13 +278,13 @@ def _write_all(file: FileIO, chunk: bytes) -> None:
 
 
 SUB_FOLDERS: Final = 256
-LOOK_EVERY_S: Final = Seconds(300.0)  # at another sub-folder: at all of them in 21 hours
-PAGE: Final = 1_000  # files between two questions to the database
+LOOK_EVERY_S: Final = Seconds(300.0)  # one sub-folder per round: all of them in 21 hours
+PAGE: Final = 1_000  # files per database query
 
 
 @dataclass(frozen=True, slots=True)
 class LeftoverReport:
-    """One round: old unfinished files of a sub-folder, and those that were deleted."""
+    """One round: old unfinished files of a sub-folder, and how many were deleted."""
 
     old: int = 0
     deleted: int = 0
@@ -292,7 +292,7 @@ class LeftoverReport:
 
 
 class LeftoverCleaner:
-    """Runs in one process for each upload folder, however many nodes share it; two at once do no harm."""
+    """Deletes abandoned uploads. One process per upload folder is enough; concurrent ones do no harm."""
 
     def __init__(
         self, folder: UploadFolder, files: UnneededFiles, clock: Clock, settings: Callable[[], StorageSettings]
@@ -304,13 +304,13 @@ class LeftoverCleaner:
         self._log = structlog.get_logger("transfer.upload_folder")
 
     async def run_once(self) -> LeftoverReport:
-        """Look at the sub-folder whose turn it is."""
+        """Clean the sub-folder whose turn it is."""
         now = self._clock.now()
         sub_folder = f"{int(now // LOOK_EVERY_S) % SUB_FOLDERS:02x}"
         return await self.clean(sub_folder, before=later(now, -self._settings().keep_parts_s))
 
     async def clean(self, sub_folder: str, *, before: Instant) -> LeftoverReport:
-        """Delete what nobody needs of a sub-folder, and nothing that changed since `before`."""
+        """Delete the unneeded files of a sub-folder, except those that changed since `before`."""
         old = [one for one in await asyncio.to_thread(self._folder.unfinished, sub_folder, before) if _instance(one)]
         deleted: list[Leftover] = []
         for start in range(0, len(old), PAGE):
@@ -320,13 +320,13 @@ class LeftoverCleaner:
         return LeftoverReport(len(old), len(deleted), sum(one.nbytes for one in deleted))
 
     async def _delete(self, old: Sequence[Leftover], before: Instant) -> list[Leftover]:
-        """A whole file is made a part first and asked about once more: who brings it now has to bring it anew."""
+        """Delete unneeded files. A complete one is first made a part and checked again: it may be in use now."""
         unneeded = await self._unneeded(old)
-        aside = [one for one in unneeded if not one.whole or await asyncio.to_thread(self._folder.set_aside, one.name)]
-        still = await self._unneeded(aside)
-        for one in aside:
+        parts = [one for one in unneeded if not one.whole or await asyncio.to_thread(self._folder.unfinish, one.name)]
+        still = await self._unneeded(parts)
+        for one in parts:
             if one not in still and one.whole:
-                await asyncio.to_thread(self._folder.put_back, one.name)
+                await asyncio.to_thread(self._folder.finish_again, one.name)
         return [one for one in still if await asyncio.to_thread(self._folder.drop_part, one.name, before)]
 
     async def _unneeded(self, files: Sequence[Leftover]) -> list[Leftover]:

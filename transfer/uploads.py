@@ -1,6 +1,6 @@
-"""Takes what hosts upload, however often the connection breaks: a header, then the bytes. docs/protocol.md.
+"""Receives uploads from hosts: a header, then the bytes, resumable after a lost connection. See docs/protocol.md.
 
-A connection that breaks or falls silent is an expected end, not an error: what came before it is kept.
+A broken or silent connection is expected and not an error: the bytes received so far are kept.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from wire.uploads import (
 
 
 class RequestBody:
-    """Reads at the speed of whoever takes the bytes; never holds more than it was asked for and a chunk.
+    """Reads the body at the consumer's speed; buffers at most the requested bytes plus one chunk.
 
-    What was waited for bytes may come to `idle_timeout_s` at once, and in all to that and a second for every
-    `least_bytes_per_s` that came (0: to anything).
+    Each wait for bytes is limited to `idle_timeout_s`, and the total wait to that plus one second per
+    `least_bytes_per_s` received (0: unlimited).
     """
 
     def __init__(
@@ -50,19 +50,19 @@ class RequestBody:
         self._came_bytes = 0
         self._waited_s = 0.0
         self._pending = bytearray()
-        self.ended = ""  # why no more bytes come; empty while they may
+        self.ended = ""  # why no more bytes follow; empty until then
 
     async def read_head(self) -> SizeQuery | UploadHeader:
-        """What the request begins with. Raises ProtocolError, also when the request ends before.
+        """Return the header of the request. Raises ProtocolError, also if the request ends before it is complete.
 
-        All of it has to come within the idle time: who sends a byte now and then could hold on for days.
+        The whole header has to arrive within the idle time: otherwise single bytes could hold the connection for days.
         """
         try:
             async with asyncio.timeout(self._idle_timeout_s):
                 return await self._head()
         except TimeoutError:
             raise ProtocolError(
-                f"upload request: expected a whole header, none came in {in_words(self._idle_timeout_s)}", 408
+                f"upload request: expected a whole header, none within {in_words(self._idle_timeout_s)}", 408
             ) from None
 
     async def _head(self) -> SizeQuery | UploadHeader:
@@ -76,7 +76,7 @@ class RequestBody:
             await self._fill()
 
     async def read(self, nbytes: int) -> bytes:
-        """The next `nbytes` bytes; fewer when no more come, and `ended` says why."""
+        """Return the next `nbytes` bytes; fewer at the end of input, and `ended` has the reason."""
         while len(self._pending) < nbytes and not self.ended:
             await self._fill()
         chunk = bytes(self._pending[:nbytes])
@@ -84,11 +84,11 @@ class RequestBody:
         return chunk
 
     def arrived(self) -> bytes:
-        """What has come and was not read yet."""
+        """Return the received bytes that were not yet read."""
         return bytes(self._pending)
 
     async def skip(self, nbytes: int) -> None:
-        """Read on without keeping anything, so that the client is not cut off before it hears the answer."""
+        """Read and discard bytes, so that the client receives the reply before the connection closes."""
         nbytes -= len(self._pending)
         self._pending.clear()
         while nbytes > 0 and not self.ended:
@@ -97,14 +97,14 @@ class RequestBody:
             self._pending.clear()
 
     def _patience_s(self) -> float:
-        """How much longer bytes are waited for in all."""
+        """Return the remaining total waiting time."""
         if not self._least_bytes_per_s:
             return math.inf
         return self._idle_timeout_s + self._came_bytes / self._least_bytes_per_s - self._waited_s
 
     async def _fill(self) -> None:
         patience_s = self._patience_s()
-        too_slow = f"less than {self._least_bytes_per_s:g} bytes came a second"
+        too_slow = f"fewer than {self._least_bytes_per_s:g} bytes/s received"
         if patience_s <= 0:
             self.ended = too_slow
             return
@@ -114,7 +114,7 @@ class RequestBody:
                 chunk = await self._stream.readany()
         except TimeoutError:
             silent = patience_s >= self._idle_timeout_s
-            self.ended = f"nothing came for {in_words(self._idle_timeout_s)}" if silent else too_slow
+            self.ended = f"nothing received for {in_words(self._idle_timeout_s)}" if silent else too_slow
         except (ConnectionError, ClientError) as error:
             self.ended = f"the connection broke ({type(error).__name__})"
         else:
@@ -125,18 +125,18 @@ class RequestBody:
                 self.ended = "the request ended"
 
 
-WRITE_BYTES = 256 * 1024  # bytes gathered before they go to disk
-IDLE_TIMEOUT_S = 300.0  # the stock client gives up on a connection that is this long without progress
+WRITE_BYTES = 256 * 1024  # bytes buffered per disk write
+IDLE_TIMEOUT_S = 300.0  # the stock client drops a connection after this time without progress
 
-NOT_ACCEPTED = "the job's result is not awaited: it was not sent, or its result was reported"
-OTHER_CONTENT = "a file of that name with other content was taken before"
-ELSEWHERE = "the upload goes on over another connection"
+NOT_ACCEPTED = "no upload expected: the job was not sent, or its result was already reported"
+OTHER_CONTENT = "a file of that name with other content was uploaded before"
+ELSEWHERE = "the upload continues on another connection"
 _DONE = UploadReply(STATUS_DONE)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class UploadHandler:
-    """POST of the upload address. `max_bytes()` is the most a file may weigh at the moment."""
+    """Handles POST of the upload address. `max_bytes()` returns the current file size limit."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class UploadHandler:
         self._log = structlog.get_logger("transfer.uploads")
 
     async def answer(self, request: web.Request) -> web.Response:
-        """The reply to an upload or a size query."""
+        """Return the reply to an upload or a size query."""
         body = RequestBody(
             request.content,
             self._clock,
@@ -175,22 +175,22 @@ class UploadHandler:
         except (OSError, UnavailableError) as error:
             reply = self._not_now(message, error)
         if reply.status != STATUS_DONE:
-            self._log.info("upload not taken", file=message.name, status=reply.status, because=reply.message)
+            self._log.info("upload rejected", file=message.name, status=reply.status, because=reply.message)
         return web.Response(body=encode_upload_reply(reply), content_type="text/xml", charset="utf-8")
 
     async def _size(self, query: SizeQuery) -> UploadReply:
-        """How much of a file need not be sent again: all of a recorded file, one byte less than its part, else 0."""
+        """Return the bytes that need not be sent again: all of a recorded file, all but one of its part, else 0."""
         output = parse_output_name(query.name)
         if output is None:
             if not valid_file_name(query.name):
-                return _refused("no output has such a name")
+                return _refused("not a valid output file name")
             return UploadReply(STATUS_DONE, file_size=0)
         part = await asyncio.to_thread(self._folder.part_size, output.name)
         size = await self._recorded_size(output) if part is None else max(0, part - 1)
         return UploadReply(STATUS_DONE, file_size=size)
 
     async def _recorded_size(self, output: OutputName) -> int:
-        """Bytes of the whole file if the database has it on record, else 0. Records what a stopped server left."""
+        """Return the size of the complete file if recorded, else 0. Records one that a stopped server left."""
         expected = await self._records.expected(output.instance_id, output.name)
         if expected is None:
             return 0
@@ -208,7 +208,7 @@ class UploadHandler:
             return _refused(refusal)
         output = parse_output_name(header.name)
         if output is None:
-            return _refused("no output has such a name")
+            return _refused("not a valid output file name")
         content = Content(header.nbytes, header.md5)
         expected = await self._records.expected(output.instance_id, output.name)
         if expected is None:
@@ -220,21 +220,21 @@ class UploadHandler:
             return await self._record(output, content)
         at = await asyncio.to_thread(self._folder.begin, output.name, header.offset)
         if at < header.offset:
-            return _again(f"the bytes from {at} to {header.offset} are not here: ask for the size")
+            return _again(f"bytes {at} to {header.offset} are missing: query the size")
         if header.offset:
             self._log.info("upload resumed", file=header.name, offset=header.offset, nbytes=header.nbytes)
         return await self._receive(output, header, body)
 
     def _refusal(self, header: UploadHeader) -> str:
-        """Why this upload will never be taken; empty when it may be."""
+        """Return why this upload is permanently refused; empty if it is allowed."""
         if not self._tokens.right(header.token, header.name, header.max_bytes):
-            return "the token is not for this file and size"
+            return "the token does not match this file and size"
         most = min(header.max_bytes, self._max_bytes())
         if header.nbytes > most:
             has, taken = both_in_words(header.nbytes, most)
-            return f"the file has {has}, at most {taken} are taken"
+            return f"the file has {has}, the limit is {taken}"
         if header.offset > header.nbytes:
-            return f"the offset {header.offset} lies behind the end of the file at {header.nbytes}"
+            return f"offset {header.offset} is beyond the end of the file at {header.nbytes}"
         return ""
 
     async def _receive(self, output: OutputName, header: UploadHeader, body: RequestBody) -> UploadReply:
@@ -242,7 +242,7 @@ class UploadHandler:
         while True:
             try:
                 chunk = await body.read(min(WRITE_BYTES, header.nbytes - at))
-            except asyncio.CancelledError:  # the server stops: what came so far need not be sent again
+            except asyncio.CancelledError:  # the server stops: keep the bytes received so far
                 await asyncio.to_thread(self._folder.append, output.name, body.arrived(), at=at)
                 raise
             if chunk and not await asyncio.to_thread(self._folder.append, output.name, chunk, at=at):
@@ -252,7 +252,7 @@ class UploadHandler:
                 return await self._finish(output, Content(header.nbytes, header.md5))
             if body.ended:
                 await asyncio.to_thread(self._folder.sync, output.name)
-                return _again(f"{at} of {header.nbytes} bytes are here: {body.ended}")
+                return _again(f"{at} of {header.nbytes} bytes received: {body.ended}")
 
     async def _finish(self, output: OutputName, content: Content) -> UploadReply:
         finish = await asyncio.to_thread(self._folder.finish, output.name, nbytes=content.nbytes, md5=content.md5)
@@ -260,16 +260,16 @@ class UploadHandler:
             case Finish.WHOLE:
                 return await self._record(output, content)
             case Finish.WRONG_MD5:
-                return _again("the MD5 of the file is not the one announced: send all of it again")
+                return _again("the MD5 of the file does not match the header: send the whole file again")
             case Finish.TOO_SHORT:
                 return _again(ELSEWHERE)
             case Finish.OTHER_CONTENT:
                 return await self._replace(output, content)
 
     async def _replace(self, output: OutputName, content: Content) -> UploadReply:
-        """A host that lost its work computes and uploads it again: the newer file counts until the report.
+        """Replace the file of a host that lost its work and uploads it again: the newest file counts until the report.
 
-        The record comes first: until the part is renamed, a size query sees the part and answers one byte less.
+        The record comes first: until the part is renamed, a size query returns the part's size less one byte.
         """
         if not await self._put_on_record(output, content, replace=True):
             return _refused(OTHER_CONTENT)
@@ -280,9 +280,9 @@ class UploadHandler:
         return _DONE
 
     async def _record(self, output: OutputName, content: Content) -> UploadReply:
-        """Record a file that is in its place."""
+        """Record a complete file."""
         if not await self._put_on_record(output, content, replace=False):
-            return _again("the file could not be recorded: ask for the size")  # it ended or was replaced meanwhile
+            return _again("the file could not be recorded: query the size")  # it ended or was replaced meanwhile
         await asyncio.to_thread(self._folder.mark_recorded, output.name)
         return _DONE
 
@@ -299,8 +299,8 @@ class UploadHandler:
     def _not_now(self, message: SizeQuery | UploadHeader, error: Exception) -> UploadReply:
         self._log.error("upload failed", file=message.name, error=str(error))
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            return _again("the server has no room for files now")
-        return _again("the server cannot take files now")
+            return _again("no space left on the server")
+        return _again("the server cannot accept files at present")
 
 
 def _again(message: str) -> UploadReply:

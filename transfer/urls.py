@@ -1,4 +1,4 @@
-"""The addresses under which clients fetch and bring files, and the token that lets a host upload one. Pure."""
+"""Download and upload addresses for clients, and the token that lets a host upload a file. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transfer.files import checked_name, shard
 
 
 class UploadTokens:
-    """Tokens over (file name, most bytes), HMAC-SHA256 with the project's upload secret.
+    """Tokens for (file name, size limit), HMAC-SHA256 with the project's upload secret.
 
     >>> tokens = UploadTokens(bytes(32))
     >>> tokens.right(tokens.token("pi_1_1_1_r0", 1000), "pi_1_1_1_r0", 1000)
@@ -23,12 +23,12 @@ class UploadTokens:
         self._secret = secret
 
     def token(self, file_name: str, max_bytes: int) -> str:
-        """64 hex digits on one line: clients strip blanks around the token, nothing else (docs/protocol.md)."""
+        """Return 64 hex digits on one line: clients strip only blanks around the token (docs/protocol.md)."""
         message = f"upload:{max_bytes}:{file_name}".encode()
         return hmac.new(self._secret, message, hashlib.sha256).hexdigest()
 
     def right(self, token: str, file_name: str, max_bytes: int) -> bool:
-        """Whether `token` was made for this file and limit; takes the same time when it was not."""
+        """Return whether `token` is valid for this file and limit, in constant time."""
         return hmac.compare_digest(self.token(file_name, max_bytes).encode(), token.strip().encode())
 
 
@@ -37,9 +37,9 @@ UPLOAD_PATH = "upload"
 
 
 class TransferUrls:
-    """Download and upload addresses, and the tokens uploads are proved with.
+    """Download and upload addresses, and upload tokens.
 
-    `master_url` ends in a slash. Uploads go there whichever node answered: nodes share the folder.
+    `master_url` ends in a slash. Uploads go there whichever node replied: nodes share the folder.
 
     >>> urls = TransferUrls(UploadTokens(bytes(32)), master_url="http://127.0.0.1:8080/")
     >>> urls.download_url("pi 1"), urls.upload_url()
@@ -52,12 +52,12 @@ class TransferUrls:
         self._upload_url = f"{master_url.rstrip('/')}/{UPLOAD_PATH}"
 
     def token(self, file_name: str, max_bytes: int) -> str:
-        """What the client must show with the upload of this file."""
+        """Return the token the client must send with the upload of this file."""
         return self._tokens.token(file_name, max_bytes)
 
     def upload_url(self) -> str:
         return self._upload_url
 
     def download_url(self, file_name: str) -> str:
-        """The folder is part of the address, so that a plain web server can serve the files too."""
+        """Return the file's address. It includes the sub-folder, so that a plain web server can serve the files too."""
         return f"{self._download_base_url}/{shard(checked_name(file_name))}/{quote(file_name, safe='')}"

@@ -1,1 +1,1 @@
-"""Parts that the console, the API and the volunteers' pages share."""
+"""Shared parts of the console, the API and the volunteers' pages."""

@@ -1,4 +1,4 @@
-"""What stands before every page: safe headers, errors as pages that help, who may come in, and what may be asked."""
+"""Middleware of every page: security headers, error pages, sign-in, and checks of query parameters."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-OPEN = frozenset({"sign_in", "sign_in_post", "static", "theme"})  # names of routes that need nobody
-MUST_CHANGE = frozenset({"password", "password_change", "sign_out"})  # that need no password of one's own yet
-LIVE = "X-Console"  # sent by the script that fetches live parts
+OPEN = frozenset({"sign_in", "sign_in_post", "static", "theme"})  # routes that need no sign-in
+MUST_CHANGE = frozenset({"password", "password_change", "sign_out"})  # open before the first password change
+LIVE = "X-Console"  # sent by the script that refreshes live parts
 
 MOST_FORM_BYTES = 1_000_000
 
@@ -50,7 +50,7 @@ log = structlog.get_logger()
 
 @web.middleware
 async def headers(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Nothing of the console comes from elsewhere, runs in a page's text, or is shown in another site's frame."""
+    """Set security headers: no content from other origins, no inline scripts, no framing."""
     try:
         response = await handler(request)
     except web.HTTPException as redirect:
@@ -61,7 +61,7 @@ async def headers(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 class ErrorPages:
-    """Turns the project's errors into pages that say what to do; anything else is logged and told as a 500."""
+    """Turns the project's errors into pages that say what to do. Other errors are logged and shown as a 500."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
@@ -84,8 +84,8 @@ class ErrorPages:
                 return self._page(request, *_of_error(error))
             except Exception:
                 log.exception("page failed", method=request.method, path=request.path)
-                steps = ["Load the page again.", "If it stays, the worker's log has the reason, with this address."]
-                return self._page(request, 500, "That went wrong", "The server failed at this page.", steps)
+                steps = ["Reload the page.", "If the error persists, see the worker's log for this address."]
+                return self._page(request, 500, "Internal error", "The server failed to make this page.", steps)
 
         return shown
 
@@ -105,7 +105,7 @@ class ErrorPages:
 
 @web.middleware
 async def people(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Everybody who looks must be signed in; what changes something asks for more where it is done."""
+    """Require a signed-in user. Handlers that change something check roles themselves."""
     resource = request.match_info.route.name
     if resource not in OPEN and resource not in MUST_CHANGE:
         admit(request, Role.VIEWER)
@@ -114,62 +114,69 @@ async def people(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 def _of_status(error: web.HTTPException) -> tuple[str, str, list[str]]:
     if error.status == 404:
-        return "No such page", "There is no page at this address.", ["Choose a section on the left."]
+        return "Page not found", "There is no page at this address.", ["Choose a section on the left."]
     if error.status == 405:
-        return "Not like that", "This address takes forms alone.", ["Go back and send the form."]
+        return "Method not allowed", "This address accepts forms only.", ["Go back and submit the form."]
     if error.status == 413:
-        return "Too large", "What was sent is too large.", ["Submit large batches with `muster batch submit`."]
+        return (
+            "Request too large",
+            "The request exceeds the size limit.",
+            ["Submit large batches with `muster batch submit`."],
+        )
     return error.reason, error.text or error.reason, ["Go back and try again."]
 
 
 def _of_error(error: MusterError) -> tuple[int, str, str, list[str]]:
     match error:
         case InvalidInputError():
-            return 422, "That cannot be", str(error), ["Go back, correct the field, and send the form again."]
+            return 422, "Invalid input", str(error), ["Go back, correct the field, and submit the form again."]
         case NotFoundError():
-            return 404, "Not there", f"There is {error}.", ["It may have been purged, or the number is mistyped."]
+            return 404, "Not found", f"There is {error}.", ["It may have been purged, or the number is wrong."]
         case AlreadyExistsError():
-            return 409, "There already", str(error), ["Go back and choose another name."]
+            return 409, "Already exists", str(error), ["Go back and choose another name."]
         case ConflictError():
-            return 409, "It is otherwise by now", str(error), ["Load the form's page again: it shows how it is now."]
+            return 409, "Changed meanwhile", str(error), ["Reload the form's page to see the current values."]
         case UnavailableError():
-            steps = ["Wait a few seconds and load the page again.", "If it stays: is the database running?"]
-            return 503, "The database does not answer", str(error), steps
+            steps = [
+                "Wait a few seconds and reload the page.",
+                "If the error persists, check that the database is running.",
+            ]
+            return 503, "Database unavailable", str(error), steps
         case TooManyAttemptsError():
-            return 429, "Too often", str(error), ["Wait a little, and load the page again."]
+            return 429, "Too many attempts", str(error), ["Wait a moment and reload the page."]
         case ForgedError():
-            return 403, "Not sent from here", str(error), ["Load the form's page again, and send it from there."]
+            return 403, "Invalid form token", str(error), ["Reload the form's page and submit the form again."]
         case NotAllowedError():
-            return 403, "Not for you", str(error), ["Ask an operator, or sign in with another name."]
+            return 403, "Permission denied", str(error), ["Ask an operator, or sign in with another account."]
         case _:
-            return 400, "That was refused", str(error), ["Go back and try something else."]
+            return 400, "Request refused", str(error), ["Go back and change the request."]
 
 
-# ---- what may stand behind the path of a page: anything else is refused, so that no slip is taken for an answer
+# ---- query parameters: unknown ones are rejected, so that a misspelt name does not go unnoticed
 
-SAID = "said"  # what the last form did; any page may be where it led
+SAID = "said"  # the result of the last form, allowed on every page
 
 
 def check_query(query: Mapping[str, Sequence[str]], known: Collection[str], said: Collection[str]) -> None:
-    """Raises InvalidInputError naming what is not known, or comes twice.
+    """Raises InvalidInputError for an unknown or repeated query parameter.
 
     >>> check_query({"after": ["7"]}, ("before", "q"), ())
     Traceback (most recent call last):
-    domain.errors.InvalidInputError: after: expected no such question, before or q, got '7'
+    domain.errors.InvalidInputError: after: expected one of the parameters before, q, got '7'
     """
     for name, values in query.items():
         if name == SAID:
             if not set(values) <= {*said, ""}:
-                raise InvalidInputError(name, "what a form says that led here", ", ".join(values))
+                raise InvalidInputError(name, "the result code of a form", ", ".join(values))
         elif name not in known:
-            others = f", {' or '.join(known)}" if known else ": this page takes none"
-            raise InvalidInputError(name, f"no such question{others}", values[0])
+            expected = f"one of the parameters {', '.join(known)}" if known else "no parameters on this page"
+            raise InvalidInputError(name, expected, values[0])
         if len(values) > 1:
             raise InvalidInputError(name, "one value", ", ".join(values))
 
 
 def asked_as_known(said: Collection[str]) -> Middleware:
-    """The middleware that checks what is asked of pages by their addresses (web/handlers.py); files are no pages."""
+    """Return the middleware that checks the query parameters of pages (web/handlers.py); files are not checked."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""What every request handler of the console works with, and how forms and numbers in addresses are read."""
+"""Base of the page handlers: routes, shared dependencies, and parsing of forms and query parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from aiohttp import web
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.names import checked_text
 from domain.catalogue import Catalogue, CatalogueSource
 from domain.clock import Clock
@@ -19,7 +19,7 @@ from web.rendering import RenderedPage, Renderer
 
 
 def whole_number(text: str, field: str, low: int, high: int) -> int:
-    """A whole number in a range. Raises InvalidInputError.
+    """Parse a whole number in a range. Raises InvalidInputError.
 
     >>> whole_number("7", "limit", 1, 10), whole_number("-5", "user_priority", -1024, 1023)
     (7, -5)
@@ -36,11 +36,11 @@ FEW_HOSTS, MANY_HOSTS = 20, 100
 
 @dataclass(frozen=True, slots=True)
 class PageDesk:
-    """What all pages work with: the catalogue of the moment, the clock, the door, and what makes pages."""
+    """Dependencies of all pages: catalogue, clock, authentication and renderer."""
 
     source: CatalogueSource
     clock: Clock
-    door: AccessDoor
+    door: Authenticator
     renderer: Renderer
 
     @property
@@ -51,14 +51,14 @@ class PageDesk:
         return self.renderer.response(request, page)
 
     def go(self, address: str, said: str = "") -> web.Response:
-        """On to another page after a form: a reader who loads it again sends nothing twice."""
+        """Redirect after a form, so that a reload does not submit it again."""
         joined = f"{'&' if '?' in address else '?'}said={said}" if said else ""
         return web.Response(status=303, headers={"Location": f"{self.renderer.root}/{address}{joined}"})
 
 
 @dataclass(frozen=True, slots=True)
 class Desk(PageDesk):
-    """What the console's pages work with: the whole store and the job array of the worker that answers."""
+    """Dependencies of the console's pages: also the whole store and this worker's job array."""
 
     store: PostgresStore
     array: JobArray | None = None
@@ -66,7 +66,7 @@ class Desk(PageDesk):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a handler's page is: the route's path and name, and what may be asked of it behind the path."""
+    """A handler's route: method, path, name, and the query parameters it takes."""
 
     route: Callable[..., web.RouteDef]
     path: str
@@ -85,7 +85,7 @@ def get(path: str, name: str, *, asks: Collection[str] = ()) -> Callable[[H], H]
 
 
 def post(path: str, name: str) -> Callable[[H], H]:
-    """Mark a method of Pages as what takes the form sent to `path`."""
+    """Mark a method of Pages as the handler of the form posted to `path`."""
     return _marked(Address(web.post, path, name))
 
 
@@ -104,7 +104,7 @@ class Pages(Generic[D]):
         self._desk = desk
 
     def routes(self) -> list[web.RouteDef]:
-        """The routes in the order in which the methods are written, those of a base class first."""
+        """Return the routes in the order of the methods, those of a base class first."""
         members = [member for kind in reversed(type(self).__mro__) for member in vars(kind).items()]
         marked = [(name, member.__dict__[ADDRESS]) for name, member in members if hasattr(member, ADDRESS)]
         return [at.route(at.path, getattr(self, name), name=at.name) for name, at in marked]
@@ -114,25 +114,25 @@ Fields = Mapping[str, str]
 
 
 async def fields_of(request: web.Request) -> Fields:
-    """The fields of a form; files are no fields."""
+    """Return the text fields of a form; files are ignored."""
     return {key: value for key, value in (await request.post()).items() if isinstance(value, str)}
 
 
 def reason_of(fields: Fields) -> str:
-    """Why something is changed, which has to be said. Raises InvalidInputError."""
+    """Return the required reason for a change. Raises InvalidInputError."""
     why = fields.get("why", "").strip()
     if not why:
-        raise InvalidInputError("why", "a reason: it is kept in the audit trail", why)
+        raise InvalidInputError("why", "a reason, for the audit trail", why)
     return checked_text(why, "why")
 
 
 def id_of(request: web.Request) -> int:
-    """The `id` in the address. Raises InvalidInputError."""
+    """Return the `id` of the path. Raises InvalidInputError."""
     return whole_number(request.match_info["id"], "id", 1, LARGEST_ID)
 
 
 def hosts_asked(query: Mapping[str, str]) -> int:
-    """How many hosts a dry run asks: a few, so that the page is there at once, or many; the command line asks more.
+    """Return the number of hosts of a dry run: few by default, for a fast page, or many. `muster explain` uses more.
 
     Raises InvalidInputError.
 
@@ -141,12 +141,12 @@ def hosts_asked(query: Mapping[str, str]) -> int:
     """
     asked = query.get("hosts", "")
     if asked not in ("", "all"):
-        raise InvalidInputError("hosts", "all, or nothing for a few", asked)
+        raise InvalidInputError("hosts", "all, or no value for a few", asked)
     return MANY_HOSTS if asked else FEW_HOSTS
 
 
 def number_of(fields: Fields, name: str, *, low: float | None = None, high: float | None = None) -> float | None:
-    """A number of a form; None where the field is empty. Raises InvalidInputError.
+    """Parse a number of a form; None for an empty field. Raises InvalidInputError.
 
     >>> number_of({"hosts": "60"}, "hosts"), number_of({"hosts": " "}, "hosts")
     (60.0, None)
@@ -166,7 +166,7 @@ def number_of(fields: Fields, name: str, *, low: float | None = None, high: floa
 
 
 def typed(present: object, text: str) -> object:
-    """A form's text as the kind of value a setting has; what does not read so stays text, and is refused by name.
+    """Convert a form's text to the type of a setting. Text that does not parse is returned as it is, for validation.
 
     >>> typed(0.5, "0.75"), typed(True, "false"), typed("fifo", "fifo"), typed(1, "many")
     (0.75, False, 'fifo', 'many')

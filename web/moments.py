@@ -1,6 +1,6 @@
-"""Instants, lengths and quantities as pages show them. Pure.
+"""Formats times, durations and quantities for pages.
 
-A time is told relative to now, with the absolute one on hover and for machines: <time datetime title>.
+Times are relative to now, with the absolute time as tooltip and machine-readable: <time datetime title>.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from domain.formatting import in_words
 from domain.units import Instant, utc
 
 DASH = "–"
-THIN = "\u202f"  # between thousands
+THIN = "\u202f"  # thousands separator
 UNITS = ("", "k", "M", "G", "T", "P", "E")
 
 
 def stamp(at: float) -> str:
-    """An instant in full.
+    """Format an absolute time.
 
     >>> stamp(1_800_000_000.0)
     '2027-01-15 08:00:00 UTC'
@@ -25,7 +25,7 @@ def stamp(at: float) -> str:
 
 
 def iso(at: float) -> str:
-    """An instant for machines.
+    """Format a time for machines.
 
     >>> iso(1_800_000_000.0)
     '2027-01-15T08:00:00Z'
@@ -34,7 +34,7 @@ def iso(at: float) -> str:
 
 
 def length(seconds: float | None) -> str:
-    """A length of time in words; a dash for none.
+    """Format a duration; a dash for None.
 
     >>> length(200_000.0), length(None)
     ('2 d 8 h', '–')
@@ -43,7 +43,7 @@ def length(seconds: float | None) -> str:
 
 
 def span_unit(seconds: float) -> tuple[str, float]:
-    """The unit in which lengths up to this one are drawn on an axis, and its seconds.
+    """Return the axis unit for durations up to this one, and its length in seconds.
 
     >>> span_unit(90.0), span_unit(7000.0), span_unit(2e5)
     (('seconds', 1.0), ('minutes', 60.0), ('days', 86400.0))
@@ -55,7 +55,7 @@ def span_unit(seconds: float) -> tuple[str, float]:
 
 
 def relative(at: float, now: float) -> str:
-    """How far away an instant is.
+    """Format a time relative to now.
 
     >>> relative(100.0, 40.0), relative(40.0, 100.0), relative(100.0, 100.4)
     ('in 60 s', '60 s ago', 'now')
@@ -67,7 +67,7 @@ def relative(at: float, now: float) -> str:
 
 
 def moment(at: Instant | float | None, now: float) -> Markup:
-    """The <time> element of an instant; a dash for none.
+    """Return the <time> element of an instant; a dash for None.
 
     >>> moment(1_800_000_000.0, 1_799_999_940.0)
     Markup('<time datetime="2027-01-15T08:00:00Z" title="2027-01-15 08:00:00 UTC">in 60 s</time>')
@@ -78,7 +78,7 @@ def moment(at: Instant | float | None, now: float) -> Markup:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """A number with thousands set apart.
+    """Format a number with thousands separators.
 
     >>> number(1_234_567), number(0.125, 2), number(None)
     ('1\\u202f234\\u202f567', '0.12', '–')
@@ -87,7 +87,7 @@ def number(value: float | None, digits: int = 0) -> str:
 
 
 def rate(value: float | None) -> str:
-    """A number of things per unit of time, with as many digits as say something.
+    """Format a rate with its significant digits.
 
     >>> rate(1234.5), rate(12.34), rate(0.5), rate(0.0)
     ('1\\u202f234', '12.3', '0.50', '0')
@@ -98,7 +98,7 @@ def rate(value: float | None) -> str:
 
 
 def percent(fraction: float | None, digits: int = 0) -> str:
-    """A share.
+    """Format a fraction as per cent.
 
     >>> percent(0.256), percent(0.0049, 1), percent(None)
     ('26 %', '0.5 %', '–')
@@ -107,7 +107,7 @@ def percent(fraction: float | None, digits: int = 0) -> str:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A large quantity with a prefix.
+    """Format a large quantity with an SI prefix.
 
     >>> quantity(8.5e9, "B"), quantity(2.5e12, "flop/s"), quantity(12.0, "B")
     ('8.5 GB', '2.5 Tflop/s', '12 B')
@@ -122,7 +122,7 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def plural(count: float, one: str, many: str = "") -> str:
-    """A number of things.
+    """Format a count with its noun.
 
     >>> plural(1, "host"), plural(2, "host"), plural(0, "batch", "batches")
     ('1 host', '2 hosts', '0 batches')

@@ -1,4 +1,4 @@
-"""What went wrong, as an object others can read (RFC 9457): the same in the API's answers and under --json. Pure."""
+"""Problem details (RFC 9457), shared by the API's replies and by `--json`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = "urn:muster:problem:"
 GOT_CHARS = 200
 BUSY_S = 5
 
-PLAIN: tuple[tuple[type[MusterError], int, str], ...] = (  # the first that fits
+PLAIN: tuple[tuple[type[MusterError], int, str], ...] = (  # the first match applies
     (NotSignedInError, 401, "not signed in"),
     (NotFoundError, 404, "not found"),
     (AlreadyExistsError, 409, "exists already"),
@@ -32,11 +32,11 @@ PLAIN: tuple[tuple[type[MusterError], int, str], ...] = (  # the first that fits
 
 
 class BusyError(MusterError):
-    """Too much of that is going on: try again in a few seconds."""
+    """Too many of these operations are running; retry in a few seconds."""
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What is wrong (RFC 9457). `field`, `expected` and `got` where input was wrong."""
+    """Problem details (RFC 9457); `field`, `expected` and `got` for invalid input."""
 
     type: str
     title: str
@@ -49,7 +49,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def problem(status: int, title: str, detail: str) -> Problem:
-    """A problem of a kind that its title names.
+    """Return a problem of the kind named by its title.
 
     >>> problem(404, "not found", "no batch 7").type
     'urn:muster:problem:not-found'
@@ -58,7 +58,7 @@ def problem(status: int, title: str, detail: str) -> Problem:
 
 
 def problem_of(error: MusterError) -> Problem:
-    """An error of the project as a problem.
+    """Return an error of the project as a problem.
 
     >>> found = problem_of(InvalidInputError("limit", "a whole number", "x"))
     >>> found.status, found.field, found.got
@@ -82,7 +82,7 @@ def problem_of(error: MusterError) -> Problem:
 
 
 def problem_from(status: int, document: Mapping[str, object]) -> Problem:
-    """A problem that a server told, whatever it left out.
+    """Parse a problem from a server; missing members get defaults.
 
     >>> problem_from(502, {"title": "bad gateway"}).detail
     'bad gateway'

@@ -1,7 +1,7 @@
-"""May this caller ask once more? Token buckets by key, in the memory of one process.
+"""Rate limits by key: token buckets in the memory of one process.
 
-A bucket is one number, the instant at which it is full again: with rate r and burst b, a request is granted
-while that is less than b/r ahead, and moves it 1/r on.
+A bucket is one number: the time at which it is full again. With rate r and burst b, a request is granted while that
+time is less than b/r ahead, and moves it by 1/r.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Hashable
 from domain.clock import Clock
 from domain.units import Seconds
 
-MOST_KEYS = 100_000  # who was longest away is forgotten first: a bucket that is probably full
+MOST_KEYS = 100_000  # the least recently used key is dropped first: its bucket is probably full
 
 
 class Buckets:
-    """The buckets of one kind of key."""
+    """The token buckets of one kind of key."""
 
     def __init__(self, clock: Clock, *, most_keys: int = MOST_KEYS) -> None:
         self._clock = clock
@@ -24,13 +24,13 @@ class Buckets:
         self._full_at: OrderedDict[Hashable, float] = OrderedDict()
 
     def wait_s(self, key: Hashable, *, per_s: float, burst: int) -> Seconds:
-        """Take one of the key's bucket: 0 when it had one, else the seconds until it has. `per_s` 0: no limit."""
+        """Take a token: return 0, or the seconds until one is available. `per_s` 0 means no limit."""
         if per_s <= 0:
             return Seconds(0.0)
         now = self._clock.monotonic()
         full_at = max(now, self._full_at.get(key, now))
         wait_s = full_at + 1 / per_s - now - burst / per_s
-        if wait_s > 1e-9 / per_s:  # what rounding leaves is no wait
+        if wait_s > 1e-9 / per_s:  # ignore rounding errors
             self._full_at.move_to_end(key)
             return Seconds(wait_s)
         self._full_at[key] = full_at + 1 / per_s

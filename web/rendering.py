@@ -1,6 +1,6 @@
-"""Renders pages: templates, who looks at them, and the static files they name.
+"""Renders pages from templates, and serves static files.
 
-Each static file is read and compressed once, and served under an address with a digest of its content, to be kept for a
+Each static file is read and compressed once. Its URL contains a digest of its content, so that browsers cache it for a
 year.
 """
 
@@ -20,15 +20,16 @@ from aiohttp import web
 from administration.access.who import csrf_of, person_of
 from domain.clock import Clock
 from web import moments
+from web.manual import help_address
 
 KEEP = "public, max-age=31536000, immutable"
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-LEVEL = 6  # of gzip; more takes seconds for the chart library and saves 1 %
+LEVEL = 6  # gzip level; higher levels take seconds for the chart library and save 1 %
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file, as it is sent."""
+    """A static file, plain and compressed."""
 
     name: str
     kind: str
@@ -38,20 +39,20 @@ class Asset:
 
 
 def read_asset(name: str, source: Traversable) -> Asset:
-    """The file, compressed. Takes a while."""
+    """Read and compress the file; slow."""
     plain = source.read_bytes()
     kind = KINDS[name.rpartition(".")[2]]
     return Asset(name, kind, hashlib.sha256(plain).hexdigest()[:12], plain, gzip.compress(plain, LEVEL, mtime=0))
 
 
 def sources() -> dict[str, Traversable]:
-    """Where each file is."""
+    """Return the location of each file."""
     own = {entry.name: entry for entry in files("web").joinpath("static").iterdir()}
     return own | {"plotly.min.js": files("plotly").joinpath("package_data", "plotly.min.js")}
 
 
 class Assets:
-    """Serves them. A large one is read when it is first asked for, in a thread."""
+    """Serves static files. A file is read in a thread at its first request."""
 
     def __init__(self, sources: Mapping[str, Traversable]) -> None:
         self._sources = sources
@@ -59,7 +60,7 @@ class Assets:
         self._reading = asyncio.Lock()
 
     def address(self, name: str) -> str:
-        """Where a page finds a file, relative to the console's own address."""
+        """Return a file's URL, relative to the console's root."""
         return f"static/{self._version(name)}/{name}"
 
     def routes(self) -> list[web.RouteDef]:
@@ -84,7 +85,7 @@ class Assets:
         return self._kept[name]
 
     def _version(self, name: str) -> str:
-        """Changes with the file: its digest for our own, the release for the library's, which is large."""
+        """Return what changes with the file: a digest, or the release of the large chart library."""
         if name == "plotly.min.js":
             from plotly import __version__  # noqa: PLC0415  takes a while, and not every page has charts
 
@@ -92,39 +93,39 @@ class Assets:
         return hashlib.sha256(self._sources[name].read_bytes()).hexdigest()[:12]
 
 
-SHARED = "web"  # templates that every face uses
+SHARED = "web"  # package of the shared templates
 THEME_COOKIE = "muster_theme"
 THEMES = ("auto", "light", "dark")
 
-SECTIONS = (  # address, name, what it is for
-    ("", "Overview", "How the project is doing"),
-    ("batches", "Batches", "What is asked for, and when it will be done"),
+SECTIONS = (  # address, name, description
+    ("", "Overview", "State of the project"),
+    ("batches", "Batches", "Submitted work and forecasts"),
     ("hosts", "Hosts", "Volunteers' computers"),
-    ("percentiles", "Percentiles", "Who is fast and reliable, and the thresholds"),
-    ("nobody", "Nobody can run", "Work that every host refuses, and why"),
-    ("ordering", "Ordering", "Whose batch goes first, and why"),
-    ("simulate", "Simulate", "Try rules before trying them on people"),
-    ("settings", "Settings", "Every knob, with who turned it"),
+    ("percentiles", "Percentiles", "Turnaround, reliability and thresholds"),
+    ("unschedulable", "Unschedulable work", "Work that every recent host refused, with the reasons"),
+    ("ordering", "Ordering", "The order of batches, and the reasons"),
+    ("simulate", "Simulate", "Try scheduling rules on simulated hosts"),
+    ("settings", "Settings", "All settings and their history"),
 )
 
-SAID = {  # what the last form did, by the word in the address it leads to
-    "aborted": "The batch is ended. Its unsent jobs are cancelled; hosts are told with their next call.",
-    "importance": "Saved. The batch takes its new place with the next ordering, in a minute or so.",
-    "deadline": "The deadline is moved. Hosts keep the due dates they were given.",
-    "submitted": "The batch is submitted. Its first jobs are in the workers' arrays within seconds.",
-    "thresholds": "Saved. Request workers go by it within seconds.",
-    "setting": "Saved. Running services follow within seconds.",
-    "reset": "The default holds again.",
-    "simulation": "The simulation was started; this page follows it.",
+SAID = {  # messages by result code of the last form
+    "aborted": "The batch is aborted. Its unsent instances are cancelled; hosts abort theirs at their next request.",
+    "importance": "Saved. The batch moves to its new position with the next ordering, within about a minute.",
+    "deadline": "The deadline is moved. Instances in progress keep their due dates.",
+    "submitted": "The batch is submitted. Its first jobs reach the workers' job arrays within seconds.",
+    "thresholds": "Saved. Request workers apply it within seconds.",
+    "setting": "Saved. Running services apply it within seconds.",
+    "reset": "The setting is reset to its default.",
+    "simulation": "The simulation has started; this page shows its progress.",
     "cancelled": "The simulation is stopped.",
-    "password": "Your password is changed. Other sessions of yours have ended.",
-    "order": "Saved. Batches are ordered by it from the next ordering on, in a minute or so.",
+    "password": "Your password is changed. Your other sessions are signed out.",
+    "order": "Saved. The next ordering applies it, within about a minute.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Crumb:
-    """A step above a page."""
+    """A breadcrumb."""
 
     address: str
     name: str
@@ -132,7 +133,7 @@ class Crumb:
 
 @dataclass(frozen=True, slots=True)
 class RenderedPage:
-    """What a template is filled with. `section` is the address of the section it belongs to."""
+    """A template with its values. `section` is the address of the page's section."""
 
     template: str
     title: str
@@ -140,15 +141,15 @@ class RenderedPage:
     crumbs: tuple[Crumb, ...] = ()
     values: Mapping[str, object] = field(default_factory=dict)
     charts: bool = False
-    every_s: int = 0  # how often live parts are fetched again where there is JavaScript; 0 = never
+    every_s: int = 0  # refresh interval of live parts where JavaScript runs; 0 = never
     status: int = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What pages of one kind have in common: whose templates they are, their sections, what forms did, who looks.
+    """Common parts of a set of pages: templates, sections, form messages, and the signed-in user.
 
-    `first` is the page one comes to, its address and name. `above`: the page above all these is theirs too.
+    `first` is the start page, address and name. `above`: the page above the root belongs to the set.
     """
 
     package: str = "console"
@@ -161,7 +162,7 @@ class Look:
 
 
 class Renderer:
-    """Makes responses of pages. `root` is the path of the pages, without a slash at its end."""
+    """Renders pages to responses. `root` is the path of the pages, without a trailing slash."""
 
     def __init__(
         self, assets: Assets, root: str, project_name: Callable[[], str], clock: Clock, look: Look | None = None
@@ -175,13 +176,13 @@ class Renderer:
         self._environment = environment(self.look.package)
 
     def inside(self, address: str) -> str:
-        """An address of these pages; for any other, which a forged link may name, the first of them."""
+        """Return the address if it belongs to these pages, else the start page: a forged link may name any other."""
         own = address == self.home or address.startswith(f"{self.root}/")
         safe = own and address.isprintable() and "\\" not in address
         return address if safe else f"{self.root}/{self.look.first[0]}"
 
     def response(self, request: web.Request, page: RenderedPage) -> web.Response:
-        """The page, for who asks."""
+        """Render the page for the signed-in user."""
         kept = {"Cache-Control": "no-store"}
         text = self.text(request, page)
         return web.Response(text=text, status=page.status, content_type="text/html", headers=kept)
@@ -202,6 +203,7 @@ class Renderer:
             theme=theme if theme in THEMES else "auto",
             themes=THEMES,
             here=request.path_qs,
+            help=help_address(page.template),
             said=self.look.said.get(request.query.get("said", "")),
             now=now,
             asset=lambda name: f"{self.root}/{self._assets.address(name)}",
@@ -210,7 +212,7 @@ class Renderer:
 
 
 def environment(package: str = "console") -> jinja2.Environment:
-    """Templates of a package and those every face shares, with what they may call; what is put into one is escaped."""
+    """Return the templates of a package and the shared ones, with their filters; values are escaped."""
     made = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(one) for one in dict.fromkeys((package, SHARED))]),
         autoescape=True,

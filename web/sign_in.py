@@ -1,4 +1,4 @@
-"""The pages for signing in and out, a new password, and the switch of light and dark, for people and volunteers."""
+"""Shared handlers: sign-in, sign-out, password change and theme."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from web.handlers import D, Pages, fields_of, get, post
 from web.rendering import THEME_COOKIE, THEMES, RenderedPage
 
 YEAR_S = 365 * 86400
-REFUSED = (WrongPasswordError, TooManyAttemptsError, InvalidInputError)  # what a form is shown again for
+REFUSED = (WrongPasswordError, TooManyAttemptsError, InvalidInputError)  # errors after which the form is shown again
 
 
 @dataclass(frozen=True, slots=True)
 class SignInForm:
-    """How somebody is asked who they are: a template, the field that says it, and who checks it.
+    """A sign-in form: its template, the name field, and the function that checks the password.
 
-    `told` says what was wrong, `values` what else the template is filled with.
+    `told` words an error, `values` returns further template values.
     """
 
     template: str
@@ -30,8 +30,8 @@ class SignInForm:
     values: Callable[[], Mapping[str, object]]
 
 
-class Doorway(Pages[D]):
-    """The ways in and out of some pages."""
+class SignInPages(Pages[D]):
+    """Sign-in and sign-out of a set of pages."""
 
     def __init__(self, desk: D, form: SignInForm) -> None:
         super().__init__(desk)
@@ -58,7 +58,7 @@ class Doorway(Pages[D]):
 
     @post("/sign-out", "sign_out")
     async def sign_out(self, request: web.Request) -> web.Response:
-        """What another site had sent signs nobody out."""
+        """Sign out. A form sent from another site is ignored."""
         if self._renderer.look.who(request) is None:
             raise ForgedError if request.get(FORGED) else NotSignedInError
         response = self._desk.go("sign-in")
@@ -67,7 +67,7 @@ class Doorway(Pages[D]):
 
     @post("/theme", "theme")
     async def theme(self, request: web.Request) -> web.Response:
-        """Kept by the browser for a year."""
+        """Set the theme, in a cookie for a year."""
         fields = await fields_of(request)
         theme = fields.get("theme", "")
         where = self._renderer.inside(fields.get("back", ""))
@@ -91,11 +91,11 @@ class Doorway(Pages[D]):
 async def new_password(
     request: web.Request, change: Callable[[web.Request, str, str], Awaitable[None]]
 ) -> MusterError | None:
-    """Change a password by its form; what was wrong, None when it is changed."""
+    """Change the password; return the error, or None on success."""
     fields = await fields_of(request)
     try:
         if fields.get("new") != fields.get("again"):
-            raise InvalidInputError("password", "the new one twice alike", "two different ones")
+            raise InvalidInputError("password", "the same new password twice", "two different passwords")
         await change(request, fields.get("old", ""), fields.get("new", ""))
     except REFUSED as error:
         return error
@@ -103,7 +103,7 @@ async def new_password(
 
 
 def status_of(wrong: MusterError | None) -> int:
-    """The status of a form's page that is shown again.
+    """Return the HTTP status of a form page shown again.
 
     >>> status_of(None), status_of(InvalidInputError("password", "the new one twice alike", "two different ones"))
     (200, 422)

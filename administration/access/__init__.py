@@ -1,1 +1,1 @@
-"""Who asks, and may they? Signing in, sessions, tokens of the API, and what people did."""
+"""Authentication and authorization: signing in, sessions, API tokens, and the audit trail."""

@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from administration.access.people import PROJECT_NAME, PeopleDesk, TokenDesk
+from administration.access.people import PROJECT_NAME, PeopleAdmin, TokenAdmin
 from administration.access.ports import AccessStore
 from administration.access.sign_in import NewSession, SignIn, address_of, from_elsewhere, hash_of
 from administration.access.who import (
@@ -40,12 +40,11 @@ MOST_COOKIE_CHARS = 200
 log = structlog.get_logger()
 
 
-class AccessDoor:
-    """One per worker. `middleware` comes before handlers that ask `person_of`; `volunteers` before `volunteer_of`.
+class Authenticator:
+    """One per worker. `middleware` comes before handlers that call `person_of`, `volunteers` before `volunteer_of`.
 
-    The project's own token gives every right, under the name `user`. An invalid token is refused with
-    NotSignedInError. A form that another site's page sent counts as not signed in: `admit` then raises ForgedError,
-    and signing in works.
+    The project's own token gives every right, under the name `user`. An invalid token is refused with NotSignedInError.
+    A form sent by another site's page counts as not signed in: `admit` then raises ForgedError, but signing in works.
     """
 
     def __init__(
@@ -64,14 +63,14 @@ class AccessDoor:
         self._settings = settings
         self._clock = clock
         self.signing = signing or SignIn(store, volunteers, lambda: settings().access, clock)
-        self.people = PeopleDesk(store, submitters, lambda: settings().access, clock)
-        self.tokens = TokenDesk(store, clock, project_token=project_token, user=user)
+        self.people = PeopleAdmin(store, submitters, lambda: settings().access, clock)
+        self.tokens = TokenAdmin(store, clock, project_token=project_token, user=user)
 
-    # ------------------------------------------------------------------ who asks
+    # ------------------------------------------------------------------ identification
 
     @property
     def middleware(self) -> Middleware:
-        """Finds the person by a token or a session; what changes something in a session needs its form's `csrf`."""
+        """Identify the person by token or session. In a session, changing requests need the form's `csrf` value."""
 
         @web.middleware
         async def identify(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -90,7 +89,7 @@ class AccessDoor:
 
     @property
     def volunteers(self) -> Middleware:
-        """The same for volunteers, by their session."""
+        """Identify the volunteer by session, likewise."""
 
         @web.middleware
         async def identify(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -111,7 +110,7 @@ class AccessDoor:
             await self.store.renew_session(session.renewed(now, self._settings().access))
 
     async def _is_own_form(self, request: web.Request, value: str) -> bool:
-        """Whether what changes something was sent from one of our pages. Else nobody asks, as far as handlers know."""
+        """Return whether a changing request comes from one of our pages; otherwise handlers see no user."""
         if request.method in SAFE:
             return True
         given = request.headers.get("X-CSRF-Token")
@@ -126,13 +125,10 @@ class AccessDoor:
         request[FORGED] = True
         return False
 
-    # ------------------------------------------------------------------ in and out
+    # ------------------------------------------------------------------ signing in and out
 
     async def sign_in(self, request: web.Request, name: str, password: str, response: web.StreamResponse) -> NewSession:
-        """Sign a person in: `response` takes the cookie along.
-
-        Raises WrongPasswordError, TooManyAttemptsError, and ForgedError for a form on another site's page.
-        """
+        """Sign a person in; set the cookie. Raises WrongPasswordError, TooManyAttemptsError, ForgedError."""
         self._refuse_elsewhere(request)
         new = await self.signing.person(name, password, address=address_of(request), agent=_agent(request))
         self._set_cookie(request, response, PERSON_COOKIE, new.value)
@@ -141,7 +137,7 @@ class AccessDoor:
     async def sign_in_volunteer(
         self, request: web.Request, email: str, password: str, response: web.StreamResponse
     ) -> NewSession:
-        """The same for a volunteer, with e-mail and the password of the account that clients attach with."""
+        """Sign a volunteer in, by e-mail and account password."""
         self._refuse_elsewhere(request)
         new = await self.signing.volunteer(email, password, address=address_of(request), agent=_agent(request))
         self._set_cookie(request, response, VOLUNTEER_COOKIE, new.value)
@@ -158,7 +154,7 @@ class AccessDoor:
             response.del_cookie(VOLUNTEER_COOKIE, path=self._path())
 
     async def change_password(self, request: web.Request, old: str, new: str) -> None:
-        """The password of who is signed in; every other session of the person ends.
+        """Change the password of the signed-in person; all other sessions of the person end.
 
         Raises WrongPasswordError, TooManyAttemptsError, InvalidInputError.
         """
@@ -169,10 +165,7 @@ class AccessDoor:
         await self.signing.change_password(record, new, but=person.session.session_hash)
 
     async def change_volunteer_password(self, request: web.Request, old: str, new: str) -> None:
-        """The password of the volunteer who is signed in; `old` may be the account key. Other sessions end.
-
-        Raises as `change_password`.
-        """
+        """Change the signed-in volunteer's password (`old` may be the account key); other sessions end."""
         volunteer = volunteer_of(request)
         if volunteer is None:
             raise NotSignedInError
@@ -181,9 +174,9 @@ class AccessDoor:
         await self.signing.change_volunteer_password(record, new, least=least, but=hash_of(request[COOKIE_VALUE]))
 
     async def note(self, request: web.Request, what: str, target: str = "", **detail: object) -> None:
-        """Put what was done into the audit trail, with who did it and from where."""
+        """Record an action in the audit trail, with its user and address."""
         person = person_of(request)
-        who = "nobody" if person is None else person.name
+        who = "anonymous" if person is None else person.name
         await self.store.note_act(Act(self._clock.now(), who, what, target, detail, address_of(request)))
 
     def _refuse_elsewhere(self, request: web.Request) -> None:
@@ -195,9 +188,7 @@ class AccessDoor:
         is_https = request.secure or settings.project.url.startswith("https:")
         if not is_https and request.headers.get("X-Forwarded-Proto", "").lower() == "https":
             is_https = True
-            log.warning(
-                "a proxy speaks TLS, but project.url is http: set it to the https URL", url=settings.project.url
-            )
+            log.warning("a proxy uses TLS but project.url is http: set it to the https URL", url=settings.project.url)
         response.set_cookie(
             name,
             value,

@@ -1,6 +1,6 @@
-"""Changes who may sign in (added, changed, new password, shut out), and tokens of the API.
+"""Manages people who may sign in, and API tokens.
 
-The project's own token opens everything to whoever can read its file.
+The project's own token gives all rights to anyone who can read its file.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from domain.units import Instant, SubmitterId, TokenId, later
 
 @dataclass(frozen=True, slots=True)
 class Invited:
-    """A person and a password to begin with, which is shown only now and has to be changed at once."""
+    """A person and the one-time password, which is shown only now and must be changed at first sign-in."""
 
     person: PersonRecord
     password: str
     until: Instant
 
 
-class PeopleDesk:
-    """What the command line and the API do with people who sign in."""
+class PeopleAdmin:
+    """Manages people for the command line and the API."""
 
     def __init__(
         self,
@@ -50,10 +50,7 @@ class PeopleDesk:
         self._cost = cost
 
     async def add(self, name: str, *, role: Role, submitter: str | None = None) -> Invited:
-        """Somebody new. A submitter's batches are those of the submitter named, who must exist.
-
-        Raises InvalidInputError, AlreadyExistsError, NotFoundError.
-        """
+        """Add a person. Raises InvalidInputError, AlreadyExistsError, NotFoundError (submitter)."""
         checked_name(name)
         submitter_id = await self._submitter_id(role, submitter)
         now, password = self._clock.now(), one_time_password()
@@ -67,7 +64,7 @@ class PeopleDesk:
     async def set(
         self, name: str, *, role: Role | None = None, submitter: str | None = None, active: bool | None = None
     ) -> PersonRecord:
-        """Change what is given. Whoever is shut out, or may do less, is signed out everywhere."""
+        """Change the given fields. Losing access or rights ends all sessions of the person."""
         before = await self._store.person(name)
         wanted = before.role if role is None else role
         submitter_id = before.submitter_id
@@ -80,7 +77,7 @@ class PeopleDesk:
         return changed
 
     async def invite_again(self, name: str) -> Invited:
-        """A new password to begin with, for whoever has forgotten the old one; signed out everywhere."""
+        """Set a new one-time password and end all sessions of the person."""
         person = await self._store.person(name)
         password, until = one_time_password(), later(self._clock.now(), self._settings().one_time_s)
         kept = await asyncio.to_thread(stretched, password, self._cost)
@@ -89,26 +86,26 @@ class PeopleDesk:
         return Invited(person, password, until)
 
     async def end_sessions(self, name: str) -> int:
-        """Sign somebody out everywhere; how many sessions that were."""
+        """End all sessions of a person; return how many there were."""
         return await self._store.end_sessions_of_person((await self._store.person(name)).person_id)
 
     async def _submitter_id(self, role: Role, submitter: str | None) -> SubmitterId | None:
         if submitter is not None:
             return (await self._submitters.submitter(checked_name(submitter, "submitter"))).submitter_id
         if role is Role.SUBMITTER:
-            raise InvalidInputError("submitter", "whose batches are this person's own", "nothing")
+            raise InvalidInputError("submitter", "the submitter whose batches the person owns", "nothing")
         return None
 
 
-PREFIX = "muster_"  # so that a token that lies about somewhere is known for one
+PREFIX = "muster_"  # so that leaked tokens are recognised
 NOTED_EVERY_S = 60.0
-PROJECT_NAME = "api"  # under which the project's own token acts
+PROJECT_NAME = "api"  # user name of the project's own token
 DAYS_MOST = 3660
 
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token and the only sight of it. `waits_because`: what has to happen before it serves, if anything has to."""
+    """A token, whose value is shown only now. `waits_because`: what must happen before it is valid, or None."""
 
     value: str
     token: Token
@@ -121,8 +118,8 @@ def _waits_because(owner: PersonRecord) -> str | None:
     return f"it is refused (403) until {owner.name} has signed in at the console for the first time"
 
 
-class TokenDesk:
-    """What the API, the console and the command line do with tokens."""
+class TokenAdmin:
+    """Manages tokens for the API, the console and the command line."""
 
     def __init__(self, store: AccessStore, clock: Clock, *, project_token: str, user: str = PROJECT_NAME) -> None:
         self._store = store
@@ -131,7 +128,7 @@ class TokenDesk:
         self._user = Person(user, Role.OPERATOR, Role.OPERATOR.rights)
 
     async def person_of(self, value: str) -> Person:
-        """Whose token it is. Raises NotSignedInError for one that is unknown, expired or revoked."""
+        """Return the owner of a token. Raises NotSignedInError if it is unknown, expired or revoked."""
         given = hash_of(value)
         if hmac.compare_digest(given, self._project):
             return self._user
@@ -139,7 +136,7 @@ class TokenDesk:
         now = self._clock.now()
         if found is None or not found[0].serves(now):
             raise NotSignedInError(
-                "the token is unknown, has expired or was revoked: send another as `Authorization: Bearer …`"
+                "the token is unknown, expired or revoked: send a valid one as `Authorization: Bearer …`"
             )
         token, record = found
         if token.last_used_at is None or now - token.last_used_at >= NOTED_EVERY_S:
@@ -149,10 +146,7 @@ class TokenDesk:
     async def add(
         self, owner: str, name: str, *, rights: Iterable[Right] | None = None, days: int | None = None
     ) -> NewToken:
-        """A token of a person, with some of that person's rights, for some days or for good.
-
-        Raises InvalidInputError, NotFoundError.
-        """
+        """Add a token with some or all of the owner's rights. Raises InvalidInputError, NotFoundError."""
         record = await self._store.person(owner)
         wanted = frozenset(record.role.rights if rights is None else rights)
         if not wanted or not wanted <= record.role.rights:
@@ -173,11 +167,11 @@ class TokenDesk:
         return NewToken(value, token, _waits_because(record))
 
     async def revoke(self, token_id: TokenId, *, by: Person) -> Token:
-        """From now on it lets nobody in. Raises NotFoundError, and NotAllowedError for another person's."""
+        """Revoke a token. Raises NotFoundError, and NotAllowedError for another person's token."""
         if not by.may(Role.OPERATOR):
             own = await self._store.tokens(person_id=by.person_id, limit=1000)
             if token_id not in {one.token_id for one in own}:
-                raise NotAllowedError(f"token {token_id} is not one of {by.name}'s")
+                raise NotAllowedError(f"token {token_id} does not belong to {by.name}")
         revoked = await self._store.revoke_token(token_id, now=self._clock.now())
         await self._store.note_act(Act(self._clock.now(), by.name, "revoke_token", f"token {token_id}"))
         return revoked

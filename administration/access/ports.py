@@ -1,4 +1,4 @@
-"""What signing in needs from the database."""
+"""Database protocols for signing in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from domain.units import Instant, PersonId, Seconds, SubmitterId, TokenId, Volun
 
 
 class SignInPeople(Protocol):
-    """Those who sign in. Names are unique: AlreadyExistsError, NotFoundError."""
+    """People who sign in. Names are unique: AlreadyExistsError, NotFoundError."""
 
     async def add_person(
         self,
@@ -37,37 +37,37 @@ class SignInPeople(Protocol):
 
 
 class Sessions(Protocol):
-    """Browsers signed in."""
+    """Sessions of browsers."""
 
     async def add_session(self, session: Session) -> None:
-        """Those that ran out are forgotten meanwhile."""
+        """Also deletes expired sessions."""
         ...
 
     async def session_of_person(self, session_hash: bytes, *, now: Instant) -> SignedIn | None:
-        """None: ended, of a volunteer, or the person is no longer active."""
+        """None if the session ended, belongs to a volunteer, or the person is no longer active."""
         ...
 
     async def session_of_volunteer(self, session_hash: bytes, *, now: Instant) -> SignedIn | None: ...
 
     async def sessions(self, person_id: PersonId, *, now: Instant, limit: int) -> Sequence[Session]:
-        """The last used first."""
+        """The most recently used first."""
         ...
 
     async def renew_session(self, session: Session) -> None:
-        """Write `seen_at` and `expires_at`; nothing where it was ended meanwhile."""
+        """Store `seen_at` and `expires_at`; no effect on a session that has ended."""
         ...
 
     async def end_session(self, session_hash: bytes) -> None: ...
 
     async def end_sessions_of_person(self, person_id: PersonId, *, but: bytes = b"") -> int:
-        """How many were ended; the one with the hash `but` stays."""
+        """Return how many were ended; the one with the hash `but` stays."""
         ...
 
     async def end_sessions_of_volunteer(self, volunteer_id: VolunteerId, *, but: bytes = b"") -> int: ...
 
 
 class Tokens(Protocol):
-    """Tokens of the API."""
+    """API tokens."""
 
     async def add_token(
         self,
@@ -81,7 +81,7 @@ class Tokens(Protocol):
     ) -> Token: ...
 
     async def token(self, token_hash: bytes) -> tuple[Token, PersonRecord] | None:
-        """Of an active person; whether it still serves is for the caller to see."""
+        """Return a token of an active person; the caller checks whether it is still valid."""
         ...
 
     async def tokens(
@@ -91,18 +91,19 @@ class Tokens(Protocol):
     async def note_token_use(self, token_id: TokenId, *, now: Instant) -> None: ...
 
     async def revoke_token(self, token_id: TokenId, *, now: Instant) -> Token:
-        """NotFoundError. One revoked before stays as it is."""
+        """Raises NotFoundError. No effect on a revoked token."""
         ...
 
 
 class AccessStore(SignInPeople, Sessions, Tokens, Protocol):
     async def begin_attempt(self, guess: Guess, *, now: Instant) -> Seconds:
-        """How long to wait before trying a password, 0 = now: then a failure is counted for every limit at once,
-        so that many who try together are counted too; it is taken back by `end_attempt`."""
+        """Return how long to wait before trying a password, 0 = now. A failure is then counted for every limit at once,
+        so that parallel attempts count, too; `end_attempt` takes it back.
+        """
         ...
 
     async def end_attempt(self, guess: Guess, *, now: Instant) -> None:
-        """The password was right: the failures of the name from there are forgotten, and the network is known."""
+        """The password was right: clear the failures of this name from this network, and mark the network as known."""
         ...
 
     async def note_act(self, act: Act) -> None: ...

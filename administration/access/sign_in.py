@@ -1,7 +1,7 @@
-"""Signs people in: stored passwords, sessions, and the address a request comes from.
+"""Signs people in: stored passwords, sessions, and client addresses.
 
-Passwords are stretched with scrypt, each with a salt and the costs it was made with. Guessing is slowed down per name
-and per address. Behind a trusted reverse proxy the address is in a header.
+Passwords are hashed with scrypt, each with its own salt and cost. Attempts are rate-limited per name and per address.
+Behind a trusted reverse proxy the address comes from a header.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a guess costs: 128·n·r bytes, and time in proportion to n·r·p."""
+    """The cost of one guess: 128·n·r bytes of memory, and time proportional to n·r·p."""
 
     n: int = 2**15
     r: int = 8
@@ -52,29 +52,29 @@ COST = Cost()
 
 
 def stretched(password: str, cost: Cost = COST) -> Stretched:
-    """`password` with a new salt."""
+    """Return the hash of `password` with a new salt."""
     salt = secrets.token_bytes(16)
     return Stretched(_scrypt(password, salt, cost), salt, cost.n, cost.r, cost.p)
 
 
 def matches(kept: Stretched, password: str) -> bool:
-    """Whether it is that password; as long in coming whichever it is."""
+    """Return whether the password matches; takes the same time either way."""
     return hmac.compare_digest(kept.hash, _scrypt(password, kept.salt, Cost(kept.n, kept.r, kept.p)))
 
 
 def is_of(kept: Stretched, cost: Cost) -> bool:
-    """Whether it was made with these costs; else it is made anew when the password is next given."""
+    """Return whether the hash has this cost; otherwise it is replaced at the next sign-in."""
     return (kept.n, kept.r, kept.p) == (cost.n, cost.r, cost.p)
 
 
 def one_time_password() -> str:
-    """A password for somebody else to begin with: 80 bits, in letters and digits nobody mistakes for others."""
+    """Return a one-time password: 80 bits, without easily confused characters."""
     letters = "abcdefghjkmnpqrstuvwxyz23456789"
     return "-".join("".join(secrets.choice(letters) for _ in range(4)) for _ in range(4))
 
 
 def checked_password(password: str, *, least: int, name: str) -> str:
-    """A password somebody chose. Raises InvalidInputError, which does not repeat it.
+    """Return an acceptable password. Raises InvalidInputError, which does not repeat it.
 
     >>> checked_password("correct horse", least=10, name="ada")
     'correct horse'
@@ -82,7 +82,7 @@ def checked_password(password: str, *, least: int, name: str) -> str:
     if not least <= len(password) <= MOST_CHARS:
         raise InvalidInputError("password", f"{least} to {MOST_CHARS} characters", f"{len(password)} of them")
     if password.casefold() == name.casefold() or len(set(password)) < 3:
-        raise InvalidInputError("password", "something that is harder to guess", "that")
+        raise InvalidInputError("password", "a password that is harder to guess", "the name or 1 to 2 characters")
     return password
 
 
@@ -99,11 +99,11 @@ def _scrypt(password: str, salt: bytes, cost: Cost) -> bytes:
 
 
 MOST_ADDRESS_CHARS = 100
-REMEMBERED = 10_000  # addresses that are not read anew with every request
+REMEMBERED = 10_000  # addresses in the parsing cache
 FORWARDED = "X-Forwarded-For"
 LOOPBACK = "127.0.0.0/8, ::1"
 ADDRESS = web.RequestKey("address", str)
-ASKED_FROM: ContextVar[str] = ContextVar("ASKED_FROM", default="")  # the same, where there is no request at hand
+ASKED_FROM: ContextVar[str] = ContextVar("ASKED_FROM", default="")  # the same, for code without access to the request
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -111,7 +111,7 @@ log = structlog.get_logger()
 
 
 class Networks:
-    """The networks that a setting lists: that of proxies whose X-Forwarded-For is believed, unless told."""
+    """The networks that a setting lists; by default, proxies whose X-Forwarded-For is trusted."""
 
     def __init__(self, listed: str = LOOPBACK, *, setting: str = "server.trusted_proxies") -> None:
         self._setting = setting
@@ -120,13 +120,13 @@ class Networks:
         self.follow(listed)
 
     def follow(self, listed: str) -> None:
-        """Have these from now on. What is no network is logged and left out."""
+        """Switch to this list. Invalid entries are logged and ignored."""
         if listed != self._listed:
             self._listed = listed
             self._has = lru_cache(REMEMBERED)(partial(_within, tuple(_networks(listed, self._setting))))
 
     def has(self, address: str) -> bool:
-        """Whether the address lies in one of them.
+        """Return whether the address is in one of the networks.
 
         >>> Networks("10.0.0.0/8").has("10.1.2.3"), Networks("10.0.0.0/8").has("192.0.2.7")
         (True, False)
@@ -135,10 +135,10 @@ class Networks:
 
 
 def address_of(request: web.Request, proxies: Networks | None = None) -> str:
-    """The caller's address: who is connected, or where that is a proxy that is believed, for whom it says it asks.
+    """Return the client's address: the peer, or the forwarded address if the peer is a trusted proxy.
 
-    X-Forwarded-For grows at its end, so it is read from there; what stands before the first address that is no proxy
-    anybody may have written. What the entrance has found is not looked for again.
+    X-Forwarded-For is read from its end, because clients can forge everything before the first address that is no
+    trusted proxy. An address that the rate limiter has stored on the request is reused.
     """
     if ADDRESS in request:
         return request[ADDRESS]
@@ -160,7 +160,7 @@ def _networks(listed: str, setting: str) -> Iterator[Network]:
         try:
             yield ipaddress.ip_network(text, strict=False)
         except ValueError:
-            log.warning("no network, so left out", setting=setting, got=text)
+            log.warning("not a network, ignored", setting=setting, got=text)
 
 
 def _within(networks: tuple[Network, ...], address: str) -> bool:
@@ -173,7 +173,7 @@ def _within(networks: tuple[Network, ...], address: str) -> bool:
 
 @lru_cache(REMEMBERED)
 def network_of(address: str) -> str:
-    """What one caller has of addresses: one of IPv4, a /64 of IPv6.
+    """Return the network that one client controls: an IPv4 address, or an IPv6 /64.
 
     >>> network_of("192.0.2.7"), network_of("2001:db8:1:2:3::4"), network_of("?")
     ('192.0.2.7', '2001:db8:1:2::/64', '?')
@@ -188,10 +188,9 @@ def network_of(address: str) -> str:
 
 
 def from_elsewhere(request: web.Request, master_url: str) -> bool:
-    """Whether another site's page made the browser send this. Requests of programs say nothing of pages.
+    """Return whether another site's page made the browser send this request. Programs send no such headers.
 
-    Browsers say it themselves (Sec-Fetch-Site) on https and on this machine, and name the page's site (Origin) with
-    every POST.
+    Browsers send Sec-Fetch-Site on https and localhost, and Origin with every POST.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -205,7 +204,7 @@ def from_elsewhere(request: web.Request, master_url: str) -> bool:
 _FROM_HERE = Networks()
 
 
-AT_ONCE = 2  # passwords take tenths of a second and 32 MiB each: a flood of them waits in line
+AT_ONCE = 2  # a hash takes 0.1 s and 32 MiB: more of them wait in line
 MOST_NAME_CHARS = 254
 MOST_PASSWORD_CHARS = 200
 AGENT_CHARS = 200
@@ -214,14 +213,14 @@ PASSWORD_HASH = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session and the only sight of what the browser holds of it."""
+    """A session, and the cookie value, which is not stored."""
 
     value: str
     session: Session
 
 
 def hash_of(value: str) -> bytes:
-    """What the database knows a session or a token by.
+    """Return the hash under which a session or token is stored.
 
     >>> len(hash_of("anything"))
     32
@@ -230,7 +229,7 @@ def hash_of(value: str) -> bytes:
 
 
 class SignIn:
-    """Makes sessions. `address` is the caller's, `agent` what the browser calls itself."""
+    """Creates sessions. `address` is the client's, `agent` its User-Agent."""
 
     def __init__(
         self,
@@ -249,7 +248,7 @@ class SignIn:
         self._stretching = asyncio.Semaphore(AT_ONCE)
 
     async def person(self, name: str, password: str, *, address: str, agent: str) -> NewSession:
-        """Raises WrongPasswordError, which does not say whether there is such a name, and TooManyAttemptsError."""
+        """Sign a person in. Raises WrongPasswordError, also for unknown names, and TooManyAttemptsError."""
         guess = await self._begin("person", name, address)
         record = await self._person(name)
         right = await self._matches(record, password)
@@ -264,14 +263,14 @@ class SignIn:
         return await self._new_session(address, agent, person_id=record.person_id)
 
     async def volunteer(self, email: str, password: str, *, address: str, agent: str) -> NewSession:
-        """A session of a volunteer. Raises as `person`."""
+        """Sign a volunteer in. Raises the errors of `person`."""
         record = await self.check_volunteer(email, password, address=address)
         return await self._new_session(address, agent, volunteer_id=record.volunteer.volunteer_id)
 
     async def check_volunteer(self, email: str, password: str, *, address: str) -> VolunteerRecord:
-        """The volunteer, by the password of the account that clients attach with, or by its account key.
+        """Return the volunteer, by account password or account key.
 
-        Raises as `person`. An account key cannot be guessed, so it is not limited.
+        Raises the errors of `person`. Account keys cannot be guessed, so they are not rate-limited.
         """
         record = await self._volunteer(email)
         if record is not None and is_account_key(record, password):
@@ -280,9 +279,9 @@ class SignIn:
         return await self._checked(email, record, hashed, address)
 
     async def check_client(self, email: str, hashed: str, *, address: str) -> VolunteerRecord:
-        """The volunteer, by the hash of the password that a client sends while attaching.
+        """Return the volunteer, by the password hash that a client sends when it attaches.
 
-        Raises as `person`, and NotFoundError where there is no such volunteer, which the attach flow tells.
+        Raises the errors of `person`, and NotFoundError for an unknown volunteer, which the attach protocol reports.
         """
         record = await self._volunteer(email)
         try:
@@ -308,10 +307,7 @@ class SignIn:
     async def change_volunteer_password(
         self, record: VolunteerRecord, password: str, *, least: int, but: bytes = b""
     ) -> None:
-        """A new password, for these pages and for attaching clients; those attached stay. Other sessions end.
-
-        Raises InvalidInputError where it is too short or too easy.
-        """
+        """Set a volunteer's password; clients stay attached, other sessions end. Raises InvalidInputError."""
         checked_password(password, least=least, name=record.email)
         async with self._stretching:
             salt, kept = await asyncio.to_thread(password_kept, password_hash(password, record.email))
@@ -320,7 +316,7 @@ class SignIn:
         await self._store.end_sessions_of_volunteer(volunteer_id, but=but)
 
     async def check_password(self, name: str, password: str, *, address: str) -> PersonRecord:
-        """The person, who gives the password once more. Raises as `person`."""
+        """Return the person after checking the password again. Raises the errors of `person`."""
         guess = await self._begin("person", name, address)
         record = await self._person(name)
         if record is None or not await self._matches(record, password):
@@ -329,10 +325,7 @@ class SignIn:
         return record
 
     async def change_password(self, record: PersonRecord, password: str, *, but: bytes = b"") -> None:
-        """A password of the person's own; other sessions than the one with the hash `but` end.
-
-        Raises InvalidInputError where it is too short or too easy.
-        """
+        """Set a person's own password; sessions other than `but` end. Raises InvalidInputError if it is weak."""
         checked_password(password, least=self._settings().min_password_length, name=record.name)
         kept = await self._stretched(password)
         await self._store.set_password(record.person_id, kept, one_time_until=None)
@@ -358,15 +351,15 @@ class SignIn:
         return record.one_time_until is not None and self._clock.now() >= record.one_time_until
 
     async def _matches(self, record: PersonRecord | None, password: str) -> bool:
-        """As long in coming for a name that nobody has."""
+        """Return whether the password matches; takes the same time for an unknown name."""
         async with self._stretching:
             if record is None or len(password) > MOST_PASSWORD_CHARS:
-                await asyncio.to_thread(stretched, "nobody", self._cost)
+                await asyncio.to_thread(stretched, "unknown", self._cost)
                 return False
             return await asyncio.to_thread(matches, record.password, password)
 
     async def _is_volunteers(self, record: VolunteerRecord | None, hashed: str) -> bool:
-        """As long in coming where there is no such volunteer, or no password."""
+        """Return whether the hash matches; takes the same time for an unknown volunteer or a missing password."""
         if record is None or record.credentials.password_hash is None or not PASSWORD_HASH.fullmatch(hashed):
             return await self._matches(None, hashed)
         async with self._stretching:

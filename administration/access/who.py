@@ -1,4 +1,4 @@
-"""Says who asks: what handlers know of the caller, how they refuse, and the reasons for a refusal."""
+"""Identifies the caller of a request, and refuses requests without the required role."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from domain.volunteers import VolunteerRecord
 
 
 class NotSignedInError(MusterError):
-    """Nobody is signed in: sign in, or send a token as `Authorization: Bearer …`."""
+    """Not signed in: sign in, or send a token as `Authorization: Bearer …`."""
 
 
 class WrongPasswordError(MusterError):
-    """Name and password do not belong together."""
+    """Wrong name or password."""
 
 
 class TooManyAttemptsError(MusterError):
-    """Signing in, or something else that is limited, was tried too often."""
+    """Too many attempts to sign in, or at another limited action."""
 
     def __init__(self, wait_s: Seconds, what: str = "signing in was tried") -> None:
         self.wait_s = wait_s
@@ -32,32 +32,31 @@ class TooManyAttemptsError(MusterError):
 
 
 class NotAllowedError(MusterError):
-    """That is for others to do."""
+    """Not permitted for this user."""
 
 
 class RoleNeededError(NotAllowedError):
-    """Only people with a certain role may do that."""
+    """The action requires a role."""
 
     def __init__(self, role: Role, name: str) -> None:
         self.role = role
         article = "an" if role is Role.OPERATOR else "a"
-        super().__init__(f"only {article} {role.value} or what stands above may do that, and {name} may not")
+        super().__init__(f"this requires the role of {article} {role.value} or higher; {name} does not have it")
 
 
 class PasswordToChangeError(NotAllowedError):
-    """The password was given by another: choose one of your own first."""
+    """The password is a one-time password: choose your own first."""
 
 
 class ForgedError(NotAllowedError):
-    """The form does not belong to this session: load the page again and send it from there."""
+    """The form does not belong to this session: reload the page and send it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who asks, and what this request may do: a token may do less than the person whose it is.
+    """The caller of a request and its rights: a token may have fewer rights than its owner.
 
-    `person_id` is None for the holder of the project's own token. `submitter_id` says whose batches are the
-    person's own.
+    `person_id` is None for the project's own token. `submitter_id` is the submitter whose batches the person owns.
     """
 
     name: str
@@ -69,18 +68,18 @@ class Person:
     session: Session | None = None  # None: a token was sent
 
     def may(self, role: Role) -> bool:
-        """Whether the request may do what people of that role do."""
+        """Return whether the request has the rights of that role."""
         return role.right in self.rights
 
     def owns(self, submitter_id: SubmitterId) -> bool:
-        """Whether batches of that submitter are the person's own, or all are."""
+        """Return whether the person may manage batches of that submitter."""
         return self.may(Role.OPERATOR) or (self.submitter_id is not None and self.submitter_id == submitter_id)
 
 
 def person_with(
     record: PersonRecord, *, session: Session | None = None, rights: frozenset[Right] | None = None
 ) -> Person:
-    """The person; of a token, with those of the `rights` it has that the person has too."""
+    """Return the person; with a token, limited to the `rights` that both have."""
     allowed = record.role.rights if rights is None else record.role.rights & rights
     return Person(
         record.name,
@@ -95,22 +94,22 @@ def person_with(
 
 PERSON = web.RequestKey("person", Person)
 VOLUNTEER = web.RequestKey("volunteer", VolunteerRecord)
-FORGED = web.RequestKey("forged", bool)  # a session's cookie came with a form that is not of one of our pages
+FORGED = web.RequestKey("forged", bool)  # a session's cookie came with a form from elsewhere
 COOKIE_VALUE = web.RequestKey("cookie_value", str)
 
 
 def person_of(request: web.Request) -> Person | None:
-    """Who is signed in, or whose token was sent; None: nobody. Needs `AccessDoor.middleware`."""
+    """Return the signed-in person or the token's owner, or None. Needs `Authenticator.middleware`."""
     return request.get(PERSON)
 
 
 def volunteer_of(request: web.Request) -> VolunteerRecord | None:
-    """The volunteer who is signed in, or None. Needs `AccessDoor.volunteers`."""
+    """Return the signed-in volunteer, or None. Needs `Authenticator.volunteers`."""
     return request.get(VOLUNTEER)
 
 
 def the_volunteer(request: web.Request) -> VolunteerRecord:
-    """The volunteer who asks. Raises NotSignedInError, and ForgedError as `present`."""
+    """Return the signed-in volunteer. Raises NotSignedInError, and ForgedError like `present`."""
     volunteer = volunteer_of(request)
     if volunteer is None:
         raise ForgedError if request.get(FORGED) else NotSignedInError
@@ -118,7 +117,7 @@ def the_volunteer(request: web.Request) -> VolunteerRecord:
 
 
 def present(request: web.Request) -> Person:
-    """Whoever asks. Raises NotSignedInError, and ForgedError where another site's page made the browser ask."""
+    """Return the caller. Raises NotSignedInError, and ForgedError if another site's page sent the request."""
     person = person_of(request)
     if person is None:
         raise ForgedError if request.get(FORGED) else NotSignedInError
@@ -126,10 +125,7 @@ def present(request: web.Request) -> Person:
 
 
 def admit(request: web.Request, role: Role) -> Person:
-    """The person who asks, who may do what people of that role do.
-
-    Raises NotSignedInError, RoleNeededError, and PasswordToChangeError before the first password was changed.
-    """
+    """Return the caller. Raises NotSignedInError, PasswordToChangeError (one-time password), RoleNeededError."""
     person = present(request)
     if person.must_change_password:
         raise PasswordToChangeError
@@ -139,22 +135,22 @@ def admit(request: web.Request, role: Role) -> Person:
 
 
 def admit_owner(request: web.Request, submitter_id: SubmitterId) -> Person:
-    """The person who asks, who may change the batches of that submitter. Raises as `admit`, and NotAllowedError."""
+    """Return the caller if it may change that submitter's batches. Raises the errors of `admit`, NotAllowedError."""
     person = admit(request, Role.SUBMITTER)
     if not person.owns(submitter_id):
-        raise NotAllowedError(f"that is another submitter's, and {person.name} is no operator")
+        raise NotAllowedError(f"it belongs to another submitter, and {person.name} is not an operator")
     return person
 
 
 def csrf_of(request: web.Request) -> str:
-    """What every form that changes something sends back in its field `csrf` (a script: in `X-CSRF-Token`).
+    """Return the `csrf` value that every changing form sends back (scripts: in `X-CSRF-Token`).
 
-    It belongs to the session: another site cannot know it. Without a session it is empty.
+    It is derived from the session, so other sites do not know it. Empty without a session.
     """
     value = request.get(COOKIE_VALUE)
     return csrf_of_cookie(value) if value else ""
 
 
 def csrf_of_cookie(value: str) -> str:
-    """What belongs to the session of a cookie."""
+    """Return the CSRF value of a session cookie."""
     return hmac.new(value.encode(), b"form", hashlib.sha256).hexdigest()

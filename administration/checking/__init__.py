@@ -1,1 +1,1 @@
-"""An inspection of the whole project: database and upload folder, apart from the code that writes them."""
+"""Checks a whole project: database and upload folder, independently of the code that writes them."""

@@ -1,8 +1,8 @@
 """Checks the upload folder: every recorded output is there, and every file belongs to an instance.
 
-The folder is read by the rules of its layout, not by the code that writes it: AB/NAME, `ab` being the first two hex
-digits of the MD5 of NAME, which ends in _INSTANCE_rNUMBER. A running project goes on meanwhile: what looks wrong is
-looked at once more, and counts if it still does.
+Reads the folder by its documented layout, not through the code that writes it: AB/NAME, where `ab` are the first two
+hex digits of the MD5 of NAME, which ends in _INSTANCE_rNUMBER. The project keeps running meanwhile: every finding is
+checked a second time before it counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lifecycle.states import OUTPUTS_MAY_COME
 
 
 class CheckedDatabase(Protocol):
-    """One inspection's questions. Every method may raise UnavailableError."""
+    """The queries of one inspection. Every method may raise UnavailableError."""
 
     @property
     def questions(self) -> Sequence[str]: ...
@@ -45,14 +45,14 @@ _OUTPUT = re.compile(r".+_(?P<instance>[0-9]{1,18})_r[0-9]{1,4}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """One file of the folder. `instance_id` None: no output has such a name."""
+    """A file of the folder. `instance_id` None: no output has its name."""
 
-    place: str  # below the folder
-    name: str  # of the output it is or becomes
+    place: str  # relative to the folder
+    name: str  # of the output, without .part
     instance_id: InstanceId | None
     whole: bool
     nbytes: int
-    recorded: bool  # it says itself that the database knows of it
+    recorded: bool  # read-only: the upload handler marks recorded files so
     changed_at: Instant
 
     @property
@@ -61,7 +61,7 @@ class FoundFile:
 
 
 def shard_of(name: str) -> str:
-    """The sub-folder a file belongs in.
+    """Return the sub-folder a file belongs in.
 
     >>> shard_of("pi_1.00_x86_64")
     '7f'
@@ -70,7 +70,7 @@ def shard_of(name: str) -> str:
 
 
 def found_file(place: str, status: os.stat_result) -> FoundFile:
-    """What a file's place and status say of it."""
+    """Return what a file's path and status imply."""
     name = place.rpartition("/")[2]
     whole = not name.endswith(PART)
     name = name.removesuffix(PART)
@@ -81,7 +81,7 @@ def found_file(place: str, status: os.stat_result) -> FoundFile:
 
 
 def files_in(folder: Path) -> Iterator[FoundFile]:
-    """Every file below the folder, in no order; those that go away meanwhile may be left out."""
+    """Yield every file below the folder, in no order; files deleted meanwhile may be left out."""
     waiting = [""]
     while waiting:
         below = waiting.pop()
@@ -102,7 +102,7 @@ def files_in(folder: Path) -> Iterator[FoundFile]:
 
 
 def size_of(folder: Path, name: str) -> int | None:
-    """Bytes of a whole file; None when it is not there."""
+    """Return the bytes of a complete file; None if it does not exist."""
     try:
         found = (folder / shard_of(name) / name).stat()
     except FileNotFoundError:
@@ -111,7 +111,7 @@ def size_of(folder: Path, name: str) -> int | None:
 
 
 def md5_of(folder: Path, name: str) -> str | None:
-    """The MD5 of a whole file's bytes; None when it is not there."""
+    """Return the MD5 of a complete file's bytes; None if it does not exist."""
     digest = hashlib.md5(usedforsecurity=False)
     try:
         with (folder / shard_of(name) / name).open("rb") as file:
@@ -122,17 +122,18 @@ def md5_of(folder: Path, name: str) -> str | None:
     return digest.hexdigest()
 
 
-PAGE = 1_000  # files between two questions to the database
+PAGE = 1_000  # files per database query
 NEVER = Instant(-math.inf)
-DELETED_WITHIN_S = 2 * DAY_S  # the background process looks at the whole folder once a day
-MOST_NAMED = 10  # files of a kind that are named
+DELETED_WITHIN_S = 2 * DAY_S  # the background process cleans the whole folder once a day
+MOST_NAMED = 10  # files of a kind that are listed
 
 
 @dataclass(slots=True)
 class FileCounts:
-    """What there was. `unfinished`: parts, and whole files not recorded; `abandoned`: those no host will go on with.
+    """Counts of the check. `unfinished`: parts, and complete files not recorded; `abandoned`: those that no host will
+    continue.
 
-    `unacknowledged`: unfinished ones whose host reported success all the same; the places of the first MOST_NAMED.
+    `unacknowledged`: unfinished files whose host reported success; the first MOST_NAMED paths are listed.
     """
 
     outputs: int = 0
@@ -148,7 +149,7 @@ class FileCounts:
 async def missing_files(
     database: CheckedDatabase, folder: Path, counts: FileCounts, *, contents: bool
 ) -> AsyncIterator[Wrong]:
-    """Recorded outputs that are not there, or not as they were; `contents`: their bytes are read too."""
+    """Yield recorded outputs that are missing or differ from their record; `contents`: compare their MD5, too."""
     async for page in database.outputs(limit=PAGE):
         counts.outputs += len(page)
         doubtful = await asyncio.to_thread(_differ, folder, page, contents=contents)
@@ -163,28 +164,28 @@ async def missing_files(
 
 
 def _differ(folder: Path, outputs: Sequence[StoredOutput], *, contents: bool) -> list[tuple[StoredOutput, str]]:
-    said = ((output, _difference(folder, output, contents=contents)) for output in outputs)
-    return [(output, because) for output, because in said if because]
+    differences = ((output, _difference(folder, output, contents=contents)) for output in outputs)
+    return [(output, because) for output, because in differences if because]
 
 
 def _difference(folder: Path, output: StoredOutput, *, contents: bool) -> str:
-    """Why the file is not what was recorded; empty when it is."""
+    """Return how the file differs from its record; empty if it does not."""
     nbytes = size_of(folder, output.name)
     if nbytes is None:
-        return f"its file of {output.nbytes} bytes is not in the upload folder"
+        return f"its file ({output.nbytes} bytes) is not in the upload folder"
     if nbytes != output.nbytes:
-        return f"its file has {nbytes} bytes, recorded were {output.nbytes}"
+        return f"its file has {nbytes} bytes; {output.nbytes} were recorded"
     if contents and (md5 := md5_of(folder, output.name)) != output.md5:
-        return f"its file has the MD5 {md5}, recorded was {output.md5}"
+        return f"its file has MD5 {md5}; {output.md5} was recorded"
     return ""
 
 
 async def stray_files(
     database: CheckedDatabase, folder: Path, counts: FileCounts, *, deleted_before: Instant = NEVER
 ) -> AsyncIterator[Wrong]:
-    """Files that nobody knows of, or that lie where nobody looks for them.
+    """Yield files without a record, or in the wrong place.
 
-    What was begun, and that nobody went on with since `deleted_before`, should have been deleted.
+    Unfinished files that have not changed since `deleted_before` should have been deleted.
     """
     files = files_in(folder)
     while page := await asyncio.to_thread(lambda: list(islice(files, PAGE))):
@@ -205,17 +206,17 @@ async def stray_files(
 
 
 def _stray(file: FoundFile, known: KnownFile | None, deleted_before: Instant) -> str:
-    """Why the file should not be there; empty when it may."""
+    """Return why the file should not exist; empty if it may."""
     if file.instance_id is None:
         return "no output has such a name"
     if not file.in_place:
-        return "it lies in the wrong folder"
+        return "it is in the wrong folder"
     if known is None or known.state is None:
         return f"there is no instance {file.instance_id}"
     if file.recorded and known.nbytes is None:
-        return "it was recorded, and the database does not know of it"
+        return "it was recorded, but the database has no record of it"
     if known.nbytes is None and known.state != InstanceState.IN_PROGRESS and file.changed_at < deleted_before:
-        return "nobody has gone on with it for so long that it should have been deleted"
+        return "abandoned: no host continues it, and the cleanup should have deleted it"
     return ""
 
 

@@ -1,6 +1,6 @@
-"""Inspects the whole project: all that was acknowledged is there, nothing twice, and all nodes share one `files/`.
+"""Inspects the whole project: acknowledged data exists exactly once, and all nodes share one `files/`.
 
-It holds a page of files and at most `limit` findings of a kind in memory, however large the project.
+It has one page of files and at most `limit` findings per check in memory, for a project of any size.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ HERE = "this machine"
 
 
 def unshared(reports: Iterable[ProcessReport], own: str | None) -> Sequence[Wrong]:
-    """Every node but those that have the folder most of them have, by what their workers said of themselves lately.
+    """Return the nodes whose folder differs from that of the majority, from the workers' latest reports.
 
-    `own` is the mark of the folder that the check itself looks at; None where it looks at none.
+    `own` is the mark of the folder that this check reads; None if it reads none.
 
-    >>> said = [ProcessReport(f"{n}: worker 0", "worker", 1.0, {"files": mark}) for n, mark in ("ax", "bx", "cy")]
-    >>> [str(one) for one in unshared(said, "x")]
-    ['node c: its files/ is another folder than that of a, b, this machine: nodes have to share it']
+    >>> reports = [ProcessReport(f"{n}: worker 0", "worker", 1.0, {"files": mark}) for n, mark in ("ax", "bx", "cy")]
+    >>> [str(one) for one in unshared(reports, "x")]
+    ['node c: its files/ is not the folder of a, b, this machine: all nodes must share one']
     """
     nodes = {} if own is None else {HERE: own}
     for report in reports:
@@ -39,18 +39,18 @@ def unshared(reports: Iterable[ProcessReport], own: str | None) -> Sequence[Wron
     if len(having) < 2:
         return ()
     most = max(having.values(), key=lambda some: (len(some), HERE in some))
-    because = f"its files/ is another folder than that of {', '.join(most)}: nodes have to share it"
+    because = f"its files/ is not the folder of {', '.join(most)}: all nodes must share one"
     return [Wrong(f"node {node}", because) for node in sorted(nodes) if node not in most]
 
 
 MISSING, STRAY = "files of outputs", "files without an owner"
 
-Progress = Callable[[str, int], None]  # hears of every question that was answered, and of how much was found
+Progress = Callable[[str, int], None]  # called after every check, with the number of findings
 
 
 @dataclass(slots=True)
 class Inspection:
-    """What was asked, and what is wrong, by question. `cut`: questions of which only the first findings are listed."""
+    """The findings, by check. `cut`: checks of which only the first findings are listed."""
 
     wrong: dict[str, tuple[Wrong, ...]] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Inspection:
         return sum(map(len, self.wrong.values()))
 
     def as_json(self) -> dict[str, object]:
-        """Everything, as one object."""
+        """Return the findings and counts as one object."""
         return {
             "wrong": [
                 {"question": question, "thing": one.thing, "because": one.because}
@@ -74,21 +74,21 @@ class Inspection:
         }
 
     def text(self) -> str:
-        """What is wrong, one line each, and a summary in the last one."""
+        """Return one line per finding, and a summary as the last line."""
         lines = [f"{question}: {one}" for question, some in self.wrong.items() for one in some]
-        lines += [f"{question}: there is more; only the first are listed" for question in self.cut]
+        lines += [f"{question}: more findings; only the first are listed" for question in self.cut]
         counts = self.counts
         if counts.abandoned:
             size = size_in_words(counts.abandoned_bytes)
-            lines.append(f"{counts.abandoned} files of {size} were begun, and no host will bring the rest")
+            lines.append(f"{counts.abandoned} unfinished files ({size}) that no host will continue")
         if counts.unacknowledged:
             lines.append(
-                f"{counts.unacknowledged} files were never recorded although their hosts reported success: "
-                "their clients gave the upload up, or were told that a part is complete: "
+                f"{counts.unacknowledged} files were not recorded although their hosts reported success: "
+                "their clients abandoned the upload, or a part was acknowledged as complete: "
                 + ", ".join(counts.unacknowledged_places)
             )
-        looked_at = f"{len(self.wrong)} questions, {counts.outputs} outputs and {counts.files} files looked at"
-        return "\n".join([*lines, f"{looked_at}: {self.found or 'nothing'} wrong"])
+        inspected = f"{len(self.wrong)} checks, {counts.outputs} outputs and {counts.files} files inspected"
+        return "\n".join([*lines, f"{inspected}: {self.found or 'no'} findings"])
 
 
 async def inspect(
@@ -101,11 +101,11 @@ async def inspect(
     deleted_before: Instant = NEVER,
     nodes: Sequence[Wrong] | None = None,
 ) -> Inspection:
-    """Ask everything; `folder` None leaves out files, `contents` reads every byte of them.
+    """Run every check. `folder` None leaves out files; `contents` reads every byte of them.
 
-    `nodes` is what was found of the nodes' folders, None where nobody looked.
+    `nodes` are the findings about the nodes' folders; None if they were not checked.
 
-    Unfinished files that nobody needs and that did not change since `deleted_before` should not be there any more.
+    Unfinished files that no host continues, unchanged since `deleted_before`, should have been deleted.
     """
     made = Inspection()
 
@@ -126,7 +126,7 @@ async def inspect(
 
 
 async def _first(findings: AsyncIterator[Wrong], most: int) -> list[Wrong]:
-    """The first findings; the others are only looked at."""
+    """Return the first findings; the others are only counted."""
     first: list[Wrong] = []
     async for one in findings:
         if len(first) < most:

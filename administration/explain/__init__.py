@@ -1,1 +1,1 @@
-"""Why does a host get no work, why does nobody run this, and how did this due date come about?"""
+"""Explains scheduling decisions: a host without work, a batch that waits, a due date."""

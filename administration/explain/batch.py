@@ -1,4 +1,4 @@
-"""Explains what holds a batch back: what stands before it, what is reserved, and why hosts are refused its jobs."""
+"""Explains what delays a batch: batches ahead of it, reserved capacity, and why hosts are refused its jobs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from domain.formatting import in_words
 from domain.jobs import JobClass
 from domain.reservations import Kept, Lease
 from domain.units import BatchId, Instant, JobClassId, Seconds
-from feeder.supply import standing
+from feeder.supply import feed_mode
 from muster_client import shapes
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
 def lease_as_json(lease: Lease | None, now: Instant, *, supposed: bool = False) -> shapes.LeaseShown | None:
-    """A host's last lease; `holds`: it is not over. `supposed`: the host has none, its next request would make this."""
+    """Return a host's last lease as JSON. `holds`: it is valid. `supposed`: its next request would create it."""
     if lease is None:
         return None
     in_s, holds = lease.start_at - now, lease.holds(now)
@@ -33,47 +33,47 @@ def lease_as_json(lease: Lease | None, now: Instant, *, supposed: bool = False) 
 
 
 def kept_as_json(kept: Kept | None, now: Instant) -> shapes.KeptShown | None:
-    """The slot that is kept for a batch."""
+    """Return the JSON of the slot that is reserved for a batch."""
     return None if kept is None else {"since": kept.since, "for_s": now - kept.since}
 
 
 def lease_in_words(lease: Document | None) -> Iterator[str]:
-    """One line, or none.
+    """Return one line, or none.
 
     >>> held = Lease(1, 2, 8.0, Instant(3600.0), 60.0, Instant(7200.0))
     >>> list(lease_in_words(lease_as_json(held, Instant(0.0))))
-    ['host 2 is held for batch 1: 8 of its processors (cpu) from 1 h from now']
+    ['host 2 is leased to batch 1: 8 of its processors (cpu), starting in 1 h']
     >>> list(lease_in_words(lease_as_json(held, Instant(0.0), supposed=True)))
-    ['host 2 would be held for batch 1: 8 of its processors (cpu) from 1 h from now']
+    ['host 2 would be leased to batch 1: 8 of its processors (cpu), starting in 1 h']
     """
     if lease is None:
         return
     what = f"host {lease['host_id']}"
     if lease["holds"]:
         starts_s = lease["starts_in_s"]
-        since = f"from {in_words(starts_s)} from now" if starts_s > 0 else f"since {in_words(-starts_s)} ago"
+        since = f"starting in {in_words(starts_s)}" if starts_s > 0 else f"started {in_words(-starts_s)} ago"
         processors = f"{lease['cores']:g} of its processors ({lease['processor_type']})"
-        held = "would be held" if lease["supposed"] else "is held"
-        yield f"{what} {held} for batch {lease['batch_id']}: {processors} {since}"
+        held = "would be leased" if lease["supposed"] else "is leased"
+        yield f"{what} {held} to batch {lease['batch_id']}: {processors}, {since}"
     else:
-        why = lease["because"] or "it has expired"
-        yield f"{what} was held for batch {lease['batch_id']} in vain, and is not again for a day: {why}"
+        why = lease["because"] or "expired"
+        yield f"{what} was leased to batch {lease['batch_id']} without effect, no new lease for a day: {why}"
 
 
 def kept_in_words(kept: Document | None) -> Iterator[str]:
-    """One line, or none."""
+    """Return one line, or none."""
     if kept is not None:
-        yield f"a slot of every job array is kept for it since {in_words(kept['for_s'])} ago"
+        yield f"a slot of every job array has been reserved for it for {in_words(kept['for_s'])}"
 
 
-MOST_READ = 200  # instances of each of its two ranges that hosts are asked about
+MOST_READ = 200  # instances of each of its two ranges in the dry run
 
 
 async def explain_batch(store: ExplainStore, clock: Clock, batch_id: BatchId, *, hosts: int) -> shapes.BatchExplained:
-    """The order, the promise, how far the batch is, and what holds it back, by the hosts that called last.
+    """Return the order, the forecast and the progress of a batch, and why hosts that called last refuse its jobs.
 
-    `complete_at` is C for its strictest class. `slots` of `slots_total` are its own as a lone worker would fill its
-    array now. `sample` None: there is nothing to give. Raises NotFoundError.
+    `complete_at` is C for its strictest class. `slots` of `slots_total` are those a single worker would give it on a
+    refill now. `sample` is None if nothing waits to be sent. Raises NotFoundError.
     """
     batch = await store.views.batch(batch_id)
     catalogue, known = await asyncio.gather(
@@ -89,7 +89,7 @@ async def explain_batch(store: ExplainStore, clock: Clock, batch_id: BatchId, *,
     bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
     median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
     now, due = clock.now(), complete_at(batch, bound_s)
-    feeding = standing(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
+    feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     return shown(
         shapes.BatchExplained,
         batch,
@@ -118,7 +118,7 @@ async def _sample(
     catalogue: Catalogue,
     hosts: int,
 ) -> CallingHosts | None:
-    """None where there is nothing to give."""
+    """Return None if nothing waits to be sent."""
     if batch.state is not BatchState.ACTIVE or batch.counts.unsent == 0:
         return None
     waiting, ids = store.waiting, [batch.batch_id]

@@ -1,7 +1,7 @@
-"""Dry runs: private job arrays from which nothing is given, and a request made up from what is known of a host.
+"""Runs decisions dry: on private job arrays, with a request built from what the database has of a host.
 
-What a client will want is unknown: it is assumed to have nothing else to do, and to request one job for each processor
-that no job of this project occupies, at least one of each type, with no work stored. The rest is as it last reported.
+The host is assumed to be otherwise idle: it requests one job for each processor that no job of this project occupies,
+at least one job of each type, and has no work stored. All else is as it last reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from wire.messages import CoprocRequest, SchedulerRequest
 
 
 class EveryShard:
-    """Reading all shards takes none from the workers: their locks are for not trying the same jobs."""
+    """Reads all shards without locking them: the locks only keep workers from trying the same jobs."""
 
     def owned(self) -> frozenset[int]:
         return ALL_SHARDS
@@ -41,7 +41,7 @@ class EveryShard:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A catalogue that stays as it is."""
+    """A catalogue that does not change."""
 
     held: Catalogue
 
@@ -50,14 +50,14 @@ class Fixed:
 
 
 async def private_feeder(waiting: WaitingWork, catalogue: Catalogue, clock: Clock) -> Feeder:
-    """A feeder with an array of its own, filled from the database as that of a lone worker would be."""
+    """Return a feeder with its own array, filled from the database like a single worker's."""
     fed = _empty_feeder(waiting, catalogue, clock)
     await fed.refill_once()
     return fed
 
 
 async def planned_slots(waiting: WaitingWork, catalogue: Catalogue, clock: Clock) -> Mapping[BatchId, int]:
-    """How many slots each batch would have in that array. No slot is read or placed: it costs a third as much."""
+    """Return how many slots each batch would have in that array. Plans only, which costs a third of a refill."""
     slots: dict[BatchId, int] = {}
     for (batch_id, _), count in (await _empty_feeder(waiting, catalogue, clock).plan_once()).items():
         slots[batch_id] = slots.get(batch_id, 0) + count
@@ -75,7 +75,7 @@ def array_of(
     catalogue: Catalogue,
     clock: Clock,
 ) -> JobArray:
-    """A feeder's array with these instances of one batch alone."""
+    """Return a feeder's array with only these instances of one batch."""
     array = JobArray(clock, lambda: catalogue.settings.feeder)
     for candidate in candidates:
         array.place(candidate, batch, classes[candidate.ready.job_class_id])
@@ -83,7 +83,7 @@ def array_of(
 
 
 class _Rest:
-    """A group less what one request took from it."""
+    """A group without the slots that one request took."""
 
     __slots__ = ("_group", "_taken")
 
@@ -113,10 +113,7 @@ class _Rest:
 
 
 class Untouched:
-    """A view of an array for one request, which records what is taken instead of taking it.
-
-    Satisfies scheduler.ports.SlotSource.
-    """
+    """A SlotSource that records what one request takes from an array, without changing the array."""
 
     def __init__(self, array: JobArray) -> None:
         self._array = array
@@ -136,18 +133,18 @@ class Untouched:
         self._taken.discard(slot.instance_id)
 
     def note_refusals(self, refused: Iterable[tuple[object, RefusalCode]], host_id: HostId) -> None:
-        """Refusals of a dry run rotate nothing out."""
+        """Ignore refusals: a dry run starts no back-off."""
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
-        """There is no more than this."""
+        """Return False: a dry run has no other source."""
         return False
 
 
-AT_LEAST_ONE_JOB_S = Seconds(1e-9)  # as little as can be asked for: a second would be two jobs of half a second
+AT_LEAST_ONE_JOB_S = Seconds(1e-9)  # the least request: 1 s would be two jobs of 0.5 s
 
 
-def supposed_request(host: Host, held: tuple[InstanceInProgress, ...], catalogue: Catalogue) -> SchedulerRequest:
-    """The request such a host would send, as far as a decision depends on it."""
+def assumed_request(host: Host, held: tuple[InstanceInProgress, ...], catalogue: Catalogue) -> SchedulerRequest:
+    """Return the assumed request of a host, as far as a decision depends on it."""
     coprocs = tuple(
         CoprocRequest(
             gpu.type,
@@ -175,7 +172,7 @@ def supposed_request(host: Host, held: tuple[InstanceInProgress, ...], catalogue
 def idle_instances(
     kind: ProcessorType, count: int, held: tuple[InstanceInProgress, ...], catalogue: Catalogue
 ) -> float:
-    """Processors of a type that no job in progress occupies."""
+    """Return the processors of a type that no job in progress occupies."""
     plans = [
         catalogue.versions[one.app_version_id].plan_class for one in held if one.app_version_id in catalogue.versions
     ]
@@ -183,18 +180,18 @@ def idle_instances(
     return max(0.0, count - used)
 
 
-def supposed_asking(view: RequestView, catalogue: Catalogue, *, now: Instant) -> SchedulingContext:
-    """What the decision about such a request depends on. The view must have a volunteer and a host."""
+def assumed_context(view: RequestView, catalogue: Catalogue, *, now: Instant) -> SchedulingContext:
+    """Return the scheduling context of the assumed request. The view must have a volunteer and a host."""
     assert view.volunteer is not None and view.host is not None
     host = view.host
-    request = supposed_request(host, view.held, catalogue)
+    request = assumed_request(host, view.held, catalogue)
     admission = Admission(view.volunteer, host, HostCase.KNOWN, f"host {host.host_id}")
     wants, in_progress = wants_of(request, host), HeldReview(kept=view.held)
     return context_of(Contact(request, key_of(request), now, catalogue), admission, view, wants, in_progress)
 
 
 def refusal_of_all(view: RequestView, catalogue: Catalogue) -> Refusal | None:
-    """Why such a request would be given nothing, whatever there is; None when it may have some."""
+    """Return why the assumed request would be sent nothing, independent of the work; None if it may be sent some."""
     assert view.host is not None
-    request = supposed_request(view.host, view.held, catalogue)
+    request = assumed_request(view.host, view.held, catalogue)
     return refuse_all(request, catalogue.settings, paused=None, now=view.host.last_rpc_at)

@@ -1,4 +1,4 @@
-"""Explains what a host would be given if it called now, and why not more; as JSON, everything the decision met."""
+"""Explains what a host would be sent if it called now, with every step of the decision, as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import lease_as_json
-from administration.explain.dry_run import Untouched, private_feeder, refusal_of_all, supposed_asking
+from administration.explain.dry_run import Untouched, assumed_context, private_feeder, refusal_of_all
 from administration.ports import ExplainStore
 from administration.show import shown
 from domain.apps import ProcessorType
@@ -25,7 +25,7 @@ from scheduler.ports import SlotGroup, SlotSource
 from scheduler.trace import DecisionTrace, TraceStep, bests_of, traced
 from scheduler.versions import Best
 
-MOST_GROUPS = 1000  # shown
+MOST_GROUPS = 1000  # in the JSON
 
 
 async def explain_host(
@@ -33,18 +33,18 @@ async def explain_host(
 ) -> shapes.HostExplained:
     """Run the decision for a host dry, on a view of the worker's job array.
 
-    Without one, on an array filled from the database for this answer: a worker's may hold other jobs. Told are the
-    host, what it is supposed to want, its standing per app, what it would get, and every group.
+    Without a worker, use an array filled from the database for this request: a worker's may have other jobs. Return the
+    host, its assumed request, its rank per app, what it would be sent, and every group.
 
-    `refused` is why the project gives nothing to anybody now; the dry run is shown all the same. `would_search`: the
-    worker's array has nothing for the host, so a request would also search the database, which a dry run does not do
-    there. Raises NotFoundError.
+    `refused` is why the project sends nothing to any host now; the dry run is shown all the same. `would_search`: the
+    worker's array has nothing for the host, so a request would also search the database; this dry run does not. Raises
+    NotFoundError.
     """
     caller = await store.insight.caller(host_id)
     catalogue = await fresh_catalogue(store.applications, clock)
     view, array = await asyncio.gather(store.ledger.read(caller.key), _array(store, clock, worker, catalogue))
     now = clock.now()
-    asking = supposed_asking(view, catalogue, now=now)
+    context = assumed_context(view, catalogue, now=now)
     runs: list[tuple[DecisionTrace, tuple[int, ...]]] = []
 
     def decide(one: SchedulingContext, array: SlotSource) -> Choice:
@@ -53,8 +53,8 @@ async def explain_host(
         runs.append((found, slots))
         return found.choice
 
-    await choice_of(asking, array, decide)
-    found, slots = runs[-1]  # the second, if the database was searched for what the array lacked
+    await choice_of(context, array, decide)
+    found, slots = runs[-1]  # the second, if the array had nothing and the database was searched
     refused, live = refusal_of_all(view, catalogue), worker is not None
     return {
         "computed_at": now,
@@ -62,10 +62,10 @@ async def explain_host(
         "array": "worker" if live else "filled",
         "would_search": live and is_to_search(found.choice),
         "refused": None if refused is None else {"code": refused.code.value, "why": refused.detail},
-        "wants": [shown(shapes.WantShown, want, idle=want.req_instances) for want in asking.wants],
+        "wants": [shown(shapes.WantShown, want, idle=want.req_instances) for want in context.wants],
         "lease": _lease(catalogue.reserved.leases.get(host_id), found.choice.lease, now),
         "stale_cut_points": stale_as_json(catalogue),
-        "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in bests_of(asking)],
+        "standing": [_standing(app_id, kind, best, catalogue) for app_id, kind, best in bests_of(context)],
         "would_get": [_chosen(one, now, catalogue) for one in found.choice.chosen],
         "refused_at_large": [_at_large(one, catalogue) for one in found.choice.refused_at_large],
         "groups": [
@@ -140,7 +140,7 @@ def _at_large(one: Refused, catalogue: Catalogue) -> shapes.RefusedAtLarge:
 
 def _group(place: int, group: SlotGroup, slots: int, found: DecisionTrace, catalogue: Catalogue) -> shapes.GroupShown:
     """`slots`: how many the group had before the dry run."""
-    looks = [look for look in found.steps if look.place == place]
+    steps = [step for step in found.steps if step.place == place]
     app = catalogue.apps.get(group.batch.app_id)
     return shown(
         shapes.GroupShown,
@@ -150,19 +150,19 @@ def _group(place: int, group: SlotGroup, slots: int, found: DecisionTrace, catal
         place=place + 1,
         app=None if app is None else app.name,
         slots=slots,
-        given=sum(look.given for look in looks),
-        looks=[look_as_json(look) for look in looks],
+        given=sum(step.given for step in steps),
+        looks=[step_as_json(step) for step in steps],
     )
 
 
-def look_as_json(look: TraceStep) -> shapes.LookShown:
-    """One look: the pass, what was given, and the sentence why not more."""
-    refusal = look.refusal
+def step_as_json(step: TraceStep) -> shapes.LookShown:
+    """Return one trace step as JSON: the pass, what was assigned, and why not more."""
+    refusal = step.refusal
     return {
-        "processor_type": look.processor_type,
-        "pass": look.stage.value,
-        "given": look.given,
+        "processor_type": step.processor_type,
+        "pass": step.stage.value,
+        "given": step.given,
         "code": None if refusal is None else refusal.code.value,
-        "why": (look.later or None) if refusal is None else refusal.detail,
-        "passed_over": [{"code": code.value, "slots": count, "why": why} for code, count, why in look.passed_over],
+        "why": (step.later or None) if refusal is None else refusal.detail,
+        "passed_over": [{"code": code.value, "slots": count, "why": why} for code, count, why in step.passed_over],
     }

@@ -1,4 +1,4 @@
-"""Explains why a job's unsent instances wait, what became of the others, and how a due date came about; as JSON."""
+"""Explains why a job's unsent instances wait, the state of its others, and how a due date was set; as JSON."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import percentile_of, reachable
 from scheduler.runtime import speed_of
 
-MOST_URGENT = 10_000  # of the batch that are looked through for an instance
+MOST_URGENT = 10_000  # urgent instances of the batch that are searched for one instance
 
 
 async def explain_job(store: ExplainStore, clock: Clock, job_id: JobId, *, hosts: int) -> shapes.JobExplained:
-    """The job, its instances, and why each unsent one waits. Raises NotFoundError."""
+    """Return the job, its instances, and why each unsent one waits. Raises NotFoundError."""
     job = await store.views.job(job_id)
     batch = await store.views.batch(job.batch_id)
     catalogue = await fresh_catalogue(store.applications, clock)
@@ -52,32 +52,32 @@ async def waiting_of(
     *,
     hosts: int,
 ) -> list[shapes.WaitingShown]:
-    """Those of a batch's instances that are unsent, as the feeder reads them, and what hosts say."""
+    """Return a batch's unsent instances as the feeder reads them, with the results of dry runs for sampled hosts."""
     unsent = [row for row in instances if row.state is InstanceState.UNSENT]
-    held, asked = await asyncio.gather(
-        _held(store, clock, [row.instance_id for row in unsent], catalogue),
-        asyncio.gather(*(_asked(store, clock, row, batch, catalogue, hosts) for row in unsent)),
+    in_array, sampled = await asyncio.gather(
+        _in_array(store, clock, [row.instance_id for row in unsent], catalogue),
+        asyncio.gather(*(_sampled(store, clock, row, batch, catalogue, hosts) for row in unsent)),
     )
     return [
-        _waiting(row.instance_id, candidate, sample, one_per, held, catalogue)
-        for row, (candidate, sample, one_per) in zip(unsent, asked, strict=True)
+        _waiting(row.instance_id, candidate, sample, one_per, in_array, catalogue)
+        for row, (candidate, sample, one_per) in zip(unsent, sampled, strict=True)
     ]
 
 
-async def _held(
+async def _in_array(
     store: ExplainStore, clock: Clock, unsent: Sequence[InstanceId], catalogue: Catalogue
 ) -> frozenset[InstanceId]:
-    """Those a lone worker that is filled now would hold."""
+    """Return the instances that a single worker would have in its array after a refill now."""
     if not unsent:
         return frozenset()
     array = (await private_feeder(store.waiting, catalogue, clock)).array
     return frozenset(one for one in unsent if one in array)
 
 
-async def _asked(
+async def _sampled(
     store: ExplainStore, clock: Clock, row: InstanceRow, batch: Batch, catalogue: Catalogue, hosts: int
 ) -> tuple[Candidate | None, CallingHosts | None, str | None]:
-    """The instance as it waits, what hosts say of it, and what gets one at most; None once it does not wait."""
+    """Return the waiting instance, the sample of hosts, and the scope of one instance; None if it no longer waits."""
     candidate = await _candidate(store, row, batch)
     if candidate is None:
         return None, None, None
@@ -89,7 +89,7 @@ async def _asked(
 
 
 async def _candidate(store: ExplainStore, row: InstanceRow, batch: Batch) -> Candidate | None:
-    """The instance as the feeder would read it."""
+    """Return the instance as the feeder would read it."""
     before = InstanceId(row.instance_id - 1)
     fresh = FreshRange(batch.batch_id, shard_of(row.job_id), before, 1)
     found = [*await store.waiting.fresh([fresh])]
@@ -103,12 +103,12 @@ def _waiting(
     candidate: Candidate | None,
     sample: CallingHosts | None,
     one_per: str | None,
-    held: Collection[InstanceId],
+    in_array: Collection[InstanceId],
     catalogue: Catalogue,
 ) -> shapes.WaitingShown:
-    """One unsent instance; `candidate` None: it was sent, or ended, a moment ago. `one_per` as in Spread.
+    """Return one unsent instance as JSON. `candidate` None: it was just sent or ended. `one_per` as in Spread.
 
-    `held`: those that a lone worker that is filled now would hold.
+    `in_array`: instances that a single worker would have in its array after a refill now.
     """
     read = None if candidate is None else candidate.ready
     return shown(
@@ -119,7 +119,7 @@ def _waiting(
         hr_class=None if read is None else read.hr_class,
         sibling_hosts=[] if candidate is None else list(candidate.sibling_hosts),
         one_per=one_per,
-        in_array=candidate is not None and instance_id in held,
+        in_array=candidate is not None and instance_id in in_array,
         stale_cut_points=stale_as_json(catalogue),
         sample=None if sample is None else sample_as_json(sample),
     )
@@ -128,9 +128,9 @@ def _waiting(
 async def explain_instance(
     store: ExplainStore, clock: Clock, instance_id: InstanceId, *, hosts: int
 ) -> shapes.InstanceExplained:
-    """What was stored at dispatch, the same terms as they are today, and what became of it.
+    """Return the due date's terms as stored at dispatch and as of today, and the instance's outcome.
 
-    `today` is None while the instance is unsent, and where its host or app version is gone. Raises NotFoundError.
+    `today` is None while the instance is unsent, or if its host or app version no longer exists. Raises NotFoundError.
     """
     job = await store.views.job_of_instance(instance_id)
     [row] = [one for one in job.instances if one.instance_id == instance_id]
@@ -157,7 +157,7 @@ async def explain_instance(
 async def _today(
     store: ExplainStore, row: InstanceRow, batch: Batch, job_class: JobClass, catalogue: Catalogue, *, now: Instant
 ) -> shapes.TodayShown | None:
-    """The terms of a due date as they would be today, if the host were idle and asked now."""
+    """Return the terms of a due date as of now, for an idle host."""
     if row.host_id is None:
         return None
     host, known = await store.views.host(row.host_id)
@@ -202,11 +202,11 @@ def _idle_answer(due: Due | Refusal, now: Instant) -> shapes.IdleAnswer:
     return shown(shapes.IdleAnswer, due, row=due.row.number, due_in_s=due.due_at - now)
 
 
-AT_BOUND_S = 1.0  # a due date this close to sending + D is the delay bound
+AT_BOUND_S = 1.0  # a due date this close to dispatch + D counts as the delay bound
 
 
 def _due(row: InstanceRow, job_class: JobClass, catalogue: Catalogue) -> shapes.DueShown | None:
-    """What the host was told and why; None while it is unsent."""
+    """Return the due date that was sent, and why; None while the instance is unsent."""
     if row.sent_at is None or row.due_at is None:
         return None
     terms, allowed_s, bound_s = row.due_terms, row.due_at - row.sent_at, job_class.delay_bound_s

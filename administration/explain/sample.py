@@ -1,4 +1,4 @@
-"""Which of the hosts that called last would take some work, and what keeps the others from it?"""
+"""Runs the decision dry for the hosts that called last: how many would take some work, and why the others would not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from administration.explain.dry_run import Untouched, refusal_of_all, supposed_asking
+from administration.explain.dry_run import Untouched, assumed_context, refusal_of_all
 from administration.ports import ExplainStore
 from administration.show import shown
 from domain.catalogue import Catalogue
@@ -20,12 +20,12 @@ from muster_client import shapes
 from scheduler.trace import DecisionTrace, traced
 
 SAMPLE_HOSTS = 200
-AT_A_TIME = 50  # hosts read together: the store asks for them in one round trip
+AT_A_TIME = 50  # hosts read together: the store reads them in one round trip
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """Hosts that would be given nothing, by one reason. A host with several reasons counts in each."""
+    """Hosts that would be sent nothing, by reason. A host with several reasons counts in each."""
 
     code: RefusalCode
     hosts: int
@@ -36,9 +36,9 @@ class ReasonCount:
 
 @dataclass(frozen=True, slots=True)
 class CallingHosts:
-    """What the hosts that called last would do with some work, each asked alone, and how often they call.
+    """What the hosts that called last would be sent of some work, each evaluated alone, and how often they call.
 
-    `takers` would be given `jobs` of it in all, if each came first.
+    `takers` hosts would be sent `jobs` jobs in all, each as if it called first.
     """
 
     hosts: int = 0
@@ -50,7 +50,7 @@ class CallingHosts:
 
 
 class _Tally:
-    """Reasons as they are met."""
+    """Counts hosts by reason."""
 
     def __init__(self) -> None:
         self.hosts: dict[RefusalCode, list[float]] = {}
@@ -62,7 +62,7 @@ class _Tally:
             self.examples.setdefault(code, (why, caller.host_id))
 
     def held_back(self) -> tuple[ReasonCount, ...]:
-        """The reason that most calls meet first."""
+        """Return the reasons, the one that most calls meet first."""
         rows = [ReasonCount(code, len(rates), sum(rates), *self.examples[code]) for code, rates in self.hosts.items()]
         return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
 
@@ -70,10 +70,9 @@ class _Tally:
 async def sample_of(
     store: ExplainStore, array: JobArray, catalogue: Catalogue, clock: Clock, *, most: int = SAMPLE_HOSTS
 ) -> CallingHosts:
-    """Ask the decision for each of the `most` hosts that called last, as if it called now and this work were all there
-    is.
+    """Run the decision for each of the `most` hosts that called last, as if it called now and there were no other work.
 
-    Some hosts are asked in a thread while the next are read, so that the requests of clients come in between.
+    Hosts are evaluated in a thread, in groups, while the next group is read, so that client requests are not delayed.
     """
     now = clock.now()
     tally = _Tally()
@@ -82,11 +81,11 @@ async def sample_of(
     groups = [callers[first : first + AT_A_TIME] for first in range(0, len(callers), AT_A_TIME)]
     read = await _read(store, groups[0]) if groups else []
     for group, following in zip(groups, [*groups[1:], ()], strict=False):
-        asked, after = await asyncio.gather(
-            asyncio.to_thread(_all_asked, group, read, array, catalogue, now), _read(store, following)
+        answers, after = await asyncio.gather(
+            asyncio.to_thread(_all_answers, group, read, array, catalogue, now), _read(store, following)
         )
         read = after
-        for caller, given, reasons in asked:
+        for caller, given, reasons in answers:
             rate = caller.calls_per_hour(now)
             hosts, rates = hosts + 1, rates + rate
             if given:
@@ -98,42 +97,42 @@ async def sample_of(
 
 
 async def _read(store: ExplainStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
-    """What each of them is looked up by, in order."""
+    """Return the request views of these hosts, in order."""
     return await asyncio.gather(*(store.ledger.read(caller.key) for caller in callers))
 
 
-def _all_asked(
+def _all_answers(
     callers: Sequence[Caller], views: Sequence[RequestView], array: JobArray, catalogue: Catalogue, now: Instant
 ) -> list[tuple[Caller, int, dict[RefusalCode, str]]]:
-    """What each of them, in order, would be given; those that are gone meanwhile are left out."""
+    """Return what each host, in order, would be sent; hosts deleted meanwhile are left out."""
     return [
-        (caller, *_asked(view, array, catalogue, now))
+        (caller, *_answer(view, array, catalogue, now))
         for caller, view in zip(callers, views, strict=True)
         if view.host is not None
     ]
 
 
-def _asked(
+def _answer(
     view: RequestView, array: JobArray, catalogue: Catalogue, now: Instant
 ) -> tuple[int, dict[RefusalCode, str]]:
-    """How many jobs the host would be given, and if none, each reason with its first sentence."""
+    """Return how many jobs the host would be sent, and if none, each reason with its first sentence."""
     refused = refusal_of_all(view, catalogue)
     if refused is not None:
         return 0, {refused.code: refused.detail}
-    found = traced(supposed_asking(view, catalogue, now=now), Untouched(array))
+    found = traced(assumed_context(view, catalogue, now=now), Untouched(array))
     return len(found.choice.chosen), _reasons(found)
 
 
 def _reasons(found: DecisionTrace) -> dict[RefusalCode, str]:
     reasons = {code: why for code, (_, why) in found.choice.reasons().items()}
-    for look in found.steps:
-        for code, _, why in look.passed_over:
+    for step in found.steps:
+        for code, _, why in step.passed_over:
             reasons.setdefault(code, why)
     return reasons
 
 
 def sample_as_json(sample: CallingHosts) -> shapes.SampleShown:
-    """As one object; the reason that most calls meet first."""
+    """Return the JSON; the reason that most calls meet first."""
     rate = round(sample.calls_per_hour, 3)
     takers_rate = round(sample.takers_calls_per_hour, 3)
     held_back = [shown(shapes.HeldBack, one, calls_per_hour=round(one.calls_per_hour, 3)) for one in sample.held_back]

@@ -1,4 +1,4 @@
-"""Every explanation as one JSON object, for the command line and the API."""
+"""Builds every explanation as a JSON object, for the command line and the API."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from muster_client import shapes
 
 
 class Explain:
-    """The real decision, run dry. Nothing is changed, neither in the database nor in a worker's array.
+    """Runs scheduling decisions dry. Changes neither the database nor a worker's array.
 
-    In a worker, `live` is its job array: a host's dry run decides on it. Every method raises NotFoundError.
+    In a worker, `live` is its job array, on which hosts' dry runs decide. Every method raises NotFoundError.
     """
 
     def __init__(self, store: ExplainStore, clock: Clock, live: JobArray | None = None) -> None:
@@ -25,17 +25,17 @@ class Explain:
         self._live = live
 
     async def host(self, host_id: HostId) -> shapes.HostExplained:
-        """What the host would be given if it called now, and why not more."""
+        """Return what the host would be sent if it called now, and why not more."""
         return await explain_host(self._store, self._clock, self._live, host_id)
 
     async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
-        """What holds the batch back; so many hosts that called last are asked."""
+        """Return what delays the batch, by a dry run for the `hosts` that called last."""
         return await explain_batch(self._store, self._clock, batch_id, hosts=hosts)
 
     async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> shapes.JobExplained:
-        """Why the job's unsent instances wait; likewise."""
+        """Return why the job's unsent instances wait."""
         return await explain_job(self._store, self._clock, job_id, hosts=hosts)
 
     async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> shapes.InstanceExplained:
-        """How the instance's due date came about, and what became of it; likewise why it waits, if it does."""
+        """Return how the instance's due date was set, its outcome, or why it waits."""
         return await explain_instance(self._store, self._clock, instance_id, hosts=hosts)

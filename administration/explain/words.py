@@ -1,4 +1,4 @@
-"""Explanations for people: the JSON documents as lines of text. Pure."""
+"""Formats the JSON of explanations as lines of text. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from domain.formatting import in_words
 Document = Mapping[str, Any]  # Any: a JSON document
 
 ARRAYS = {
-    "worker": "decided on the job array of one worker, as it is now; other workers hold other jobs",
-    "filled": "decided on a job array filled for this answer; a worker's may hold other jobs: ask one with --server",
+    "worker": "evaluated on the current job array of one worker; other workers have other jobs",
+    "filled": "evaluated on a job array filled for this request; workers may have others: query one with --server",
 }
-SEARCHES = "; a request would search the database for more"
-MOST_GROUPS = 40  # told; all of them are in the JSON
+SEARCHES = "; a request would also search the database"
+MOST_GROUPS = 40  # in the text; the JSON has all of them
 
 
 def host_in_words(shown: Document) -> str:
-    """What a host would be given if it called now, and why not more."""
+    """Describe what a host would be sent if it called now, and why not more."""
     return "\n".join(_host(shown))
 
 
@@ -32,13 +32,13 @@ def _host(shown: Document) -> Iterator[str]:
         f"{len(host['in_progress'])} jobs in progress"
     )
     if shown["refused"] is not None:
-        yield f"it would be given nothing now: {shown['refused']['why']}"
+        yield f"refused all work now: {shown['refused']['why']}"
     yield ARRAYS[shown["array"]] + (SEARCHES if shown["would_search"] else "")
     wants = ", ".join(f"{one['processor_type']} ({one['idle']:g} of {one['count']} idle)" for one in shown["wants"])
-    yield f"supposed to want: {wants or 'nothing'}"
+    yield f"assumed request: {wants or 'nothing'}"
     yield from lease_in_words(shown["lease"])
     yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
-    yield "how it stands:"
+    yield "rank and version per app:"
     for one in shown["standing"]:
         place = f"  {one['app']} {one['processor_type']}: "
         if "refused" in one:
@@ -46,7 +46,7 @@ def _host(shown: Document) -> Iterator[str]:
             continue
         p = "none" if one["p"] is None else f"{one['p']:.3f}"
         yield f"{place}version {one['version']}, P {p} ({one['p_because']}), R_q = {one['slack_factor']:g} R"
-    yield "it would get:"
+    yield "it would be sent:"
     for one in shown["would_get"]:
         tight = "tight, " if one["tight"] else ""
         yield (
@@ -62,33 +62,33 @@ def _host(shown: Document) -> Iterator[str]:
 
 
 def _groups(shown: Document) -> Iterator[str]:
-    yield f"work in order ({shown['groups_total']} kinds):"
+    yield f"job classes in order ({shown['groups_total']}):"
     for group in shown["groups"][:MOST_GROUPS]:
         urgent = " urgent" if group["urgent"] else ""
         yield (
             f"  {group['place']}. batch {group['batch_id']} ({group['app']}), class {group['job_class_id']}{urgent}, "
-            f"{group['slots']} slots: {group['given']} given"
+            f"{group['slots']} slots: {group['given']} assigned"
         )
         if not group["looks"]:
-            yield "       not looked at: the wish was covered before, or its app was refused"
-        for look in group["looks"]:
-            yield f"       {_look(look)}"
+            yield "       not evaluated: the request was already satisfied, or the app was refused"
+        for step in group["looks"]:
+            yield f"       {_step(step)}"
     if shown["groups_total"] > MOST_GROUPS:
         yield f"  and {shown['groups_total'] - MOST_GROUPS} more: see --json"
 
 
-def _look(look: Document) -> str:
-    parts = [f"{look['given']} given"] if look["given"] else []
-    if look["code"] is not None:
-        parts.append(f"{look['code']}: {look['why']}")
-    elif look["why"] is not None:
-        parts.append(look["why"])
-    parts += [f"{one['slots']} slots passed over, {one['code']}: {one['why']}" for one in look["passed_over"]]
-    return f"{look['pass']} ({look['processor_type']}): {'; '.join(parts) or 'nothing more was wanted'}"
+def _step(step: Document) -> str:
+    parts = [f"{step['given']} assigned"] if step["given"] else []
+    if step["code"] is not None:
+        parts.append(f"{step['code']}: {step['why']}")
+    elif step["why"] is not None:
+        parts.append(step["why"])
+    parts += [f"{one['slots']} slots skipped, {one['code']}: {one['why']}" for one in step["passed_over"]]
+    return f"{step['pass']} ({step['processor_type']}): {'; '.join(parts) or 'request satisfied'}"
 
 
 def batch_in_words(shown: Document) -> str:
-    """What holds a batch back."""
+    """Describe what delays a batch."""
     return "\n".join(_batch(shown))
 
 
@@ -109,13 +109,13 @@ def _batch(shown: Document) -> Iterator[str]:
         yield f"C: in {in_words(shown['complete_in_s'])}"
     else:
         yield f"C: {in_words(-shown['complete_in_s'])} ago"
-    gate = "any host may have its first instances" if shown["gate"] == "none" else f"behind {shown['gate']}"
-    yield f"feeding: {gate}; {shown['slots']} of {shown['slots_total']} slots are its own when an array is filled now"
+    gate = "first instances go to any host" if shown["gate"] == "none" else f"gated by {shown['gate']}"
+    yield f"feeding: {gate}; a refill now gives it {shown['slots']} of {shown['slots_total']} slots"
     yield from kept_in_words(shown["kept"])
     yield from lease_in_words(shown["lease"])
     yield from stale_in_words(shown["stale_cut_points"], shown["computed_at"])
     if shown["sample"] is None:
-        yield "nothing of it waits to be sent"
+        yield "it has no unsent instances"
     else:
         yield from _sample(shown["sample"])
 
@@ -124,7 +124,7 @@ def _sample(sample: Document) -> Iterator[str]:
     taking = sample["would_take"]
     yield (
         f"of the {sample['hosts']} hosts that called last ({sample['calls_per_hour']:.1f} calls an hour), "
-        f"{taking['hosts']} ({taking['calls_per_hour']:.1f} calls an hour) would be given some of it, if it came first"
+        f"{taking['hosts']} ({taking['calls_per_hour']:.1f} calls an hour) would take some of it if it came first"
     )
     for one in sample["held_back"]:
         yield (
@@ -134,7 +134,7 @@ def _sample(sample: Document) -> Iterator[str]:
 
 
 def job_in_words(shown: Document) -> str:
-    """Why a job's unsent instances wait, and what became of the others."""
+    """Describe why a job's unsent instances wait, and the state of the others."""
     return "\n".join(_job(shown))
 
 
@@ -153,12 +153,12 @@ def _job(shown: Document) -> Iterator[str]:
 def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
     yield f"instance {one['instance_id']} waits:"
     if one["sample"] is None:
-        yield "  not any more: it was sent, or ended, a moment ago"
+        yield "  no longer: it was just sent or ended"
         return
-    place = "in an array that is filled now" if one["in_array"] else "not in an array that is filled now"
+    place = "in the job array after a refill" if one["in_array"] else "not in the job array after a refill"
     yield f"  {place}; {batches} batches with {unsent} unsent instances come first"
     if one["retries"]:
-        yield f"  a retry: {one['retries']} instances of the job are over and unusable"
+        yield f"  a retry: {one['retries']} instances of the job ended without a usable result"
     if one["sibling_hosts"]:
         yield f"  {_excluded(', '.join(map(str, one['sibling_hosts'])), one['one_per'])}"
     for line in _sample(one["sample"]):
@@ -166,18 +166,18 @@ def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
 
 
 def _excluded(hosts: str, one_per: str | None) -> str:
-    """Which hosts do not get a job because these had it."""
+    """Describe which hosts are excluded because of the hosts that had the job."""
     match one_per:
         case "volunteer":
-            return f"never for hosts {hosts}, nor other hosts of their volunteers: one instance per volunteer"
+            return f"not for hosts {hosts} or other hosts of their volunteers: one instance per volunteer"
         case "host":
-            return f"never for hosts {hosts}: one instance per host"
+            return f"not for hosts {hosts}: one instance per host"
         case _:
-            return f"hosts {hosts} had the job; each may get it again when it has it no longer in progress"
+            return f"hosts {hosts} had the job and may get it again once it is no longer in progress there"
 
 
 def instance_in_words(shown: Document) -> str:
-    """How a due date came about, and what became of the instance."""
+    """Describe how a due date was set, and the outcome of the instance."""
     return "\n".join(_instance(shown))
 
 
@@ -187,7 +187,7 @@ def _instance(shown: Document) -> Iterator[str]:
         f"is {shown['state']}"
     )
     if shown["copied_because"] is not None:
-        yield f"it is an extra copy, made because: {shown['copied_because']}"
+        yield f"extra copy, because: {shown['copied_because']}"
     if shown["due"] is not None:
         yield from _due(shown["due"], shown["host_id"])
     if shown["today"] is not None:
@@ -197,34 +197,34 @@ def _instance(shown: Document) -> Iterator[str]:
     if outcome["turnaround_s"] is not None:
         late = outcome["late_s"]
         by = f"{in_words(-late)} before" if late <= 0 else f"{in_words(late)} after"
-        yield f"it came back after {in_words(outcome['turnaround_s'])}, {by} its due date"
+        yield f"reported after {in_words(outcome['turnaround_s'])}, {by} its due date"
     if outcome["reason"]:
         yield f"reason: {outcome['reason']}"
     if outcome["is_canonical"]:
-        yield "its result is the job's canonical one"
+        yield "canonical instance of the job"
     for one in shown["waiting"]:
         yield from _waiting(one, 0, 0) if one["sample"] is None else _only_sample(one)
 
 
 def _only_sample(one: Document) -> Iterator[str]:
-    yield "it waits:" if one["in_array"] else "it waits, and is not in an array that is filled now:"
+    yield "it waits:" if one["in_array"] else "it waits, and is not in the job array after a refill:"
     for line in _sample(one["sample"]):
         yield f"  {line}"
 
 
 def _due(due: Document, host_id: int) -> Iterator[str]:
-    yield f"host {host_id} was given {in_words(due['allowed_s'])}, because: {due['because']}"
+    yield f"due {in_words(due['allowed_s'])} after dispatch to host {host_id}, because: {due['because']}"
     if due["terms"] is not None:
-        yield f"  then, by the rule {due['terms']['rule']}: {_given_terms(due['terms'])}"
-    yield f"  R at dispatch {in_words(due['est_runtime_s'])}; it was given {due['allowed_over_runtime']:g} times that"
-    bound = "which is what it was given" if due["is_delay_bound"] else "the most the job allows"
-    yield f"  D {in_words(due['delay_bound_s'])}, {bound}"
-    yield "  tight: the due date came from the host's own speed" if due["tight"] else "  not tight"
+        yield f"  inputs at dispatch, rule {due['terms']['rule']}: {_inputs(due['terms'])}"
+    yield f"  R at dispatch {in_words(due['est_runtime_s'])}; allowed {due['allowed_over_runtime']:g} R"
+    bound = "equal to the due date" if due["is_delay_bound"] else "the maximum for the job"
+    yield f"  delay bound D {in_words(due['delay_bound_s'])}, {bound}"
+    yield "  tight: the due date was set by the host's speed" if due["tight"] else "  not tight"
     if due["grace_s"] is not None:
-        yield f"  given up {in_words(due['grace_s'])} after the due date"
+        yield f"  timeout {in_words(due['grace_s'])} after the due date"
 
 
-def _given_terms(terms: Document) -> str:
+def _inputs(terms: Document) -> str:
     p = "none" if terms["p"] is None else f"{terms['p']:.3f}"
     gate = "no gate" if terms["gate"] == "none" else f"{terms['gate']} {terms['threshold']:g}"
     return (
@@ -234,12 +234,12 @@ def _given_terms(terms: Document) -> str:
 
 
 def _today(today: Document) -> Iterator[str]:
-    yield "the same terms today, for an idle host:"
+    yield "the same inputs today, for an idle host:"
     yield (
         f"  speed {today['flop_per_s']:.3g} flop/s ({today['speed_samples']:g} samples), available "
         f"{today['availability_fraction']:.2f} of the time: R {in_words(today['runtime_s'])}"
     )
-    yield f"  R_q {in_words(today['safe_runtime_s'])} (R times {today['slack_factor']:g}, or R and the least slack)"
+    yield f"  R_q {in_words(today['safe_runtime_s'])} (R times {today['slack_factor']:g}, or R + min_slack_s)"
     complete = today["complete_in_s"]
     yield f"  C {'none' if complete is None else f'in {in_words(complete)}' if complete >= 0 else 'is past'}"
     yield f"  T_retry {in_words(today['retry_turnaround_s'])}, D {in_words(today['delay_bound_s'])}"

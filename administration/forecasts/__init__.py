@@ -1,1 +1,1 @@
-"""When will it be done? Forecasts for people: series, charts, sentences, previews."""
+"""Forecasts of batch completion as JSON and text."""

@@ -1,4 +1,4 @@
-"""Forecasts, previews and their accuracy as JSON, for the command line and the API. Only reads."""
+"""Builds the JSON of forecasts, previews and forecast accuracy for the command line and the API. Read-only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from muster_client import shapes
 def forecasts_as_json(
     batch: Batch, records: Sequence[ForecastRecord], accuracy: AppAccuracy | None, *, app: str, now: Instant
 ) -> shapes.ForecastsShown:
-    """One object: how far the batch is, what is published, every forecast in order of time, and the app's accuracy."""
+    """Return a batch's progress, published forecast, all forecasts in order of time, and the app's accuracy."""
     last = records[-1] if records else None
     return shown(
         shapes.ForecastsShown,
@@ -37,9 +37,9 @@ def forecasts_as_json(
 
 
 def risk_of(batch: Batch, last: ForecastRecord | None, short: Short | None = None) -> str | None:
-    """Why no host can finish a batch under way, or why its deadline will hardly be kept; None where all is well.
+    """Return why no host can finish an active batch, or why its deadline is at risk; None if neither applies.
 
-    `short`: which limit keeps it from all hosts that called lately. `last`: its last forecast.
+    `short`: the limit that excludes all hosts that called recently. `last`: the batch's last forecast.
     """
     if short is not None and batch.ended_at is None:
         return short.reason
@@ -47,12 +47,12 @@ def risk_of(batch: Batch, last: ForecastRecord | None, short: Short | None = Non
 
 
 def accuracy_as_json(noted: AppAccuracy) -> shapes.AccuracyShown:
-    """Shares of ended batches' forecasts, errors as fractions, and the spread of the next forecasts with its reason."""
+    """Return coverage over ended batches, errors as fractions, and the spread of the next forecasts with its reason."""
     return shown(shapes.AccuracyShown, noted, noted.accuracy)
 
 
 def health_as_json(health: ForecastHealth, *, now: Instant) -> shapes.AppForecastsShown:
-    """How forecasting goes for an app: the ages of its active batches' last forecasts, and its accuracy."""
+    """Return the ages of the last forecasts of an app's active batches, and its accuracy."""
     return shown(
         shapes.AppForecastsShown,
         health,
@@ -64,7 +64,7 @@ def health_as_json(health: ForecastHealth, *, now: Instant) -> shapes.AppForecas
 
 
 def preview_as_json(preview: BatchPreview, planned: PlannedBatch) -> shapes.PreviewShown:
-    """What would be published of a batch, with the keys of a forecast."""
+    """Return a preview under the keys of a forecast."""
     forecast = preview.forecast
     return shown(
         shapes.PreviewShown,
@@ -86,14 +86,14 @@ class ForecastStore(Protocol):
 
 
 class ForecastViews:
-    """What is known of when batches end."""
+    """Forecasts of batches and apps."""
 
     def __init__(self, store: ForecastStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def of_batch(self, batch_id: BatchId, *, limit: int) -> shapes.ForecastsShown:
-        """The last `limit` forecasts of a batch in order of time. Raises NotFoundError."""
+        """Return the last `limit` forecasts of a batch in order of time. Raises NotFoundError."""
         batch = await self._store.views.batch(batch_id)
         records = await self._store.forecasts.series(batch_id, limit=limit)
         accuracy = (await self._store.forecasts.accuracies()).get(batch.app_id)
@@ -101,6 +101,6 @@ class ForecastViews:
         return forecasts_as_json(batch, records, accuracy, app=app, now=self._clock.now())
 
     async def health(self) -> list[shapes.AppForecastsShown]:
-        """How forecasting goes, app by app."""
+        """Return the state of forecasting of each app."""
         now = self._clock.now()
-        return [health_as_json(one, now=now) for one in await self._store.forecasts.health()]
+        return [health_as_json(health, now=now) for health in await self._store.forecasts.health()]

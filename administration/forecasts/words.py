@@ -1,7 +1,6 @@
-"""Forecasts for people: charts of characters, sentences and instants (UTC) from the JSON documents. Pure.
+"""Formats forecasts as text: charts, sentences and times (UTC) from the JSON documents. Pure.
 
-The fan of a chart opens from the last forecast to q10, q50 and q90 along straight lines, which are for the eye alone:
-only its end is forecast.
+The fan of a chart runs in straight lines from the last forecast to q10, q50 and q90. Only its end points are forecast.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from domain.units import Instant, utc
 
 
 def instant_of(at: Instant) -> str:
-    """A date and a time of day.
+    """Format an instant as date and time of day.
 
     >>> instant_of(Instant(1_800_000_000.0))
     '2027-01-15 08:00 UTC'
@@ -26,7 +25,7 @@ def instant_of(at: Instant) -> str:
 
 
 def seen_from(at: Instant, now: Instant) -> str:
-    """An instant with how far away it is.
+    """Format an instant with its distance from now.
 
     >>> seen_from(Instant(1_800_000_000.0), Instant(1_799_992_800.0))
     '2027-01-15 08:00 UTC (in 2 h)'
@@ -44,7 +43,7 @@ LABEL = 6  # columns left of the axis
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """So many of the jobs were over then."""
+    """The fraction of jobs that had ended at an instant."""
 
     at: Instant
     over_fraction: float
@@ -52,7 +51,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Fan:
-    """A forecast, from where the batch stood when it was made."""
+    """A forecast, and the progress of the batch when it was made."""
 
     origin: Point
     q10_at: Instant
@@ -62,7 +61,7 @@ class Fan:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A letter below the axis; of two at one place the later in the list is drawn."""
+    """A letter below the axis. If two marks share a column, the later in the list is drawn."""
 
     letter: str
     at: Instant
@@ -71,9 +70,9 @@ class Mark:
 def chart(
     points: Sequence[Point], fan: Fan | None, marks: Sequence[Mark], *, width: int = 66, height: int = 8
 ) -> list[str]:
-    """The lines of the chart, `height` of them for the jobs; `points` in order of time, at least one.
+    """Return the lines of the chart, `height` of them for jobs. `points` are in order of time, at least one.
 
-    Half of the jobs in half an hour, and an end half an hour later:
+    Half of the jobs end within half an hour, the batch half an hour later:
 
     >>> for line in chart([Point(Instant(0.0), 0.0), Point(Instant(1800.0), 0.5)], None,
     ...                   [Mark("E", Instant(3600.0))], width=9, height=2):
@@ -98,7 +97,7 @@ def chart(
 
 
 def _column(at: Instant, points: Sequence[Point], fan: Fan | None, height: int) -> list[str]:
-    """The cells of an instant, from the top."""
+    """Return the cells of one column, from the top."""
     if at <= points[-1].at:
         return _bar(over_at(at, points), height)
     if fan is None or at < fan.origin.at:
@@ -107,7 +106,7 @@ def _column(at: Instant, points: Sequence[Point], fan: Fan | None, height: int) 
 
 
 def over_at(at: Instant, points: Sequence[Point]) -> float:
-    """Along straight lines between the points; nothing before the first, and after the last what it was then.
+    """Interpolate linearly between the points; 0 before the first, constant after the last.
 
     >>> over_at(Instant(5.0), [Point(Instant(0.0), 0.0), Point(Instant(10.0), 0.5)])
     0.25
@@ -129,7 +128,7 @@ def _bar(over_fraction: float, height: int) -> list[str]:
 
 
 def _slice(at: Instant, fan: Fan, height: int) -> list[str]:
-    """Which cells the fan covers: above the line to q90, below the line to q10, and the one with the line to q50."""
+    """Return the cells that the fan covers: below the q10 line, above the q90 line; the q50 line is drawn darker."""
     low, median, high = (_on_line(at, fan, end_at) for end_at in (fan.q90_at, fan.q50_at, fan.q10_at))
     cells = []
     for row in range(height):
@@ -142,7 +141,7 @@ def _slice(at: Instant, fan: Fan, height: int) -> list[str]:
 
 
 def _on_line(at: Instant, fan: Fan, end_at: Instant) -> float:
-    """The jobs that are over then if they went on evenly from the forecast to `end_at`."""
+    """Return the fraction of ended jobs if jobs ended at a constant rate from the forecast until `end_at`."""
     left_s = end_at - fan.origin.at
     part = 1.0 if left_s <= 0.0 else min(1.0, (at - fan.origin.at) / left_s)
     return fan.origin.over_fraction + part * (1.0 - fan.origin.over_fraction)
@@ -150,9 +149,9 @@ def _on_line(at: Instant, fan: Fan, end_at: Instant) -> float:
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
-MOST_TOLD = 8  # of the last forecasts; all of them are in the JSON
-LITTLE_SHIFT = 0.1  # ln: jobs that take this much longer or shorter are as long as the others
-NOT_SHOWN = 0.005  # a share that rounds to 0 %
+MOST_LISTED = 8  # the last forecasts; the JSON has all of them
+LITTLE_SHIFT = 0.1  # ln; smaller differences in job length are not shown
+NOT_SHOWN = 0.005  # rounds to 0 %
 
 
 NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
@@ -164,12 +163,12 @@ NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
 
 
 def not_shown(state: ForecastState) -> str:
-    """Why no forecast is shown; empty where one is, or where the batch has ended."""
+    """Return why no forecast is shown; empty if there is one, or if the batch has ended."""
     return NOT_SHOWN_WORDS.get(state, "")
 
 
 def forecasts_in_words(shown: Document) -> str:
-    """When a batch will be done, why then, and how that changed."""
+    """Return a batch's expected end, the reasons, and how the forecast changed."""
     return "\n".join(_forecasts(shown))
 
 
@@ -179,12 +178,12 @@ def _forecasts(shown: Document) -> Iterator[str]:
     name = f" {shown['name']}" if shown["name"] else ""
     yield (
         f"batch {shown['batch_id']}{name} ({shown['app']}, {shown['qos']}) is {shown['state']}: "
-        f"{over} of {shown['jobs_total']} jobs over{failed}"
+        f"{over} of {shown['jobs_total']} jobs ended{failed}"
     )
     records: Sequence[Document] = shown["forecasts"]
     yield from _promise(shown)
     if not records:
-        yield "It was never forecast: muster estimate run, or wait for muster up to do so."
+        yield "no forecast has been made yet: run muster estimate run, or wait for the estimator of muster up"
         return
     yield ""
     yield from _chart(shown, records[-1])
@@ -199,11 +198,12 @@ def _forecasts(shown: Document) -> Iterator[str]:
 def _promise(shown: Document) -> Iterator[str]:
     now = shown["computed_at"]
     if shown["ended_at"] is not None:
-        yield f"ended {seen_from(shown['ended_at'], now)}, {in_words(shown['ended_at'] - shown['created_at'])} in all"
+        lasted = in_words(shown["ended_at"] - shown["created_at"])
+        yield f"ended {seen_from(shown['ended_at'], now)}, {lasted} after submission"
     elif shown["completion_q50_at"] is not None:
         yield f"done about {seen_from(shown['completion_q50_at'], now)}"
         yield f"at latest  {seen_from(shown['completion_q90_at'], now)}"
-        yield f"C(B)       {seen_from(shown['completion_at'], now)}, what scheduling goes by"
+        yield f"C(B)       {seen_from(shown['completion_at'], now)}, used for scheduling"
     else:
         yield not_shown(ForecastState(shown["forecast_state"]))
     if shown["deadline_at"] is not None:
@@ -223,20 +223,20 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
     made = [point(one["made_at"], one) for one in shown["forecasts"] if one["made_at"] < seen_at]
     points = [Point(shown["created_at"], 0.0), *made, point(seen_at, shown)]
     fan = None
-    is_told = ended_at is None and last["q50_at"] is not None
-    if is_told:
+    has_quantiles = ended_at is None and last["q50_at"] is not None
+    if has_quantiles:
         fan = Fan(point(last["made_at"], last), last["q10_at"], last["q50_at"], last["q90_at"])
     marks = [] if shown["deadline_at"] is None else [("D", "deadline", shown["deadline_at"])]
     if ended_at is None:
         marks += [("n", "now", seen_at), ("C", "C(B)", shown["completion_at"])]
-    if is_told:
+    if has_quantiles:
         marks += [
             ("1", "q10", last["q10_at"]),
             ("9", "at latest (q90)", last["q90_at"]),
             ("5", "about (q50)", last["q50_at"]),
         ]
     if ended_at is not None:
-        marks += [("C", "C(B) at last", shown["completion_at"]), ("E", "end", ended_at)]
+        marks += [("C", "last C(B)", shown["completion_at"]), ("E", "end", ended_at)]
     yield from (line.rstrip() for line in chart(points, fan, [Mark(letter, at) for letter, _, at in marks]))
     yield f"       from {instant_of(shown['created_at'])}; " + ", ".join(
         f"{letter} {what}" for letter, what, _ in marks
@@ -245,80 +245,80 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
 
 def _reasons(last: Document) -> Iterator[str]:
     yield ""
-    yield f"The last forecast is {last['method_because']}."
+    yield f"Method of the last forecast: {last['method_because']}."
     if last["flag"] is not None:
-        yield f"LOOK AT IT: {last['flag']}"
+        yield f"CHECK THIS BATCH: {last['flag']}"
     yield from holds_in_words(last["holds"])
     yield from terms_in_words(last["terms"])
 
 
 def holds_in_words(holds: Sequence[Document]) -> Iterator[str]:
-    """What the batch waits for, the weightiest first."""
+    """List what delays the batch, the largest share first."""
     if holds:
-        yield "What holds it:"
+        yield "What delays it:"
     for hold in holds:
-        yield f"  {hold['doubt_fraction']:4.0%} of the doubt: {hold['because']}"
+        yield f"  {hold['doubt_fraction']:4.0%} of the uncertainty: {hold['because']}"
 
 
 def terms_in_words(terms: Document | None) -> Iterator[str]:
-    """The fitted quantities, those that matter."""
+    """List the fitted quantities that matter."""
     if terms is None:
         return
-    yield "What it rests on:"
+    yield "Model inputs:"
     lacking = terms["jobs_with_success"]
-    quorum = f"; {lacking} of them have a result and lack another for the quorum" if lacking else ""
+    quorum = f"; {lacking} of them have a result but no quorum yet" if lacking else ""
     yield f"  {terms['jobs_open']} jobs are open{quorum}"
     if terms["sending_s"] > 0:
-        yield f"  sending what was never sent takes {in_words(terms['sending_s'])} at the present rate"
-    yield f"  an instance is back {in_words(terms['median_turnaround_s'])} after it was sent (median)"
+        yield f"  sending the unsent first instances takes {in_words(terms['sending_s'])} at the current rate"
+    yield f"  median turnaround {in_words(terms['median_turnaround_s'])}"
     if abs(terms["shift"]) >= LITTLE_SHIFT:
-        yield f"  this batch's jobs take {exp(terms['shift']):.2f} times as long as the app's others"
+        yield f"  this batch's jobs take {exp(terms['shift']):.2f} times as long as the app's usual jobs"
     lost, errors = terms["loss_fraction"], terms["error_fraction"]
-    yield f"  {lost:.1%} of what is sent never comes back, {errors:.1%} of replies are errors"
+    yield f"  {lost:.1%} of instances are lost, {errors:.1%} of reported results are errors"
     if terms["retries_expected"] >= NOT_SHOWN:
-        yield f"  retry chains: {terms['retries_expected']:.2f} of the instances out now are expected to need one"
+        yield f"  retry chains: {terms['retries_expected']:.2f} retries expected per instance in progress"
 
 
 def _last(records: Sequence[Document]) -> Iterator[str]:
-    yield f"Last forecasts ({min(len(records), MOST_TOLD)} of {len(records)} kept):"
-    for one in reversed(records[-MOST_TOLD:]):
+    yield f"Last forecasts ({min(len(records), MOST_LISTED)} of {len(records)} kept):"
+    for one in reversed(records[-MOST_LISTED:]):
         over = one["jobs_validated"] + one["jobs_failed"]
         yield (
-            f"  {instant_of(one['made_at'])}  {over}/{one['jobs_total']} over, by {one['trigger']}, {one['method']}: "
-            f"{_told(one)}; C(B) {one['change']}: {one['because']}"
+            f"  {instant_of(one['made_at'])}  {over}/{one['jobs_total']} ended, by {one['trigger']}, {one['method']}: "
+            f"{_in_short(one)}; C(B) {one['change']}: {one['because']}"
         )
 
 
-def _told(one: Document) -> str:
+def _in_short(one: Document) -> str:
     if one["q50_at"] is None:
         return not_shown(ForecastState.FIRST_RESULTS)
     about, latest = in_words(one["q50_at"] - one["made_at"]), in_words(one["q90_at"] - one["made_at"])
-    return f"about {about}, at latest {latest} later"
+    return f"done in about {about}, at latest in {latest}"
 
 
 def accuracy_in_words(app: str, accuracy: Document | None) -> Iterator[str]:
-    """How good the app's forecasts were."""
+    """Describe the accuracy of the app's forecasts."""
     if accuracy is None:
-        yield f"No batch of {app} that was forecast has been completed: nothing is known of how good its forecasts are."
+        yield f"Forecast accuracy of {app} is unknown: no batch with a forecast has completed yet."
         return
     yield (
-        f"Forecasts of {app}, over the last {accuracy['batches']} batches: {accuracy['coverage_q90']:.0%} ended before "
-        f'"at latest" (90 % should), {accuracy["coverage_q50"]:.0%} before "about" (50 % should);'
+        f"Forecasts of {app}, over the last {accuracy['batches']} batches: {accuracy['coverage_q90']:.0%} ended by "
+        f'"at latest" (target 90 %), {accuracy["coverage_q50"]:.0%} by "about" (target 50 %);'
     )
     yield (
-        f'  "about" was off by {accuracy["median_error_fraction"]:.0%} of the whole time (median), by '
-        f"{accuracy['median_remaining_error_fraction']:.0%} of what was left, "
+        f'  median error of "about": {accuracy["median_error_fraction"]:.0%} of the total time, '
+        f"{accuracy['median_remaining_error_fraction']:.0%} of the time left; bias: "
         f"too {'late' if accuracy['bias_fraction'] > 0 else 'early'} by {abs(accuracy['bias_fraction']):.0%}"
     )
     yield f"  spread {accuracy['spread']:.2f}: {accuracy['spread_because']}"
 
 
 def health_in_words(apps: Sequence[Document]) -> Iterator[str]:
-    """How forecasting goes, app by app."""
+    """Describe the state of forecasting, app by app."""
     if not apps:
-        yield "No apps yet: muster app add NAME"
+        yield "no apps yet: add the first with muster app add NAME"
     for one in apps:
-        never = f"{one['never_forecast']} never forecast"
+        never = f"{one['never_forecast']} without a forecast"
         yield f"{one['app']}: {one['active_batches']} active batches, {never}{_ages(one)}"
         for line in accuracy_in_words(one["app"], one["accuracy"]):
             yield f"  {line}"
@@ -328,11 +328,11 @@ def _ages(one: Document) -> str:
     if one["oldest_age_s"] is None:
         return ""
     oldest, latest = (in_words(max(one[key], 0.0)) for key in ("oldest_age_s", "latest_age_s"))
-    return f", last forecasts {latest} to {oldest} old"
+    return f"; last forecasts are {latest} to {oldest} old"
 
 
 def preview_in_words(preview: Document) -> str:
-    """When a batch would be done that was submitted now."""
+    """Describe when a batch would end if it were submitted now."""
     return "\n".join(_preview(preview))
 
 
@@ -344,4 +344,4 @@ def _preview(preview: Document) -> Iterator[str]:
     yield f"would be done about {seen_from(preview['q50_at'], now)}, at latest {seen_from(preview['q90_at'], now)}"
     if preview["at_risk"] is not None:
         yield f"AT RISK: {preview['at_risk']}"
-    yield f"{preview['method_because']}; what comes before it in the queue is not counted"
+    yield f"{preview['method_because']}; batches ahead of it in the queue are not counted"

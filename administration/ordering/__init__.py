@@ -1,1 +1,1 @@
-"""Whose batch goes first, why, and what accounts and submitters may have: shown, emulated and changed."""
+"""Shows, previews and changes the order of batches, fair shares, grants and limits."""

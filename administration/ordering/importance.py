@@ -1,4 +1,4 @@
-"""Changes how important a batch is: user priority, service level, queue, account, deadline."""
+"""Changes the importance of a batch: user priority, service level, queue, account, deadline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from priority.charging import queues
 
 @dataclass(frozen=True, slots=True)
 class NewDeadline:
-    """A deadline that is given `now`. Raises InvalidInputError unless it is ahead."""
+    """A deadline set at `now`. Raises InvalidInputError unless it is in the future."""
 
     at: Instant
     now: Instant
@@ -29,7 +29,7 @@ class NewDeadline:
         if not self.now < self.at <= self.now + FURTHEST_S:
             latest_at = self.now + FURTHEST_S
             raise InvalidInputError(
-                "deadline_at", f"an instant ahead of now, {self.now:.0f}, and at most {latest_at:.0f}", self.at
+                "deadline_at", f"a time after now ({self.now:.0f}) and at most {latest_at:.0f}", self.at
             )
 
 
@@ -43,11 +43,11 @@ async def set_importance(
     account: str | None = None,
     deadline: NewDeadline | None = None,
 ) -> None:
-    """Change what is given, all of it or nothing that is wrong, from the next ordering on.
+    """Change the given fields, all or none, from the next ordering pass on.
 
-    An account as long as nothing of the batch was sent; a deadline of a batch that has one: what hosts have keeps its
-    due dates. Raises InvalidInputError where it is out of range, its submitter may not, or it is too late,
-    NotFoundError for no active batch.
+    The account can change until the first instance is sent; the deadline only if the batch has one, and sent instances
+    keep their due dates. Raises InvalidInputError for values out of range, missing permissions, or a late change,
+    NotFoundError if the batch is not active.
     """
     if all(one is None for one in (user_priority, level, queue, account, deadline)):
         expected = "a user priority, a level, a queue, an account or a deadline to change"
@@ -63,7 +63,7 @@ async def set_importance(
     if batch.state is not BatchState.ACTIVE:
         raise NotFoundError("active batch", batch_id)
     if deadline is not None and batch.qos is not QoS.SHORT_DEADLINE:
-        expected = f"a batch with qos {QoS.SHORT_DEADLINE}: the others have no deadline of their own"
+        expected = f"a batch with qos {QoS.SHORT_DEADLINE}: other batches have no deadline"
         raise InvalidInputError("deadline_at", expected, batch.qos)
     account_id = await _allowed(store, batch, account, wanted, user_priority)
     rules = store.ordering_rules
@@ -80,9 +80,9 @@ async def set_importance(
 async def _allowed(
     store: OrderingStore, batch: Batch, account: str | None, level: ServiceLevel | None, user_priority: int | None
 ) -> AccountId | None:
-    """The account the batch moves to, None: it stays. Raises InvalidInputError for what its submitter may not.
+    """Return the new account, or None if it stays. Raises InvalidInputError for missing permissions.
 
-    What it has needs the rights of the new account.
+    The level and priority of a moved batch need permissions in the new account.
     """
     submitters = {one.submitter_id: one for one in await store.people.submitters()}
     submitter, accounts = submitters[batch.submitter_id], await store.people.accounts()
@@ -99,13 +99,13 @@ async def _allowed(
 async def _account_of(
     store: OrderingStore, batch: Batch, submitter: Submitter, name: str, accounts: Sequence[Account]
 ) -> AccountId:
-    """The account of this name, in which the submitter may submit. Raises InvalidInputError."""
+    """Return the account of this name, if the submitter may use it. Raises InvalidInputError."""
     further = await store.people.memberships(submitter.submitter_id)
     mine = {one.name: one.account_id for one in accounts if one.account_id in {submitter.account_id, *further}}
     if name not in mine:
         expected = f"an account of submitter {submitter.name} ({', '.join(sorted(mine))})"
         raise InvalidInputError("account", expected, name)
     if mine[name] != batch.account_id and batch.counts.sent:
-        expected = "a batch of which nothing was sent: that is charged to the account it was sent for"
-        raise InvalidInputError("account", expected, f"{batch.counts.sent} sent")
+        expected = "a batch without sent instances: usage stays with the account it was charged to"
+        raise InvalidInputError("account", expected, f"{batch.counts.sent} sent instances")
     return mine[name]

@@ -1,4 +1,4 @@
-"""What looking at and changing the order of batches needs from the database."""
+"""Database protocols for showing and changing the order of batches."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from jobs.ports import OrderedWork
 
 
 class OrderingRules(Protocol):
-    """Grants and limits, usage, and why batches stand where they stand."""
+    """Grants, limits, usage, and the breakdown of each batch's place."""
 
     async def grants(self) -> Sequence[Grant]: ...
 
     async def put_grant(
         self, account_id: AccountId, *, granted_su: float, starts_at: Instant, period_s: Seconds
     ) -> None:
-        """Instead of the one the account has; what it used stays used."""
+        """Replaces the account's grant; its usage stays."""
         ...
 
     async def drop_grant(self, account_id: AccountId) -> None: ...
@@ -29,7 +29,7 @@ class OrderingRules(Protocol):
     async def limits(self) -> Sequence[Limit]: ...
 
     async def put_limit(self, limit: Limit) -> None:
-        """Instead of the one of the same scope, quantity and name."""
+        """Replaces the limit of the same scope, quantity and name."""
         ...
 
     async def drop_limit(self, scope: Scope, quantity: Quantity, name: str | None) -> None:
@@ -41,36 +41,36 @@ class OrderingRules(Protocol):
     async def windows(self) -> Sequence[WindowUsage]: ...
 
     async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
-        """From the next ordering on. Raises NotFoundError where there is no such active batch."""
+        """Effective from the next ordering pass. Raises NotFoundError unless the batch is active."""
         ...
 
     async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
-        """Change the service level, the queue, or both, from the next ordering on. Raises NotFoundError likewise."""
+        """Change the level, the queue, or both, from the next ordering pass on. Raises NotFoundError likewise."""
         ...
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
-        """Whose usage the batch is. Raises NotFoundError for no active batch, or one of which something was sent."""
+        """The account to charge. Raises NotFoundError unless the batch is active and has no sent instance."""
         ...
 
     async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
-        """Raises NotFoundError where there is no such active batch with a deadline."""
+        """Raises NotFoundError unless the batch is active and has a deadline."""
         ...
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:
-        """The first active batches in their order."""
+        """Return the first active batches in order."""
         ...
 
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
-        """Where they stand among all active batches; no entry for one that is not active."""
+        """Return places among all active batches; no entry for a batch that is not active."""
         ...
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
-        """As they were stored; no entry for a batch without one."""
+        """Return the stored breakdowns; no entry for a batch without one."""
         ...
 
 
 class OrderingStore(Protocol):
-    """The database as those see it who look at the order of batches, or change it."""
+    """The parts of the database that ordering commands use."""
 
     @property
     def ordering(self) -> OrderedWork: ...

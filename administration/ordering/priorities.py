@@ -1,6 +1,6 @@
-"""Shows why batches stand where they stand, and previews and changes how they are ordered; as JSON.
+"""Explains the places of batches in the order, and previews and changes the ordering settings; as JSON.
 
-The settings that choose and weigh the order must make sense together.
+Ordering settings must be consistent with each other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from domain.ordered_work import ACTIVE_HOST_S, Grant, OrderingView, Reference
 from domain.ordering import Breakdown, PlaceInOrder
 from domain.settings import Settings
 from domain.units import BatchId, Instant
-from jobs.ordering.ordering_pass import OrderingPass, look
+from jobs.ordering.ordering_pass import OrderingPass, order_all
 from muster_client import shapes
 from priority.charging import queues, usage_weights
 from priority.policies import POLICIES, policy_of
@@ -35,7 +35,7 @@ KEYS = tuple(key for key in Settings().as_mapping() if key.startswith(SECTION))
 
 
 def ordering_changes(values: Iterable[tuple[str, object]]) -> Changes:
-    """New values by full key, each within its range and given once. Raises InvalidInputError.
+    """Return new values by full key, checked against their ranges. Raises InvalidInputError, also for duplicates.
 
     >>> ordering_changes([("policy", "fifo"), ("ordering.max_wait_s", 60)])
     {'ordering.policy': 'fifo', 'ordering.max_wait_s': 60.0}
@@ -51,7 +51,7 @@ def _key_of(name: str) -> str:
 
 
 def with_ordering(settings: Settings, changes: Changes) -> Settings:
-    """The settings as they would be, read whole as the ordering reads them. Raises InvalidInputError.
+    """Return the changed settings, checked as a whole. Raises InvalidInputError.
 
     >>> with_ordering(Settings(), {"ordering.queues": "normal=0/1/1 normal=1/1/1"})
     Traceback (most recent call last):
@@ -63,10 +63,7 @@ def with_ordering(settings: Settings, changes: Changes) -> Settings:
 
 
 def check_ordering(settings: Settings) -> None:
-    """Whether the ordering settings can be read whole, those of policies that are not chosen too.
-
-    Raises InvalidInputError naming the setting.
-    """
+    """Check the ordering settings, including those of policies not in use. Raises InvalidInputError."""
     ordering = settings.ordering
     usage_weights(ordering.usage_weights)
     targets(ordering.targets)
@@ -79,7 +76,7 @@ def check_ordering(settings: Settings) -> None:
 
 
 def weights_in_force(settings: Settings) -> list[shapes.WeightShown]:
-    """The terms of the chosen policy, per service level, with their weights (a component's included) and caps.
+    """Return the terms of the active policy per service level, with caps and weights (component weights included).
 
     >>> weights_in_force(Settings())[0]["term"]
     'logical end time'
@@ -101,11 +98,11 @@ def weights_in_force(settings: Settings) -> list[shapes.WeightShown]:
 
 
 def breakdown_of(record: Mapping[str, object]) -> Breakdown:
-    """What a stored record says, with what holds the batch among its limits.
+    """Return a stored breakdown, with the hold among its limits.
 
-    >>> record = {"batch": 7, "policy": "fifo", "computed_at": 1.0, "tier": 0, "total": -5.0, "hold": "held"}
+    >>> record = {"batch": 7, "policy": "fifo", "computed_at": 1.0, "tier": 0, "total": -5.0, "hold": "quota"}
     >>> breakdown_of(record).limits
-    ('held',)
+    ('quota',)
     """
     found = msgspec.convert({**record, "batch_id": record["batch"]}, Breakdown)
     hold = record.get("hold")
@@ -116,15 +113,12 @@ def _in_order(record: Mapping[str, object], place: PlaceInOrder | None) -> shape
     return cast(shapes.PriorityShown, {"place": None if place is None else place.place, **record})
 
 
-REASONS = 30  # of a preview
+REASONS = 30  # in a preview
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Batches in their order with the reasons of the last ordering; `unordered` wait for their first.
-
-    `places` has no entry for a batch that is over.
-    """
+    """Batches in order with their breakdowns; `unordered` have not been ordered yet. `places`: of active batches."""
 
     breakdowns: Sequence[Breakdown]
     records: Sequence[shapes.PriorityShown]
@@ -134,23 +128,22 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class OrderPreview:
-    """What some changes would do to the order of this moment, and why the first batches stand where they stand."""
+    """The effect of changes on the current order, with breakdowns of the first batches."""
 
-    shown: shapes.OrderPreviewed  # places in the order as it would be
-    reasons: Sequence[Breakdown] = ()  # of the first, in their order as it is
-    would_be_reasons: Sequence[Breakdown] = ()  # of the first, in the order as it would be
+    shown: shapes.OrderPreviewed  # places in the new order
+    reasons: Sequence[Breakdown] = ()  # of the first batches in the current order
+    would_be_reasons: Sequence[Breakdown] = ()  # of the first batches in the new order
 
 
 class Priorities:
-    """What the command line and the API do with the order of batches."""
+    """Shows and changes the order of batches, for the command line and the API."""
 
     def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def show(self, batch_id: BatchId | None = None, *, limit: int = 50) -> Shown:
-        """The first batches in their order, or one. Raises NotFoundError for a batch there is not or that has ended
-        unordered."""
+        """Return the first batches in order, or one batch. Raises NotFoundError without a stored breakdown."""
         rules = self._store.ordering_rules
         ids = [batch_id] if batch_id is not None else list(await rules.in_order(limit))
         records, places = await asyncio.gather(rules.breakdowns(ids), rules.places(ids))
@@ -166,10 +159,7 @@ class Priorities:
         )
 
     async def preview(self, changes: Changes, *, limit: int = 50) -> OrderPreview:
-        """Where batches would stand with these settings, by everything as it is now. Nothing is written.
-
-        Raises InvalidInputError for settings that make no sense together.
-        """
+        """Return the order under changed settings. Raises InvalidInputError if they are inconsistent."""
         now = self._clock.now()
         catalogue, view = await asyncio.gather(
             fresh_catalogue(self._store.applications, self._clock), self._store.ordering.view()
@@ -189,24 +179,26 @@ class Priorities:
         return OrderPreview(shown, _reasons(old), _reasons(new))
 
     async def set(self, changes: Changes, *, who: str, why: str) -> list[shapes.ChangeMade]:
-        """Write the changes (administration/changes.py). Raises InvalidInputError where they make no sense together."""
+        """Store the changes (administration/changes.py). Raises InvalidInputError if they are inconsistent."""
         store = self._store.settings
         return await write_changes(store, changes, check=check_ordering, clock=self._clock, who=who, why=why)
 
     async def settings(self) -> Settings:
-        """The settings of the moment."""
+        """Return the current settings."""
         return Settings.from_stored(await self._store.settings.settings())[0]
 
 
 def _both(
     view: OrderingView, reference: Reference, catalogue: Catalogue, changed: Catalogue, now: Instant
 ) -> tuple[OrderingPass, OrderingPass]:
-    old, new = (look(view, reference=reference, catalogue=one, sampled={}, now=now) for one in (catalogue, changed))
+    old, new = (
+        order_all(view, reference=reference, catalogue=one, sampled={}, now=now) for one in (catalogue, changed)
+    )
     return old, new
 
 
 def _moves(old: OrderingPass, new: OrderingPass, limit: int) -> list[shapes.PlaceMoved]:
-    """Every batch's place among all that are active, 1 = first, as it is and as it would be."""
+    """Return each batch's place among all active batches, 1 = first, in the old and the new order."""
     places = {place.batch_id: number for number, place in enumerate(old.order.places, start=1)}
     return [
         {
@@ -225,7 +217,7 @@ def _reasons(found: OrderingPass) -> list[Breakdown]:
 
 
 def grant_as_json(account: str, grant: Grant, now: Instant) -> shapes.GrantShown:
-    """A grant in the period of `now`, in service units.
+    """Return a grant in the period of `now`, in service units.
 
     >>> grant_as_json("lab", Grant(1, 10.0, Instant(0.0), 100.0, used_su=4.0), Instant(50.0))["left_su"]
     6.0
@@ -234,6 +226,6 @@ def grant_as_json(account: str, grant: Grant, now: Instant) -> shapes.GrantShown
 
 
 def limit_as_json(limit: Limit) -> shapes.LimitShown:
-    """A limit; `name` None is everybody's, `counts` says what the quantity is."""
+    """Return a limit; `name` None applies to all, `counts` describes the quantity."""
     counts = limit.quantity
     return shown(shapes.LimitShown, limit, quantity=counts.name.lower(), counts=counts.value)

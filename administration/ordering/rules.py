@@ -1,4 +1,4 @@
-"""What accounts and submitters may have: grants and limits, checked and changed."""
+"""Checks and changes grants and limits of accounts and submitters."""
 
 from __future__ import annotations
 
@@ -15,22 +15,19 @@ from domain.units import AccountId, Seconds
 
 
 class Rules:
-    """What the command line and the API do with grants and limits; they hold from the next ordering on."""
+    """Manages grants and limits for the command line and the API; changes apply from the next ordering pass."""
 
     def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def grants(self) -> dict[str, Grant]:
-        """The grants as of the last ordering, by the account's name."""
+        """Return the grants as of the last ordering pass, by account name."""
         names = {one.account_id: one.name for one in await self._store.people.accounts()}
         return {names[one.account_id]: one for one in await self._store.ordering_rules.grants()}
 
     async def grant(self, account: str, *, granted_su: float, period_s: float) -> None:
-        """Service units for an account, per period from now on; what this period used stays used.
-
-        Raises InvalidInputError, NotFoundError.
-        """
+        """Set an account's grant per period; usage stays. Raises InvalidInputError, NotFoundError."""
         in_bounds("granted_su", granted_su)
         in_bounds("period_s", period_s)
         account_id = (await self._account_ids()).get(account)
@@ -44,14 +41,14 @@ class Rules:
         )
 
     async def take_grant(self, account: str) -> None:
-        """Charge an account's work to nobody. Raises NotFoundError for an account without a grant."""
+        """Remove an account's grant: its usage is no longer charged. Raises NotFoundError if it has none."""
         known = (await self.grants()).get(account)
         if known is None:
             raise NotFoundError("grant of account", account)
         await self._store.ordering_rules.drop_grant(known.account_id)
 
     async def limits(self) -> Sequence[Limit]:
-        """Every limit."""
+        """Return every limit."""
         return await self._store.ordering_rules.limits()
 
     async def limit(
@@ -63,10 +60,7 @@ class Rules:
         soft: float | None = None,
         hard: float | None = None,
     ) -> Limit:
-        """A limit instead of the one of the same scope, quantity and name; without a name it is everybody's.
-
-        Raises InvalidInputError.
-        """
+        """Set or replace a limit; without a name it applies to all. Raises InvalidInputError."""
         made = Limit(
             chosen(Scope, scope, "scope"), _quantity(quantity), name if name is None else checked_name(name), soft, hard
         )
@@ -81,7 +75,7 @@ class Rules:
         return made
 
     async def lift(self, scope: str, quantity: str, *, name: str | None = None) -> None:
-        """Take a limit away. Raises InvalidInputError, NotFoundError."""
+        """Remove a limit. Raises InvalidInputError, NotFoundError."""
         await self._store.ordering_rules.drop_limit(chosen(Scope, scope, "scope"), _quantity(quantity), name)
 
     async def _account_ids(self) -> dict[str, AccountId]:
@@ -89,7 +83,7 @@ class Rules:
 
 
 def _quantity(word: str) -> Quantity:
-    """A quantity as people write it. Idle jobs are bounded by settings, for everybody alike.
+    """Return a quantity by name. Idle jobs are limited by settings, for all users alike.
 
     >>> _quantity("job_pe")
     <Quantity.JOB_PE: 'processor equivalents of one job'>

@@ -1,4 +1,4 @@
-"""Shows what accounts and submitters are owed and used; changes shares, memberships and permissions."""
+"""Shows fair shares and usage of accounts and submitters; changes shares, memberships and permissions."""
 
 from __future__ import annotations
 
@@ -21,24 +21,21 @@ from priority.fair_share import FairShares, Leaf, Share, fair_shares
 
 
 class Sharing:
-    """What the command line and the API do with shares and permissions."""
+    """Manages shares and permissions for the command line and the API."""
 
     def __init__(self, store: OrderingStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def show(self) -> list[shapes.ShareShown]:
-        """The tree, accounts before what is below them, with usage decayed until now."""
+        """Return the tree, parents before children, with usage decayed until now."""
         settings, _ = Settings.from_stored(await self._store.settings.settings())
         return share_rows(await self._store.ordering.view(), settings.ordering, self._clock.now())
 
     async def set_account(
         self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
     ) -> shapes.AccountStanding:
-        """Its shares, and what all who submit in it or below it may do; what is None stays.
-
-        Raises InvalidInputError, NotFoundError.
-        """
+        """Set shares, and permissions in and below it, unless None. Raises InvalidInputError, NotFoundError."""
         _check(shares, permissions)
         if permissions is not None:
             await self._store.people.permit_account(name, _permitted(permissions))
@@ -55,10 +52,7 @@ class Sharing:
         account: str | None = None,
         permissions: Sequence[str] | None = None,
     ) -> shapes.SubmitterStanding:
-        """Its shares, which are in `account` where that is told, and what it may do; what is None stays.
-
-        Raises InvalidInputError, NotFoundError.
-        """
+        """Set shares (in `account`, if given) and permissions, unless None. Raises InvalidInputError, NotFoundError."""
         people = self._store.people
         if account is not None and shares is None:
             shares = 1.0
@@ -77,7 +71,7 @@ class Sharing:
 
 
 def share_rows(view: OrderingView, settings: OrderingSettings, now: Instant) -> list[shapes.ShareShown]:
-    """The tree in rows. Accounts without submitters below them take no part and are left out."""
+    """Return the tree as rows. Accounts without submitters below them are left out."""
     weights = usage_weights(settings.usage_weights)
     used = {one.leaf: one.usage.read(now, settings.half_life_s).weighed(weights) for one in view.usage}
     leaves = [Leaf(*one.leaf, one.shares, used.get(one.leaf, 0.0)) for one in view.members]
@@ -104,7 +98,7 @@ class _Rows:
 
 
 def _row(depth: int, account: str, submitter: str | None, share: Share) -> shapes.ShareShown:
-    """A vertex of the tree; JSON has no infinity for the level weight of what has used nothing yet."""
+    """Return one node; JSON has no infinity, so the level weight of an unused node is null."""
     return shown(
         shapes.ShareShown,
         share,

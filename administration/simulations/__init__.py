@@ -1,1 +1,1 @@
-"""Simulations that somebody asked a server for: in the background, one at a time, followed in the database."""
+"""Simulations requested from a server: run in the background, one at a time, with progress in the database."""

@@ -1,6 +1,6 @@
-"""A simulation that a worker was asked for, in its own process; the duties a simulation takes from administration.
+"""The process of one requested simulation, and the periodic tasks that simulations share with administration.
 
-What is run comes on standard input, pickled by the worker; on standard output there is one JSON line per step.
+Reads the run from standard input, pickled by the worker; writes one JSON line per step to standard output:
 
     {"done_fraction": 0.25}
     {"result": {...}}      or      {"failure": "..."}
@@ -21,20 +21,20 @@ from domain.clock import Clock
 from domain.errors import MusterError
 from domain.units import Instant, Seconds
 from simulator.run import Case
-from simulator.services import AnyStore, CatalogueOfTheMoment, Duty
+from simulator.services import AnyStore, CatalogueOfTheMoment, SimulatedTask
 from simulator.sweep import run_here
 
-RELAX_EVERY_S = Seconds(600.0)  # clients call every few hours: ten times less often than in production is enough
+RELAX_EVERY_S = Seconds(600.0)  # simulated clients call every few hours, so a tenth of the usual rate is enough
 
 
-def duties(store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock) -> Sequence[Duty]:
-    """Satisfies simulator.services.MoreDuties."""
+def simulated_tasks(store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock) -> Sequence[SimulatedTask]:
+    """Satisfies simulator.services.MoreTasks."""
     relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
-    return [Duty("gates", relaxer.run_once, lambda: RELAX_EVERY_S, tells=bool)]
+    return [SimulatedTask("gates", relaxer.run_once, lambda: RELAX_EVERY_S, updates_catalogue=bool)]
 
 
-class Telling:
-    """Satisfies simulator.sweep.Watching: says how far all runs together are."""
+class ProgressWriter:
+    """Satisfies simulator.sweep.Watching: reports the progress of all runs together."""
 
     def __init__(self, cases: Sequence[Case], out: IO[str]) -> None:
         self._cases = cases
@@ -44,25 +44,25 @@ class Telling:
     def moved(self, place: int, at: Instant) -> None:
         scenario = self._cases[place].scenario
         self._done[place] = min(1.0, (at - scenario.starts_at) / scenario.horizon_s)
-        tell(self._out, {"done_fraction": sum(self._done) / len(self._done)})
+        write_line(self._out, {"done_fraction": sum(self._done) / len(self._done)})
 
     def over(self, place: int) -> None:
         self._done[place] = 1.0
-        tell(self._out, {"done_fraction": sum(self._done) / len(self._done)})
+        write_line(self._out, {"done_fraction": sum(self._done) / len(self._done)})
 
 
-def tell(out: IO[str], said: Mapping[str, object]) -> None:
-    out.write(msgspec.json.encode(said).decode() + "\n")
+def write_line(out: IO[str], message: Mapping[str, object]) -> None:
+    out.write(msgspec.json.encode(message).decode() + "\n")
     out.flush()
 
 
 def main(given: IO[bytes], out: IO[str]) -> None:
-    """Run what is asked for."""
+    """Run the requested simulation."""
     try:
         work: RequestedRun = pickle.loads(given.read())  # noqa: S301  of the worker that started this process
-        tell(out, {"result": work.result(run_here(work.cases, duties, Telling(work.cases, out)))})
+        write_line(out, {"result": work.result(run_here(work.cases, simulated_tasks, ProgressWriter(work.cases, out)))})
     except MusterError as error:
-        tell(out, {"failure": str(error)})
+        write_line(out, {"failure": str(error)})
 
 
 if __name__ == "__main__":

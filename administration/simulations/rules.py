@@ -1,6 +1,6 @@
-"""Compares rules on a shipped scenario: checks what is asked for, and makes the result. Pure but for the file.
+"""Compares deadline rules on a shipped scenario: checks the request and builds the result. Pure except for the file.
 
-The functions import the simulator when they need it: serving processes and commands start faster without it.
+Functions import the simulator on use, so that serving processes and commands start faster.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEFAULT_RULES = (DeadlineRule.MUSTER, DeadlineRule.FIXED)
 
 
 class RequestedComparison(msgspec.Struct, forbid_unknown_fields=True):
-    """What a page asks for. `changes` are values of the scenario's file by their path."""
+    """A request of a page. `changes` are values of the scenario file by path."""
 
     scenario: str
     rules: list[str]
@@ -50,7 +50,7 @@ class RulesCompared:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a page may choose among: `scenarios` have their names and what they are, `computers` are populations."""
+    """The choices of a page: `scenarios` by name with descriptions, `computers` are populations."""
 
     scenarios: Mapping[str, str]
     rules: Sequence[str]
@@ -58,7 +58,7 @@ class Choices:
 
 
 def choices() -> Choices:
-    """The scenarios are those that are shipped, the small ones first."""
+    """Return the choices; scenarios are the shipped ones, small ones first."""
     from simulator.host_models import FITTED  # noqa: PLC0415
     from simulator.run import RULES  # noqa: PLC0415
     from simulator.scenario import SHIPPED  # noqa: PLC0415
@@ -69,36 +69,36 @@ def choices() -> Choices:
 
 
 def _about(file: Path) -> str:
-    """What a shipped scenario is, by the comment it begins with."""
+    """Return the description of a shipped scenario, its first comment."""
     first = file.read_text(encoding="utf-8").partition("\n")[0]
     return first.lstrip("# ") if first.startswith("#") else ""
 
 
-def checked(asked: RequestedComparison) -> RulesCompared:
-    """What is to be run. Raises InvalidInputError naming the field; files are never read but those that are shipped."""
+def checked(request: RequestedComparison) -> RulesCompared:
+    """Return the runs of a request. Raises InvalidInputError naming the field; only shipped files are read."""
     from simulator.run import checked_rule  # noqa: PLC0415
     from simulator.scenario import read_scenario  # noqa: PLC0415
     from simulator.sweep import cases_of  # noqa: PLC0415
 
     scenarios = choices().scenarios
-    if asked.scenario not in scenarios:
-        raise InvalidInputError("scenario", "one of " + ", ".join(scenarios), asked.scenario)
-    if not 1 <= asked.seeds <= MOST_SEEDS:
-        raise InvalidInputError("seeds", f"a whole number from 1 to {MOST_SEEDS}", asked.seeds)
-    if not asked.rules or len(set(asked.rules)) != len(asked.rules):
-        raise InvalidInputError("rules", "at least one rule, each once", asked.rules)
-    rules = [checked_rule(rule) for rule in asked.rules]
+    if request.scenario not in scenarios:
+        raise InvalidInputError("scenario", "one of " + ", ".join(scenarios), request.scenario)
+    if not 1 <= request.seeds <= MOST_SEEDS:
+        raise InvalidInputError("seeds", f"a whole number from 1 to {MOST_SEEDS}", request.seeds)
+    if not request.rules or len(set(request.rules)) != len(request.rules):
+        raise InvalidInputError("rules", "at least one rule, each once", request.rules)
+    rules = [checked_rule(rule) for rule in request.rules]
     for path, most in (("population.hosts", MOST_HOSTS), ("days", MOST_DAYS)):
-        value = asked.changes.get(path)
+        value = request.changes.get(path)
         if isinstance(value, (int, float)) and value > most:
             raise InvalidInputError(path, f"at most {most:g} here; `muster simulate` takes more", value)
-    scenario = read_scenario(asked.scenario, dict(asked.changes))
-    cases = cases_of(scenario, rules=rules, seeds=range(1, asked.seeds + 1), settings={})
-    return RulesCompared(msgspec.to_builtins(asked), cases)
+    scenario = read_scenario(request.scenario, dict(request.changes))
+    cases = cases_of(scenario, rules=rules, seeds=range(1, request.seeds + 1), settings={})
+    return RulesCompared(msgspec.to_builtins(request), cases)
 
 
 def as_result(comparison: RuleComparison) -> dict[str, object]:
-    """What a page shows: the figures, the table's rows, and how urgent batches come to their end."""
+    """Return the figures, the rows of the table, and the curves of urgent batches."""
     from simulator.report import rows_of  # noqa: PLC0415
 
     return {
@@ -109,7 +109,7 @@ def as_result(comparison: RuleComparison) -> dict[str, object]:
 
 
 def curve(ends_s: tuple[float, ...], jobs: int) -> list[tuple[float, float]]:
-    """Hours since submission and the share of jobs over by then, thinned.
+    """Return hours since submission with the share of jobs ended by then, thinned.
 
     >>> curve((7200.0, 3600.0), 4)
     [(0.0, 0.0), (1.0, 0.25), (2.0, 0.5)]

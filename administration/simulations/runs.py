@@ -1,7 +1,7 @@
-"""Runs simulations that pages and the API ask for: each in a process of its own, at the lowest priority.
+"""Runs simulations requested by pages and the API, each in its own process at the lowest priority.
 
-Any worker may be asked how far one is, so what is known of it stands in a row of the database; a row that nobody has
-renewed for a minute is of a process that is gone.
+Any worker may be queried for the progress, so it is stored in the database. If a row has not been updated for a minute,
+its process has ended.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from simulator.run import Case, Ran
 
 PROGRAM = (sys.executable, "-m", "administration.simulations.process")
-LOOKED_AT = 20  # of the latest
+MOST_LISTED = 20  # latest simulations
 MOST_HOSTS = 5000
-SOME_SEEDS, SOME_HOSTS, SOME_DAYS = 3, 500, 14.0  # of thresholds tried on the project itself
+SOME_SEEDS, SOME_HOSTS, SOME_DAYS = 3, 500, 14.0  # defaults for replays of thresholds
 MOST_DAYS = 365.0
-AT_ONCE = 1  # in the whole cluster: they take a CPU each from the workers
+AT_ONCE = 1  # in the whole cluster: each takes a CPU from the workers
 NOTE_EVERY_S = 1.0
-LINE_BYTES = 2**24  # a result
+LINE_BYTES = 2**24  # limit of a line, which may be a result
 
 log = structlog.get_logger()
 
 
 class RequestedRun(Protocol):
-    """What is to be run. `asked` is what people are told of it: `scenario`, `rules`, `seeds` and `changes` at least."""
+    """A run. `asked` is shown to users: `scenario`, `rules`, `seeds` and `changes` at least."""
 
     @property
     def asked(self) -> Mapping[str, object]: ...
@@ -46,21 +46,21 @@ class RequestedRun(Protocol):
     def cases(self) -> Sequence[Case]: ...
 
     def result(self, ran: Sequence[Ran]) -> dict[str, object]:
-        """What the cases, run in their order, came to."""
+        """Return the result of the cases, given in their order."""
         ...
 
 
 class Simulations(Protocol):
-    """Simulations that were asked for at the console or over the API."""
+    """Simulations requested at the console or over the API."""
 
     async def add(
         self, asked: Mapping[str, object], *, who: str, now: Instant, heard_since: Instant, most: int
     ) -> int | None:
-        """Its id; None where `most` are under way that were heard from since."""
+        """Return its id; None if `most` others are running and have reported since `heard_since`."""
         ...
 
     async def note(self, simulation_id: int, done_fraction: float, *, now: Instant) -> bool:
-        """False when it is not under way any more: it was cancelled."""
+        """Return False if it is no longer running: it was cancelled."""
         ...
 
     async def end(
@@ -72,7 +72,7 @@ class Simulations(Protocol):
         result: Mapping[str, object] | None = None,
         failure: str | None = None,
     ) -> bool:
-        """False when it is not under way any more."""
+        """Return False if it is no longer running."""
         ...
 
     async def simulations(self, limit: int) -> Sequence[Simulation]:
@@ -84,8 +84,8 @@ class Simulations(Protocol):
         ...
 
 
-class Said(msgspec.Struct):
-    """A line of the process."""
+class OutputLine(msgspec.Struct):
+    """A line of output of the process."""
 
     done_fraction: float | None = None
     result: dict[str, object] | None = None
@@ -93,11 +93,11 @@ class Said(msgspec.Struct):
 
 
 class SimulationsBusyError(ConflictError):
-    """As many simulations as may be are running: wait for the end of one, or stop it."""
+    """The maximum number of simulations is running: wait for one to end, or stop one."""
 
 
 class SimulationRuns:
-    """One per worker. Leaving it ends what it runs."""
+    """Runs simulations of one worker, and ends them when it closes."""
 
     def __init__(self, simulations: Simulations, clock: Clock) -> None:
         self._simulations = simulations
@@ -105,14 +105,14 @@ class SimulationRuns:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def check_free(self) -> None:
-        """Before long preparations. Raises SimulationsBusyError."""
+        """Check before long preparations. Raises SimulationsBusyError."""
         now = self._clock.now()
-        latest = await self._simulations.simulations(LOOKED_AT)
+        latest = await self._simulations.simulations(MOST_LISTED)
         if sum(one.state is SimulationState.RUNNING and not one.is_lost(now) for one in latest) >= AT_ONCE:
             raise SimulationsBusyError
 
     async def start(self, work: RequestedRun, *, who: str) -> int:
-        """Its number. Raises SimulationsBusyError."""
+        """Start a simulation; return its id. Raises SimulationsBusyError."""
         packed = await asyncio.to_thread(pickle.dumps, work)
         now = self._clock.now()
         simulation_id = await self._simulations.add(
@@ -126,13 +126,13 @@ class SimulationRuns:
         return simulation_id
 
     async def close(self) -> None:
-        """End what is running."""
+        """End all running simulations."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def wait(self) -> None:
-        """Until nothing runs any more."""
+        """Wait until all simulations have ended."""
         await asyncio.gather(*self._tasks)
 
     async def _run(self, simulation_id: int, packed: bytes) -> None:
@@ -147,7 +147,7 @@ class SimulationRuns:
         try:
             await self._follow(simulation_id, packed, process)
         except UnavailableError as error:
-            log.warning("simulation given up", simulation=simulation_id, why=str(error))
+            log.warning("simulation abandoned", simulation=simulation_id, why=str(error))
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -158,26 +158,26 @@ class SimulationRuns:
         assert process.stdout is not None
         process.stdin.write(packed)
         process.stdin.close()
-        said, noted_s = Said(), self._clock.monotonic()
+        line_read, noted_s = OutputLine(), self._clock.monotonic()
         async for line in process.stdout:
-            said = msgspec.json.decode(line, type=Said)
-            if said.done_fraction is None:
+            line_read = msgspec.json.decode(line, type=OutputLine)
+            if line_read.done_fraction is None:
                 break
             if self._clock.monotonic() - noted_s >= NOTE_EVERY_S:
                 noted_s = self._clock.monotonic()
-                if not await self._simulations.note(simulation_id, said.done_fraction, now=self._clock.now()):
+                if not await self._simulations.note(simulation_id, line_read.done_fraction, now=self._clock.now()):
                     return  # it was cancelled
-        await self._end(simulation_id, said)
+        await self._end(simulation_id, line_read)
 
-    async def _end(self, simulation_id: int, said: Said) -> None:
+    async def _end(self, simulation_id: int, line_read: OutputLine) -> None:
         now = self._clock.now()
-        if said.result is not None:
-            await self._simulations.end(simulation_id, SimulationState.DONE, now=now, result=said.result)
+        if line_read.result is not None:
+            await self._simulations.end(simulation_id, SimulationState.DONE, now=now, result=line_read.result)
             return
-        why = said.failure or "the process that ran it ended before its time"
+        why = line_read.failure or "its process ended early"
         await self._simulations.end(simulation_id, SimulationState.FAILED, now=now, failure=why)
 
 
 def _last() -> None:
-    """What clients ask for comes first."""
+    """Run at the lowest priority, after client requests."""
     os.nice(19)

@@ -1,1 +1,1 @@
-"""Thresholds that operators change at run time: look, preview what a change would do, change with a reason."""
+"""Thresholds that operators change at run time: show, preview, replay and set them."""

@@ -1,4 +1,4 @@
-"""Which settings are thresholds, and what happens when one is set higher or lower. Pure."""
+"""Names the settings that are thresholds, and the effect of raising or lowering each. Pure."""
 
 from __future__ import annotations
 
@@ -16,128 +16,128 @@ from muster_client import shapes
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """In what a setting is counted, and what follows from a higher and from a lower value."""
+    """The unit of a setting, and the effects of a higher and a lower value."""
 
     unit: str
     higher: str
     lower: str
 
 
-# Every setting that decides who may have a job, by when it is due, or whether one of the last is copied.
+# Every setting that decides which hosts may have a job, when it is due, or whether late jobs are copied.
 EFFECTS = {
     "deadline.p_afap": Effect(
         "percentile",
-        "fewer hosts get AFAP jobs before there is a forecast, and they keep short due dates",
-        "such batches start faster, and end when the slowest of more hosts does",
+        "fewer hosts get AFAP jobs before the first forecast; due dates stay short",
+        "AFAP batches start faster, but wait for the slowest of more hosts at the end",
     ),
     "deadline.p_late": Effect(
         "percentile",
-        "a lost job makes its batch late less often",
-        "the last jobs of a batch find a host sooner",
+        "fewer batches are late because of a lost job",
+        "the last jobs of a batch are sent sooner",
     ),
     "deadline.p_retry": Effect(
         "percentile",
-        "retries wait longer, and are seldom lost again",
-        "retries are sent sooner, and lost again more often",
+        "retries wait longer and are lost again less often",
+        "retries are sent sooner and are lost again more often",
     ),
     "deadline.p_tight": Effect(
         "percentile",
-        "late jobs go to the best hosts only, and may wait for one",
+        "late jobs go only to the best hosts and may wait for one",
         "late jobs are sent sooner, to hosts that return them later",
     ),
     "ranking.min_rows": Effect(
         "rows of hosts",
-        "the rough rule holds for longer: P 0.5 without a failure, 0.9 for the fastest quarter",
-        "percentiles are given among few hosts, and say little",
+        "the bootstrap rule applies longer: P 0.5 without a failure, 0.9 for the fastest quarter",
+        "percentiles are computed from few hosts and are less meaningful",
     ),
     "ranking.min_samples": Effect(
         "results, decayed",
-        "lucky newcomers stay out, good ones get urgent jobs later",
-        "newcomers are ranked sooner, by less",
+        "newcomers need more results before they get gated jobs; fewer pass by luck",
+        "newcomers are ranked sooner, on fewer results",
     ),
     "deadline.afap": Effect(
         "policy",
-        "prompt: AFAP batches start with all hosts that are done soon, before work that can wait",
-        "table: before a forecast with good hosts only, then with due dates that follow the forecast",
+        "prompt: AFAP batches start on all hosts that finish soon, before deferrable work",
+        "table: only on good hosts before the first forecast, then with due dates that follow the forecast",
     ),
     "deadline.afap_turn_factor": Effect(
-        "times a retry's time",
-        "slower and busier hosts get AFAP jobs, which are sent sooner and may come back late",
-        "AFAP jobs wait for faster hosts; 0: for good ones",
+        "times the retry turnaround",
+        "slower and busier hosts get AFAP jobs, which are sent sooner and may be reported late",
+        "AFAP jobs wait for faster hosts; 0: for ranked hosts that pass the gate",
     ),
     "deadline.gate_wait_fraction": Effect(
         "share of the median run time",
-        "gates hold while their jobs wait longer",
-        "gates give way sooner, jobs go to slower hosts; 0: gates never give way",
+        "gates stay closed longer while their jobs wait",
+        "gates are relaxed sooner, jobs go to slower hosts; 0: gates are never relaxed",
     ),
     "deadline.min_gate_wait_s": Effect(
         "s",
-        "gates of short jobs hold longer",
-        "gates of short jobs give way sooner",
+        "gates of short jobs are relaxed later",
+        "gates of short jobs are relaxed sooner",
     ),
     "deadline.min_slack_s": Effect(
         "s",
-        "short jobs have later due dates, and are missed later",
+        "short jobs have later due dates; lost ones are found later",
         "short jobs have earlier due dates; more are missed and sent again",
     ),
     "deadline.slack_factor": Effect(
         "times R",
-        "tight due dates are later until hosts and their app have data: fewer retries, lost jobs found later",
-        "they are earlier: more retries, lost jobs found sooner",
+        "tight due dates are later while hosts and apps lack data: fewer retries, lost jobs are found later",
+        "tight due dates are earlier while hosts and apps lack data: more retries, lost jobs are found sooner",
     ),
     "deadline.reliability_quantile_z": Effect(
         "z of the normal distribution",
-        "tight due dates leave room for more of a host's slow days: fewer retries, lost jobs found later",
-        "more of the due dates are missed though the host works; 0: half of them",
+        "tight due dates allow for slower days of a host: fewer retries, lost jobs are found later",
+        "working hosts miss more due dates; 0: half of them",
     ),
     "ranking.active_s": Effect(
         "s",
-        "hosts that are silent for longer still count among those a host is compared with",
-        "only hosts that called lately count",
+        "hosts that have been silent for longer still count in rankings",
+        "only hosts that called recently count in rankings",
     ),
     "ranking.used_s": Effect(
         "s",
-        "older records still count among those a host is compared with",
-        "only records with recent results count",
+        "older host records still count in rankings",
+        "only records with recent results count in rankings",
     ),
     "ranking.forgive_s": Effect(
         "s",
-        "a failure keeps a host below the gates for longer; 0: until it has enough valid results",
+        "a failure keeps a host below the gates for longer; 0: until it has returned enough valid results",
         "failures are forgiven sooner",
     ),
     "ranking.consecutive_valid_infinite": Effect(
         "valid results",
-        "a host needs more valid results after a failure to be ranked by its speed alone",
-        "it needs fewer",
+        "a host needs more valid results after a failure to be ranked by speed alone",
+        "a host needs fewer valid results after a failure to be ranked by speed alone",
     ),
     "scheduler.afap_first_fraction": Effect(
         "share of requests",
-        "AFAP batches are sent sooner by hosts that take them in their turn",
-        "a steady stream of AFAP batches leaves more room for the order of all batches",
+        "AFAP batches are sent sooner to hosts that would take them in order",
+        "other batches keep more capacity under a steady stream of AFAP batches",
     ),
     "deadline.afap_due_factor": Effect(
-        "times as far ahead",
-        "fewer AFAP jobs are computed before everything else on their computers, and they are over a little later",
-        "more of them are; what is lost is found sooner",
+        "times the safe completion time",
+        "fewer AFAP jobs preempt other work on their hosts; they end slightly later",
+        "more AFAP jobs preempt other work on their hosts; lost ones are found sooner",
     ),
     "deadline.first_factor": Effect(
-        "times a retry's time",
-        "batches with a deadline are sent sooner, and have more time for retries",
-        "they wait longer where the order of all batches has them; 0: until they are urgent",
+        "times the retry turnaround",
+        "batches with a deadline are promoted sooner and have more time for retries",
+        "batches with a deadline stay in the usual order longer; 0: until they are gated",
     ),
     "scheduler.urgent_share_fraction": Effect(
         "share of a host's jobs",
-        "good hosts get more urgent jobs, and less of the ordinary work",
-        "urgent jobs are spread over more hosts, and wait longer where few may have them",
+        "good hosts get more gated jobs and fewer ordinary ones",
+        "gated jobs are spread over more hosts and wait longer if few hosts pass",
     ),
     "scheduler.newcomer_fraction": Effect(
         "last share of a batch's first instances",
-        "newcomers are ranked sooner where work is scarce, and ranked hosts store less of it",
-        "ranked hosts store more of scarce work; 0: newcomers get ungated work only as others leave it",
+        "newcomers are ranked sooner when work is scarce; ranked hosts store less of it",
+        "ranked hosts store more of scarce work; 0: newcomers get only what ranked hosts leave",
     ),
     "feeder.tail_fraction": Effect(
         "share of a batch's jobs",
-        "more of a batch's last jobs may be copied",
+        "more of the last jobs of a batch may be copied",
         "copies are made closer to the end",
     ),
     "feeder.tail_jobs": Effect(
@@ -147,32 +147,32 @@ EFFECTS = {
     ),
     "lifecycle.tail_fraction": Effect(
         "share of a batch's jobs",
-        "more of a batch's last jobs may be copied",
+        "more of the last jobs of a batch may be copied",
         "copies are made closer to the end",
     ),
     "lifecycle.tail_overhead_fraction": Effect(
         "share of a batch's jobs",
-        "more copies: batches end a little sooner, more is computed twice",
+        "more copies: batches end slightly sooner, more work is computed twice",
         "fewer copies; 0: none",
     ),
     "lifecycle.tail_late_factor": Effect(
-        "times the usual time",
-        "jobs are copied later, and fewer of them",
-        "jobs that are lost are found sooner, more is computed twice; 0: no copies",
+        "times the usual turnaround",
+        "fewer jobs are copied, and later",
+        "lost jobs are replaced sooner, more work is computed twice; 0: no copies",
     ),
     "lifecycle.tail_unsent_fraction": Effect(
         "instances per job",
         "copies may be made while more first instances wait to be sent",
-        "copies wait until nearly all is sent, those that were made as well",
+        "all copies wait until nearly every first instance is sent",
     ),
     "lifecycle.tail_interval_s": Effect(
         "s",
-        "slow hosts are found later",
+        "slow instances are found later",
         "the last jobs of batches are read more often",
     ),
     "lifecycle.grace_fraction": Effect(
-        "share of the time given",
-        "fewer jobs are sent again that come back a little late",
+        "share of the time from dispatch to due date",
+        "fewer slightly late jobs are sent again",
         "lost jobs are sent again sooner",
     ),
     "lifecycle.min_grace_s": Effect(
@@ -187,7 +187,7 @@ EFFECTS = {
     ),
     "deadline.rule": Effect(
         "name",
-        "muster: as above; proposal: the proposal's pseudo-code, without slack",
+        "muster: as above; proposal: the original pseudo-code, without slack",
         "fixed: always the delay bound, no gates; accelerated: the reference server's batch acceleration",
     ),
 }
@@ -195,7 +195,7 @@ EFFECTS = {
 
 THRESHOLDS = tuple(EFFECTS)
 
-# What a preview can foresee from hosts and work as they are; the others show in time, or in a simulation.
+# Settings whose effect a preview computes from current hosts and work; others need time, or a simulation.
 FORESEEN = (
     "deadline.p_afap",
     "deadline.p_late",
@@ -209,7 +209,7 @@ NEVER_CHANGED = SimpleNamespace(changed_at=None, changed_by=None, why=None)
 
 
 def full_key(name: str, keys: Sequence[str] = THRESHOLDS) -> str:
-    """The key of a threshold, which may be given without its section. Raises InvalidInputError unless it is in `keys`.
+    """Return the full key of a threshold named with or without its section. Raises InvalidInputError if not in `keys`.
 
     >>> full_key("p_tight"), full_key("ranking.min_rows")
     ('deadline.p_tight', 'ranking.min_rows')
@@ -221,7 +221,7 @@ def full_key(name: str, keys: Sequence[str] = THRESHOLDS) -> str:
 
 
 def changes_of(values: Iterable[tuple[str, object]], keys: Sequence[str] = THRESHOLDS) -> Changes:
-    """New values by full key, each one of `keys`, within its range and given once. Raises InvalidInputError.
+    """Return new values by full key, each checked against its range. Raises InvalidInputError, also for duplicates.
 
     >>> changes_of([("p_tight", 0.85), ("min_rows", 10)])
     {'deadline.p_tight': 0.85, 'ranking.min_rows': 10}
@@ -230,9 +230,9 @@ def changes_of(values: Iterable[tuple[str, object]], keys: Sequence[str] = THRES
 
 
 def thresholds_as_json(settings: Settings, latest: Sequence[SettingChange]) -> list[shapes.ThresholdShown]:
-    """Every threshold with its value, its meaning and effect, and who set it last and why; `latest`: newest first.
+    """Return every threshold with its value, meaning, effects, and last change; `latest`: newest first.
 
-    `source` is "set" where the value is not the default, however it came about, else "default".
+    `source` is "set" if the value differs from the default, else "default".
     """
     values, defaults = settings.as_mapping(), Settings().as_mapping()
     last: dict[str, SettingChange] = {}

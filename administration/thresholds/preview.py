@@ -1,7 +1,7 @@
-"""Previews a change of thresholds: rows that pass, their calls, jobs behind each gate, and how long they would wait.
+"""Previews a change of thresholds: hosts that pass each gate, their calls, and the jobs behind it with their wait.
 
-The gate in front of a job depends on the host that asks. Here it is the one that an idle host of the app's median speed
-would meet; what such a host is sent in its turn is behind none (decision 0036). The rule itself is the scheduler's.
+The gate of a job depends on the requesting host. Here it is the gate for an idle host of the app's median speed. Jobs
+that such a host is sent in order have no gate (decision 0036). The rule itself is the scheduler's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import reachable
 from scheduler.runtime import runtime_behind_s
 
-NEWCOMER, BEST = Percentile(None), Percentile(math.inf)  # one opens no gate, the other every one
+NEWCOMER, BEST = Percentile(None), Percentile(math.inf)  # a newcomer passes no gate, the best host every gate
 TypeOf = tuple[AppId, ProcessorType]
 
 
@@ -46,7 +46,7 @@ class BehindGate:
 def behind_gates(
     waiting: Iterable[WaitingBatch], catalogue: Catalogue, old: DeadlineSettings, new: DeadlineSettings, *, now: Instant
 ) -> dict[BehindGate, int]:
-    """How many unsent instances wait behind each gate; those no gate keeps are left out."""
+    """Return how many unsent instances wait behind each gate; ungated ones are left out."""
     counts: dict[BehindGate, int] = {}
     for one in waiting:
         firsts = one.batch.counts.unsent - one.retries_unsent
@@ -101,7 +101,7 @@ def _typical(
     is_accelerated: bool,
     now: Instant,
 ) -> Due | None:
-    """The due date of an idle host of median speed that has the least percentile it is given one with."""
+    """Return the due date of an idle host of median speed, at the lowest percentile that qualifies."""
     safe_s = Seconds(min(safe_runtime_s or 0.0, one.delay_bound_s))
     held = reachable(settings, cuts)
     for percentile in (NEWCOMER, Percentile(held.p_retry), BEST):
@@ -121,12 +121,12 @@ def _typical(
 
 
 def _job_class(one: WaitingBatch) -> JobClass:
-    """What a due date depends on of a class: its delay bound."""
+    """Return a class with the given delay bound, the only attribute that a due date depends on."""
     return JobClass(JobClassId(0), one.batch.batch_id, Flop(1.0), Flop(1.0), 0.0, 0.0, one.delay_bound_s)
 
 
 def gates_of(settings: DeadlineSettings) -> Mapping[Gate, float]:
-    """The threshold of each gate.
+    """Return the threshold of each gate.
 
     >>> gates_of(DeadlineSettings())[Gate.TIGHT]
     0.9
@@ -140,7 +140,7 @@ def gates_of(settings: DeadlineSettings) -> Mapping[Gate, float]:
 
 
 def types_of(catalogue: Catalogue) -> Sequence[TypeOf]:
-    """Every (app, processor type) with a current version, in order."""
+    """Return every (app, processor type) with a current version, in order."""
     return [
         (app_id, kind) for app_id in sorted(catalogue.current) for kind in sorted(catalogue.processor_types(app_id))
     ]
@@ -148,7 +148,7 @@ def types_of(catalogue: Catalogue) -> Sequence[TypeOf]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GateStanding:
-    """The hosts of one (app, processor type): rows (STANDING_FIELDS) of those that called lately, and newcomers."""
+    """Hosts of one (app, processor type): rows (STANDING_FIELDS) of those that called recently, and newcomers."""
 
     table: Table
     cuts: CutPoints | None
@@ -156,7 +156,7 @@ class GateStanding:
 
 
 class HostPopulationView:
-    """The hosts as one setting of the thresholds sees them."""
+    """The hosts as ranked and gated under one set of settings."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class HostPopulationView:
         low_turnaround: frozenset[HostId] = frozenset(),
         ranked: Mapping[TypeOf, Floats] | None = None,
     ) -> None:
-        """`ranked` are the percentiles, where they are known."""
+        """`ranked` are the percentiles, if already computed."""
         self._standings = standings
         self._now = now
         self._low_turnaround = low_turnaround
@@ -180,22 +180,19 @@ class HostPopulationView:
         }
 
     def under(self, settings: Settings) -> HostPopulationView:
-        """The same hosts as other settings see them; they are ranked anew where those rank otherwise."""
+        """Return the same hosts under other settings; percentiles are recomputed only if ranking settings differ."""
         ranked = self._p if settings.ranking == self.settings.ranking else None
         return HostPopulationView(
             self._standings, settings, now=self._now, low_turnaround=self._low_turnaround, ranked=ranked
         )
 
     def is_small(self, of_type: TypeOf) -> bool:
-        """Whether the bootstrap rule holds."""
+        """Return whether the bootstrap rule applies."""
         cuts = self._standings[of_type].cuts
         return cuts is None or cuts.n < self.settings.ranking.min_rows
 
     def side(self, of_type: TypeOf, gate: Gate) -> shapes.GateSide:
-        """One gate on one processor type.
-
-        `newcomers` hosts without a row pass, too; they are not among `havs`, but among the calls.
-        """
+        """Return one gate on one processor type. Passing newcomers count in the calls, but not in `havs`."""
         settings = self.settings.deadline
         threshold = gates_of(reachable(settings, self._standings[of_type].cuts))[gate]
         passed = self.passing({of_type: threshold})
@@ -208,9 +205,9 @@ class HostPopulationView:
         }
 
     def passing(self, thresholds: Mapping[TypeOf, float]) -> Passing:
-        """Rows that reach their threshold, and the calls from their hosts and from newcomers who do.
+        """Return the rows that reach their threshold, and the calls of their hosts and of passing newcomers.
 
-        A newcomer to several processor types of an app calls but once: of those only the most numerous are counted.
+        A newcomer to several processor types of an app calls once, so only the type with the most newcomers counts.
         """
         found = passing(
             (self._standings[of_type].table, opens(self._p[of_type], threshold, strict=self._strict))
@@ -220,12 +217,12 @@ class HostPopulationView:
         return replace(found, calls_per_hour=found.calls_per_hour + max(newcomers, default=0.0))
 
     def low_turnaround(self, types: Iterable[TypeOf]) -> Passing:
-        """Rows of the hosts that the jobs of accelerated batches are for, and the calls from them."""
+        """Return the rows of the hosts that serve accelerated batches, and their calls."""
         tables = [self._standings[of_type].table for of_type in types]
         return passing((table, np.isin(table["host_id"], self._low)) for table in tables)
 
     def _newcomers(self, of_type: TypeOf, threshold: float) -> Newcomers:
-        """Hosts without a row pass where the bootstrap rule gives them 0.5 and that is enough."""
+        """Return the newcomers that pass: the bootstrap rule gives hosts without a row 0.5."""
         enough = threshold < BOOTSTRAP_P if self._strict else threshold <= BOOTSTRAP_P
         return self._standings[of_type].newcomers if self.is_small(of_type) and enough else Newcomers()
 
@@ -236,8 +233,8 @@ def types_previewed(
     new: HostPopulationView,
     names: Mapping[AppId, str],
 ) -> list[shapes.TypePreviewed]:
-    """Every gate of every (app, processor type), as it is and as it would be."""
-    gates = gates_asked(old.settings.deadline)
+    """Return every gate of every (app, processor type), old and new."""
+    gates = gates_in_use(old.settings.deadline)
     return [
         {
             "app": names[of_type[0]],
@@ -256,7 +253,7 @@ def types_previewed(
 def waits_previewed(
     behind: Mapping[BehindGate, int], old: HostPopulationView, new: HostPopulationView, names: Mapping[AppId, str]
 ) -> list[shapes.WaitPreviewed]:
-    """How long what waits behind each gate would take to be sent."""
+    """Return how long sending the jobs behind each gate would take, old and new."""
     return [
         {
             "app": names[place.app_id],
@@ -270,7 +267,7 @@ def waits_previewed(
 
 
 def _wait(population: HostPopulationView, gate: Gate, jobs: int, thresholds: Mapping[TypeOf, float]) -> shapes.WaitSide:
-    """At one job per call; `send_s` None: no host behind the gate calls."""
+    """Assumes one job per call. `send_s` is None if no host behind the gate calls."""
     passed = population.low_turnaround(thresholds) if gate is Gate.LOW_TURNAROUND else population.passing(thresholds)
     rate = passed.calls_per_hour
     send_s = time_to_send_s(jobs, rate)
@@ -281,16 +278,16 @@ def _wait(population: HostPopulationView, gate: Gate, jobs: int, thresholds: Map
     }
 
 
-def gates_asked(settings: DeadlineSettings) -> Iterable[Gate]:
-    """The gates a deadline rule has.
+def gates_in_use(settings: DeadlineSettings) -> Iterable[Gate]:
+    """Return the gates of a deadline rule.
 
-    >>> [gate.value for gate in gates_asked(DeadlineSettings())]
+    >>> [gate.value for gate in gates_in_use(DeadlineSettings())]
     ['p_afap', 'p_late', 'p_retry', 'p_tight']
     """
     return tuple(gate for gate in traits_of(settings).gates if gate in gates_of(settings))
 
 
-KEPT_S = Seconds(60.0)  # whoever moves a threshold tries several values
+KEPT_S = Seconds(60.0)  # an operator who tunes a threshold tries several values
 MOST_KEPT = 200_000  # rows: 14 MB
 
 
@@ -302,7 +299,7 @@ class ReadsStandings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HostsRead:
-    """What was read of hosts, by group of versions, and when."""
+    """Hosts read from the database, by group of versions, and when."""
 
     read_at: Instant
     found: Sequence[tuple[Table, Newcomers]]
@@ -311,15 +308,15 @@ class HostsRead:
 async def standings_of(
     insight: ReadsStandings, types: Sequence[TypeOf], catalogue: Catalogue, *, now: Instant
 ) -> dict[TypeOf, GateStanding]:
-    """Of each of these types the rows of hosts that called lately, the newcomers, and what they are judged by."""
+    """Return the recent rows, newcomers and cut points of these types."""
     if not types:
         return {}
-    groups, active_since = _asked(types, catalogue, now)
-    return _judged(types, catalogue, await insight.standings(groups, active_since=active_since, now=now))
+    groups, active_since = _query_of(types, catalogue, now)
+    return _with_cuts(types, catalogue, await insight.standings(groups, active_since=active_since, now=now))
 
 
 class KeptStandings:
-    """Says for KEPT_S what it read last, of no more than MOST_KEPT rows, and lets go of it then."""
+    """Caches the last read for KEPT_S, if it has at most MOST_KEPT rows."""
 
     def __init__(self, insight: ReadsStandings) -> None:
         self._insight = insight
@@ -329,42 +326,42 @@ class KeptStandings:
     async def of(
         self, types: Sequence[TypeOf], catalogue: Catalogue, *, now: Instant
     ) -> tuple[dict[TypeOf, GateStanding], Instant]:
-        """The same as `standings_of`, by hosts as they were at the instant that is told."""
+        """Return the result of `standings_of`, and the instant at which its hosts were read."""
         if not types:
             return {}, now
-        hosts = await self.read(*_asked(types, catalogue, now), now=now)
-        return _judged(types, catalogue, hosts.found), hosts.read_at
+        hosts = await self.read(*_query_of(types, catalogue, now), now=now)
+        return _with_cuts(types, catalogue, hosts.found), hosts.read_at
 
     async def read(self, groups: Sequence[Sequence[AppVersion]], active_since: Instant, *, now: Instant) -> HostsRead:
-        asked = (_ids(groups), round(now - active_since))
-        if self._kept is not None and self._kept[0] == asked:
+        query = (_ids(groups), round(now - active_since))
+        if self._kept is not None and self._kept[0] == query:
             return self._kept[1]
-        self._let_go()
+        self._drop()
         hosts = HostsRead(now, await self._insight.standings(groups, active_since=active_since, now=now))
         if sum(table.size for table, _ in hosts.found) <= MOST_KEPT:
-            self._let_go()  # of what somebody else has read meanwhile
-            self._kept = asked, hosts
-            self._until = asyncio.get_running_loop().call_later(KEPT_S, self._let_go)
+            self._drop()  # stored by a concurrent read
+            self._kept = query, hosts
+            self._until = asyncio.get_running_loop().call_later(KEPT_S, self._drop)
         return hosts
 
-    def _let_go(self) -> None:
+    def _drop(self) -> None:
         self._kept = None
         if self._until is not None:
             self._until.cancel()
             self._until = None
 
 
-def _asked(
+def _query_of(
     types: Sequence[TypeOf], catalogue: Catalogue, now: Instant
 ) -> tuple[Sequence[Sequence[AppVersion]], Instant]:
-    """The versions of each of these types, and since when a host has to have called."""
+    """Return the versions of each of these types, and the earliest last call of a host to include."""
     groups = [
         [version for version in catalogue.current[app_id] if version.processor_type == kind] for app_id, kind in types
     ]
     return groups, Instant(now - catalogue.settings.ranking.active_s)
 
 
-def _judged(
+def _with_cuts(
     types: Sequence[TypeOf], catalogue: Catalogue, found: Sequence[tuple[Table, Newcomers]]
 ) -> dict[TypeOf, GateStanding]:
     return {

@@ -1,9 +1,9 @@
-"""The project itself as a scenario: its computers as measured lately, and the work that waits.
+"""Builds a simulation scenario of the project: its computers as recently measured, and the waiting work.
 
-A computer without a record of something is taken to be like the median of those that have one; shares of lost and
-failed instances are drawn towards those of all, as much as LIKE_ALL instances weigh. A sample of the computers gets as
-large a share of the jobs. Nothing is known of them when the simulation starts: for the first days they do work that can
-wait, of the usual size; then the waiting batches come, in their order. docs/operating.md says what is assumed.
+A computer without a record gets the median of the computers that have one. Shares of lost and failed instances are
+shrunk towards the overall share, with the weight of LIKE_ALL instances. A sample of the computers gets an equal share
+of the jobs. The scheduler starts without records: for the first days computers do deferrable work of the usual size,
+then the waiting batches arrive in their order. docs/operating.md lists the assumptions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from simulator.traits import Gpu
 LIKE_ALL = 20.0
 LEAST_STRETCH, MOST_STRETCH = 0.1, 10.0
 LEAST_ON_FRACTION = 0.05
-MOST_BUFFER_S = 10 * DAY_S  # the most that a client lets its user choose
+MOST_BUFFER_S = 10 * DAY_S  # the most that a client's preferences allow
 USUAL_BUFFER_S = 0.6 * DAY_S
 MOST_LOST_FRACTION = 0.9
 LEAST_EFFICIENCY = 1e-3
@@ -47,7 +47,7 @@ Sizes = Mapping[AppId, Flop]  # of an app's usual job
 
 @dataclass(frozen=True, slots=True)
 class _Usual:
-    """What stands for what is not known of a computer."""
+    """Defaults for computers without a record."""
 
     stretch: float
     buffer_s: float
@@ -56,7 +56,7 @@ class _Usual:
 
 
 def measured_hosts(hosts: Sequence[RecentHost], versions: Versions, sizes: Sizes) -> tuple[MeasuredHost, ...]:
-    """The computers as they were measured; those of no known platform are left out."""
+    """Return the computers as measured; those without a known platform are left out."""
     known = [one for one in hosts if one.host.platforms]
     counts = [_counts(one) for one in known]
     valid, failed, lost = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0)
@@ -93,12 +93,12 @@ def _measured(one: RecentHost, versions: Versions, sizes: Sizes, usual: _Usual) 
 
 
 def on_fraction_of(host: Host) -> float:
-    """The share of time in which it computes, as far as it can be believed."""
+    """Return the share of time in which a host computes, within plausible limits."""
     return min(1.0, max(LEAST_ON_FRACTION, host.cpu_availability_fraction))
 
 
 def shrunk(part: int, whole: int, usual: float) -> float:
-    """A share drawn towards the usual one.
+    """Return a share, shrunk towards the usual one.
 
     >>> shrunk(0, 0, 0.05), shrunk(5, 80, 0.05)
     (0.05, 0.06)
@@ -107,13 +107,13 @@ def shrunk(part: int, whole: int, usual: float) -> float:
 
 
 def _counts(one: RecentHost) -> tuple[int, int, int]:
-    """Its instances that were valid, failed and timed out."""
+    """Return its counts of valid, failed and timed-out instances."""
     havs = one.havs
     return sum(h.n_valid for h in havs), sum(h.n_error for h in havs), sum(h.n_timeout for h in havs)
 
 
 def _stretch(one: RecentHost, versions: Versions) -> float | None:
-    """Of the CPU version with most results: what it took over what the benchmark says."""
+    """Return measured over estimated run time, for the CPU version with most results."""
     best = _most_used(one, versions, lambda version: version.plan_class.gpu_type is None)
     if best is None:
         return None
@@ -123,7 +123,7 @@ def _stretch(one: RecentHost, versions: Versions) -> float | None:
 
 
 def _buffer_s(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None:
-    """What its usual turnaround leaves beside running a usual job: so long work waits on it."""
+    """Return its usual turnaround less the run time of a usual job, in seconds: the work it has queued."""
     best = _most_used(one, versions, lambda version: version.app_id in sizes)
     if best is None or best[0].log_n <= 0:
         return None
@@ -133,7 +133,7 @@ def _buffer_s(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None
 
 
 def _gpu(one: RecentHost, versions: Versions, stretch: float) -> Gpu | None:
-    """Its first kind of GPU, as fast as its jobs were."""
+    """Return its first kind of GPU, with the efficiency that its jobs reached."""
     if not one.host.coprocessors:
         return None
     first = one.host.coprocessors[0]
@@ -153,7 +153,7 @@ def _gpu(one: RecentHost, versions: Versions, stretch: float) -> Gpu | None:
 def _most_used(
     one: RecentHost, versions: Versions, is_meant: Callable[[AppVersion], bool]
 ) -> tuple[HostAppVersion, AppVersion] | None:
-    """The record with most valid results of those whose speed is known."""
+    """Return the matching record with most valid results, of those with a measured speed."""
     found = [
         (hav, versions[hav.app_version_id])
         for hav in one.havs
@@ -176,12 +176,12 @@ def _or(value: float | None, usual: float) -> float:
     return usual if value is None else value
 
 
-MOST_BATCHES = 200  # waiting ones, first in order
+MOST_BATCHES = 200  # waiting batches, first in order
 LEARN_S = 7 * DAY_S
-LEARN_FRACTION = 0.8  # of what the computers could do in that time
-MOST_TO_LEARN = 40  # jobs per computer: enough to know it by
+LEARN_FRACTION = 0.8  # of the computers' capacity in that time
+MOST_TO_LEARN = 40  # jobs per computer: enough for a record
 LEAST_TO_LEARN = 4
-LEAST_DEADLINE_S = 60.0  # of a batch whose deadline has passed
+LEAST_DEADLINE_S = 60.0  # for a batch whose deadline has passed
 LEARNING = "learning"
 SCENARIO = "recent"
 
@@ -191,7 +191,7 @@ class AppFactsReader(Protocol):
 
 
 class RecentStore(ThresholdStore, Protocol):
-    """What is read of the database."""
+    """The parts of the store that a replay reads."""
 
     @property
     def people(self) -> People: ...
@@ -201,8 +201,7 @@ class RecentStore(ThresholdStore, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecentSample:
-    """What is simulated of a project: `hosts` of the `hosts_active` computers, with `jobs` of the `jobs_open` jobs of
-    `batches` waiting batches."""
+    """The sample: `hosts` of `hosts_active` computers, `jobs` of the `jobs_open` jobs in `batches` waiting batches."""
 
     read_at: Instant
     hosts: int
@@ -223,7 +222,7 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What the database says. `usual` is the usual job of each app of which something waits, `changed` what is set."""
+    """The data read. `usual` is the usual job of each app with waiting work, `changed` the settings that are set."""
 
     catalogue: Catalogue
     now: Instant
@@ -236,12 +235,11 @@ class _Read:
 
 
 async def recent_project(store: RecentStore, clock: Clock, *, most_hosts: int, days: float) -> Recent:
-    """Read the project. `days` are simulated from the instant at which the waiting batches come.
-
-    Raises InvalidInputError when no computer called lately, or nothing waits.
-    """
+    """Read the project; `days` start with the waiting batches. Raises InvalidInputError without hosts or work."""
     read = await _read(store, clock, most_hosts)
-    return await asyncio.to_thread(_recent, read, days)  # clients are served here, and computers may be many
+    return await asyncio.to_thread(
+        _recent, read, days
+    )  # many computers take long, and this process also serves clients
 
 
 async def _read(store: RecentStore, clock: Clock, most_hosts: int) -> _Read:
@@ -266,7 +264,7 @@ async def _read(store: RecentStore, clock: Clock, most_hosts: int) -> _Read:
 
 
 def _recent(read: _Read, days: float) -> Recent:
-    """Raises InvalidInputError, as `recent_project`."""
+    """Raises InvalidInputError like `recent_project`."""
     catalogue, waiting, usual = read.catalogue, read.waiting, read.usual
     hosts = measured_hosts(read.sample.hosts, catalogue.versions, usual)
     if not hosts:
@@ -304,7 +302,7 @@ def _recent(read: _Read, days: float) -> Recent:
 async def _usual_sizes(
     store: RecentStore, waiting: Sequence[WaitingBatch], sizes: Mapping[BatchId, JobSize]
 ) -> dict[AppId, Flop]:
-    """The usual job of every app of which something waits: of its last batches, else of what waits."""
+    """Return the usual job of every app with waiting work: from its recent batches, else from its waiting batch."""
     found: dict[AppId, Flop] = {}
     for one in waiting:
         app_id = one.batch.app_id
@@ -315,7 +313,7 @@ async def _usual_sizes(
 
 
 def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
-    """The open jobs of each batch, a second after the one before it in the order."""
+    """Yield the open jobs of each batch, 1 s apart in their order."""
     for place, one in enumerate(read.waiting):
         batch, size = one.batch, read.sizes[one.batch.batch_id]
         deadline_s = None if batch.deadline_at is None else Seconds(max(LEAST_DEADLINE_S, batch.deadline_at - read.now))
@@ -336,7 +334,7 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
 
 
 def _to_learn(hosts: Sequence[MeasuredHost], usual: Mapping[AppId, Flop], catalogue: Catalogue) -> Iterator[BatchPlan]:
-    """Work that can wait, an equal part for each app, from which its computers become known."""
+    """Yield deferrable work, an equal part for each app, that gives computers a record."""
     flop_per_s = sum(host.ncpus * host.flop_per_s / host.stretch * host.on_fraction for host in hosts)
     for app_id, flop in usual.items():
         fill = LEARN_FRACTION * flop_per_s * LEARN_S / (flop * len(usual))
@@ -357,7 +355,7 @@ def _learning_name(catalogue: Catalogue, app_id: AppId) -> str:
 
 
 def _app(app_id: AppId, catalogue: Catalogue) -> AppPlan:
-    """An app with its current versions, without their files."""
+    """Return an app with its current versions, without their files."""
     versions = catalogue.current[app_id]
     on_cpus = [one.plan_class.ncpus for one in versions if one.processor_type == CPU]
     gpu_types = sorted({one.processor_type for one in versions} - {CPU})

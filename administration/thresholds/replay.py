@@ -1,8 +1,7 @@
-"""What would changed thresholds do to the work that waits now? The project simulated as it is and as it would be.
+"""Simulates the project with and without changed thresholds, on the work that waits now.
 
-Both sides have the same computers, the same batches and the same seeds. Nothing of the project is changed. A replay is
-prepared from the database, its cases are run wherever there is time for them (simulator/sweep.py), and what they came
-to is compared.
+Both sides have the same computers, batches and seeds. The project is not changed. A replay is prepared from the
+database, its cases run wherever there is time (simulator/sweep.py), and the results are compared.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from simulator.run import RULE, Case, Ran
 from simulator.sweep import compared
 
 NOW, CHANGED = "as it is", "as changed"
-MOST_ENDS = 20_000  # of a side: what a chart shows is less
+MOST_ENDS = 20_000  # per side; a chart shows fewer
 
 Change = tuple[str, object, object]  # key, from, to
 
 
 class _Document(msgspec.Struct):
-    """As it travels: a side that tells nothing of urgent batches has no `ends`."""
+    """The stored form. `ends` lacks a side that has no figures of urgent batches."""
 
     changes: list[dict[str, Any]]
     population: RecentSample
@@ -42,7 +41,7 @@ class _Document(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Both sides' figures, medians over seeds, with the digits that a run can tell."""
+    """Both sides' figures, medians over seeds, rounded to significant digits."""
 
     sample: RecentSample
     changes: Sequence[Change]
@@ -50,12 +49,12 @@ class Replayed:
 
     @classmethod
     def of(cls, sample: RecentSample, changes: Sequence[Change], comparison: RuleComparison) -> Replayed:
-        """What was compared, no finer than it travels."""
+        """Return a replay with the precision of its stored form."""
         return cls.read(cls(sample, changes, comparison).as_document())
 
     @classmethod
     def read(cls, document: Mapping[str, object]) -> Replayed:
-        """What `as_document` wrote, in whatever order its keys come back."""
+        """Return the replay that `as_document` wrote, with keys in any order."""
         found = msgspec.convert(document, _Document)
         figures = {NOW: _in_order(found.now), CHANGED: _in_order(found.changed)}
         ends = {name: found.ends[name] for name in figures if name in found.ends}
@@ -66,7 +65,7 @@ class Replayed:
         )
 
     def as_json(self) -> dict[str, object]:
-        """`now` and `changed` have the figures of `muster simulate`."""
+        """Return the JSON; `now` and `changed` have the figures of `muster simulate`."""
         rules = self.comparison.rules
         return {
             "changes": [{"key": key, "from": before, "to": after} for key, before, after in self.changes],
@@ -77,13 +76,13 @@ class Replayed:
         }
 
     def as_document(self) -> dict[str, object]:
-        """The same with what charts are drawn from: how urgent batches came to their end, by side."""
+        """Return the JSON with the data of the charts: how urgent batches ended, by side."""
         ends = {name: asdict(thinned(one, MOST_ENDS)) for name, one in self.comparison.ends.items()}
         return {**self.as_json(), "ends": ends}
 
 
 def thinned(ends: BatchEnds, most: int) -> BatchEnds:
-    """At most so many of them, evenly; all are over only where all were.
+    """Return at most `most` ends, evenly spaced; all jobs have ended only if all had.
 
     >>> thinned(BatchEnds((4.0, 1.0, 3.0, 2.0), 6), 2)
     BatchEnds(ends_s=(2.0, 4.0), jobs=3)
@@ -94,7 +93,7 @@ def thinned(ends: BatchEnds, most: int) -> BatchEnds:
 
 
 def _in_order(figures: Figures) -> Figures:
-    """With its tables by name."""
+    """Return the figures with tables sorted by key."""
     tables = {one.name: getattr(figures, one.name) for one in fields(figures)}
     in_order = {name: dict(sorted(table.items())) for name, table in tables.items() if isinstance(table, Mapping)}
     return replace(figures, **in_order)  # type: ignore[arg-type]  # each of its own field's kind
@@ -102,7 +101,7 @@ def _in_order(figures: Figures) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdReplay:
-    """What is to be run: `cases`, those of the project as it is first. Satisfies simulations.runs.Work."""
+    """A replay to run: `cases`, those with unchanged settings first. Satisfies simulations.runs.Work."""
 
     asked: Mapping[str, object]
     sample: RecentSample
@@ -115,11 +114,11 @@ class ThresholdReplay:
         return (*self.now, *self.changed)
 
     def replayed(self, ran: Sequence[Ran]) -> Replayed:
-        """What the cases, run in their order, came to."""
+        """Return the comparison from the results of `cases`, in their order."""
         return Replayed.of(self.sample, self.changes, self._compared(ran))
 
     def result(self, ran: Sequence[Ran]) -> dict[str, object]:
-        """The same for a page, and whole as `replayed`."""
+        """Return the result for a page, with the whole replay as `replayed`."""
         return {**as_result(self._compared(ran)), "replayed": self.replayed(ran).as_document()}
 
     def _compared(self, ran: Sequence[Ran]) -> RuleComparison:
@@ -133,7 +132,7 @@ class ThresholdReplay:
 async def replay(
     store: RecentStore, clock: Clock, changes: Changes, *, seeds: Sequence[int], most_hosts: int, days: float
 ) -> ThresholdReplay:
-    """Prepare it. Raises InvalidInputError when no computer called lately, or nothing waits."""
+    """Prepare a replay. Raises InvalidInputError if no computer called recently, or no work waits."""
     recent = await recent_project(store, clock, most_hosts=most_hosts, days=days)
     before = recent.catalogue.settings
     return ThresholdReplay(

@@ -1,4 +1,4 @@
-"""Shows, previews and changes thresholds on a project's database."""
+"""Shows, previews and sets thresholds of a project."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from domain.settings import Settings
 from domain.units import HostId
 from muster_client import shapes
 
-MOST_BATCHES = 2000  # waiting ones that are looked at, first in order
-MOST_CHANGES = 10_000  # of the audit trail that are looked through for the latest of each threshold
+MOST_BATCHES = 2000  # waiting batches in a preview, first in order
+MOST_CHANGES = 10_000  # of the audit trail that are searched for the latest of each threshold
 
 
 class ThresholdStore(Protocol):
-    """What is read and written of the database."""
+    """The parts of the store that thresholds use."""
 
     @property
     def applications(self) -> Applications: ...
@@ -38,7 +38,7 @@ class ThresholdStore(Protocol):
 
 
 class Thresholds:
-    """What the command line, the API and the console do with thresholds. One in a process, for what it keeps."""
+    """Thresholds for the command line, the API and the console. One per process, as it caches hosts."""
 
     def __init__(self, store: ThresholdStore, clock: Clock) -> None:
         self._store = store
@@ -46,19 +46,19 @@ class Thresholds:
         self._standings = KeptStandings(store.insight)
 
     async def show(self) -> list[shapes.ThresholdShown]:
-        """Every threshold with its value and its last change, as JSON."""
+        """Return every threshold with its value and its last change, as JSON."""
         settings, _ = Settings.from_stored(await self._store.settings.settings())
         return thresholds_as_json(settings, await self._store.settings.setting_changes(MOST_CHANGES))
 
     async def set(self, changes: Changes, *, who: str, why: str) -> list[shapes.ChangeMade]:
-        """Write the changes (administration/changes.py)."""
+        """Store the changes (administration/changes.py)."""
         store = self._store.settings
         return await write_changes(store, changes, check=lambda _: None, clock=self._clock, who=who, why=why)
 
     async def preview(self, changes: Changes) -> shapes.ThresholdsPreviewed:
-        """What the changes would do, by the hosts that called lately and the work that waits now. Nothing changes.
+        """Return the effect of the changes on hosts that called recently and on waiting work. Changes nothing.
 
-        Hosts are as they were at `hosts_read_at`, up to a minute ago where somebody has asked then.
+        Hosts are as of `hosts_read_at`, which is up to a minute ago after an earlier preview.
         """
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
         now = self._clock.now()
@@ -72,13 +72,13 @@ class Thresholds:
 
         names = {app_id: app.name for app_id, app in catalogue.apps.items()}
 
-        def counted() -> tuple[list[shapes.TypePreviewed], list[shapes.WaitPreviewed]]:
+        def count() -> tuple[list[shapes.TypePreviewed], list[shapes.WaitPreviewed]]:
             behind = behind_gates(waiting, catalogue, settings.deadline, changed.deadline, now=now)
             old = HostPopulationView(standings, settings, now=now, low_turnaround=low)
             new = old.under(changed)
             return types_previewed(standings, old, new, names), waits_previewed(behind, old, new, names)
 
-        types, waits = await asyncio.to_thread(counted)  # a million rows take a second, and clients are served here
+        types, waits = await asyncio.to_thread(count)  # a million rows take 1 s, and this process also serves clients
         before = settings.as_mapping()
         return {
             "computed_at": now,

@@ -1,4 +1,4 @@
-"""Thresholds, a preview of them and a replay in words. Pure."""
+"""Formats thresholds, their preview and their replay as text. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def thresholds_as_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """Every threshold (keys.thresholds_as_json) for people: its value, what it does, and who changed it last.
+    """List every threshold (keys.thresholds_as_json): its value, its effect, and who changed it last.
 
     >>> row = {"key": "deadline.p_tight", "value": 0.8, "default": 0.9, "source": "set", "unit": "percentile"}
     >>> texts = {"meaning": "least percentile", "higher": "fewer hosts", "lower": "more hosts"}
@@ -41,7 +41,7 @@ def _plain(value: object) -> str:
 
 
 def preview_as_text(found: Mapping[str, Any]) -> str:
-    """A preview (service.py) for people."""
+    """Format a preview (service.py)."""
     return "\n".join(_lines(found))
 
 
@@ -51,19 +51,19 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield from stale_in_words(found["stale_cut_points"], found["computed_at"])
     yield ""
     age_s = found["computed_at"] - found["hosts_read_at"]
-    read = f" (as they were {in_words(age_s)} ago)" if age_s >= 1.0 else ""
-    yield f"Hosts that called lately{read}, and calls an hour from those that pass:"
+    read = f" (read {in_words(age_s)} ago)" if age_s >= 1.0 else ""
+    yield f"Hosts that called recently{read}, and calls per hour from hosts that pass:"
     if not found["hosts"]:
         yield "  no app has a version yet"
     for one in found["hosts"]:
-        small = ", too few to be ranked: without a failure they have P 0.5" if one["small_population"] else ""
+        small = ", too few to rank: P 0.5 without a failure" if one["small_population"] else ""
         yield (
             f"  {one['app']} {one['processor_type']}: {one['havs']} with a record, {one['newcomers']} without{small}"
         )
         for gate in one["gates"]:
             yield f"    {gate['gate']:8} {_of_side(gate['old'])}  ->  {_of_side(gate['new'])}"
     yield ""
-    yield "Gated jobs that wait now, and how long until they are sent at one job per call:"
+    yield "Gated jobs waiting now, and the time to send them at one job per call:"
     if not found["waiting"]:
         yield "  none"
     for wait in found["waiting"]:
@@ -72,10 +72,10 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def replayed_in_words(found: Replayed) -> str:
-    """What was simulated, before the table of its figures."""
+    """Describe what was simulated, above the table of figures."""
     sample = found.sample
     simulated = (
-        f"{sample.hosts} of {sample.hosts_active} hosts that called lately, and {sample.jobs} of the "
+        f"{sample.hosts} of {sample.hosts_active} hosts that called recently, and {sample.jobs} of the "
         f"{sample.jobs_open} open jobs of {sample.batches} waiting batches, simulated {found.comparison.seeds} times:"
     )
     return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), simulated))
@@ -97,19 +97,19 @@ def _of_side(side: Mapping[str, Any]) -> str:
 
 def _of_wait(wait: Mapping[str, Any]) -> str:
     if wait["send_s"] is None:
-        return f">= {wait['threshold']:g}: never, nobody who passes calls"
+        return f">= {wait['threshold']:g}: never, no passing host calls"
     return f">= {wait['threshold']:g}: {in_words(wait['send_s'])} ({wait['calls_per_hour']:.1f} calls/h)"
 
 
 def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[str]:
-    """One line for each cut points too old to judge by.
+    """Return one line for each set of cut points that is too old to use.
 
     >>> list(stale_in_words([{"app": "pi", "processor_type": "cpu", "computed_at": 0.0}], 260_000.0))
-    ['pi cpu: hosts were last ranked 3 d ago, too long to judge by it: the bootstrap rule holds']
+    ['pi cpu: hosts were last ranked 3 d ago; too old, the bootstrap rule applies']
     """
     for one in stale:
         ago = in_words(now - one["computed_at"])
         yield (
-            f"{one['app']} {one['processor_type']}: hosts were last ranked {ago} ago, too long to judge by it: "
-            "the bootstrap rule holds"
+            f"{one['app']} {one['processor_type']}: hosts were last ranked {ago} ago; too old, "
+            "the bootstrap rule applies"
         )

@@ -1,5 +1,5 @@
 "use strict";
-// Makes a form of each operation in openapi.json, and sends it with the token of this page.
+// Makes a form for each operation in openapi.json, and sends it with the token entered on this page.
 
 const root = new URL(".", document.baseURI);
 const named = (id) => document.getElementById(id);

@@ -1,1 +1,1 @@
-"""How do the figures grow? Charts of what the other benchmarks printed."""
+"""Charts of the other benchmarks' results."""

@@ -1,7 +1,7 @@
-"""How do the figures grow? Draws charts from results: `python -m benchmarks.charts RESULTS_DIR OUT_DIR`.
+"""Draws charts of benchmark results: `python -m benchmarks.charts RESULTS_DIR OUT_DIR`.
 
-RESULTS_DIR holds files `*.json`, each with the one object that `benchmarks.dispatch`, `benchmarks.refill` or
-`benchmarks.submit` printed with `--json`. Runs that asked for the same are one point, their median. A chart of less
+RESULTS_DIR holds files `*.json`, each with the object that `benchmarks.dispatch`, `benchmarks.refill` or
+`benchmarks.submit` printed with `--json`. Runs with the same options are one point, their median. A chart with fewer
 than two points is left out. The same results give the same bytes.
 """
 
@@ -19,10 +19,10 @@ from domain.errors import InvalidInputError
 
 
 def read(folder: Path) -> Results:
-    """Every result in a folder. Raises InvalidInputError."""
+    """Read every result in a folder. Raises InvalidInputError."""
     paths = sorted(folder.glob("*.json"))
     if not paths:
-        raise InvalidInputError("RESULTS_DIR", "a folder with files *.json", str(folder))
+        raise InvalidInputError("RESULTS_DIR", "a folder with *.json files", str(folder))
     objects: dict[str, object] = {}
     for path in paths:
         try:
@@ -42,7 +42,7 @@ def main() -> None:
     except InvalidInputError as error:
         parser.error(str(error))
     for name in results.ignored:
-        print(f"no chart of {name}: not of dispatch, refill or submit", file=sys.stderr)
+        print(f"no chart of {name}: not a result of dispatch, refill or submit", file=sys.stderr)
     options.out.mkdir(parents=True, exist_ok=True)
     for name, chart in charts_of(results).items():
         path = options.out / f"{name}.svg"

@@ -1,4 +1,4 @@
-"""Which charts are there, and which figures does each show? Pure."""
+"""Selects the charts and the figures in each. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from benchmarks.charts.results import Answered, Asked, Results, along
 
 REFILL_STEPS = {
     "full": "a new worker fills its array",
-    "steady": "filling up on the side",
-    "round": "the whole refill of every second",
-    "after_sends_full": "a new worker, dead rows behind it",
+    "steady": "steady refill after sending",
+    "round": "periodic full refill",
+    "after_sends_full": "a new worker, with dead rows",
 }
 COSTS = {
     "one job": Asked(),
@@ -24,7 +24,7 @@ COSTS = {
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line: a name, and a value for each place on the x axis."""
+    """One line: a name, and a value for each position on the x axis."""
 
     name: str
     x: Sequence[float]
@@ -33,7 +33,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """Lines over one x axis. The y axis begins at 0."""
+    """Lines over one x axis. The y axis starts at 0."""
 
     title: str
     x_label: str
@@ -48,7 +48,7 @@ class Curves:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """One bar per row, put together from parts."""
+    """One stacked bar per row."""
 
     title: str
     x_label: str
@@ -65,10 +65,10 @@ Figure = Callable[[Answered], float]
 
 
 def charts_of(results: Results) -> dict[str, Chart]:
-    """Every chart the results have enough points for, by file name."""
+    """Return every chart with enough points, by file name."""
     charts: dict[str, Chart] = {
         "cost": _cost(results),
-        "slots": _rate(results, "slots", "Throughput and the size of the job array", "slots of each worker"),
+        "slots": _rate(results, "slots", "Throughput and the size of the job array", "slots per worker"),
         "backlog": _rate(results, "waiting_jobs", "Throughput and backlog", "waiting jobs", logarithmic=True),
         "connections": _connections(results),
         "jobs": _jobs(results),
@@ -90,26 +90,26 @@ def _rate(results: Results, parameter: str, title: str, x_label: str, *, logarit
 
 
 def _connections(results: Results) -> Curves:
-    """CPU time and not rates: it differs little with what else the machine does."""
+    """Chart CPU time instead of rates: other load on the machine affects it little."""
     series = [
         _curve(results, "connections", "request workers", lambda answer: answer.workers_cpu_us_per_request),
         _curve(results, "connections", "PostgreSQL", lambda answer: answer.postgres_cpu_us_per_request),
     ]
-    title = "CPU time of a request and requests at once"
-    return Curves(title, "connections that always ask", "microseconds per request", series)
+    title = "CPU time per request and concurrency"
+    return Curves(title, "connections without pause", "microseconds per request", series)
 
 
 def _jobs(results: Results) -> Curves:
     series = _curve(results, "jobs_per_request", "CPU time", lambda answer: answer.cpu_us_per_job)
-    return Curves("CPU time of a job and jobs per request", "jobs per request", "microseconds per job", [series])
+    return Curves("CPU time per job and jobs per request", "jobs per request", "microseconds per job", [series])
 
 
 def _latency(results: Results) -> Curves:
     _, answers = along(results.dispatch, "load")
     x = [answer.requests_per_s for answer in answers]
     series = [
-        Series("99 % of the replies within", x, [answer.p99_ms for answer in answers]),
-        Series("half of the replies within", x, [answer.p50_ms for answer in answers]),
+        Series("99th percentile latency", x, [answer.p99_ms for answer in answers]),
+        Series("median latency", x, [answer.p50_ms for answer in answers]),
     ]
     return Curves("Latency and load", "requests per second", "milliseconds", series)
 
@@ -122,11 +122,11 @@ def _cost(results: Results) -> Bars:
         "background process": [answer.background_cpu_us_per_request for answer in answers],
         "PostgreSQL": [answer.postgres_cpu_us_per_request for answer in answers],
     }
-    return Bars("CPU time of a request", "microseconds per request", rows, parts)
+    return Bars("CPU time per request", "microseconds per request", rows, parts)
 
 
 def _refill(results: Results) -> Curves:
-    """The smallest array: the largest cannot be filled from the smallest backlog."""
+    """Chart the smallest array: the largest cannot be filled from the smallest backlog."""
     slots = min((asked.slots for asked in results.refill), default=0)
     series = []
     for step, name in REFILL_STEPS.items():
@@ -145,4 +145,4 @@ def _submit(results: Results) -> Curves:
     for through in sorted({asked.through for asked in results.submit}):
         points = sorted((asked.jobs, answer) for asked, answer in results.submit.items() if asked.through == through)
         series.append(Series(f"through the {through}", [x for x, _ in points], [y.seconds for _, y in points]))
-    return Curves("Submitting a batch", "jobs of the batch", "seconds until it is committed", series)
+    return Curves("Submitting a batch", "jobs in the batch", "seconds to commit", series)

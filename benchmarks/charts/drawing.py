@@ -1,4 +1,4 @@
-"""How does a chart look? An SVG file each, with a background of its own: readable on light and dark pages."""
+"""Draws each chart as an SVG file with its own background, readable on light and dark pages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from matplotlib.ticker import FuncFormatter
 from benchmarks.charts.charts import Bars, Chart, Curves
 
 SIZE_INCHES = (6.4, 3.2)
-HEADROOM = 1.1  # the y axis ends so far above the highest value
+HEADROOM = 1.1  # the y axis ends this far above the highest value
 PAPER, INK, LINES = "#fcfcf9", "#26262b", "#d9d9d4"
-# Told apart by brightness too: for people who see no red or green, and for grey prints.
+# Distinguishable by brightness too, for red-green colour blindness and for greyscale prints.
 COLOURS = ("#0b5cad", "#d1690e", "#5b8c2a", "#8a4fa3")
 MARKERS = ("o", "s", "^", "D")
-STYLE: dict[Any, object] = {  # Any: the library's type of a key lists all of them
-    "svg.hashsalt": "muster",  # the names inside the file are the same every time
-    "svg.fonttype": "none",  # letters stay letters: small, and found by a search
-    "font.family": "DejaVu Sans",  # comes with the library, so that every machine lays out alike
+STYLE: dict[Any, object] = {  # Any: the library types each key as a literal
+    "svg.hashsalt": "muster",  # keep ids in the file the same every time
+    "svg.fonttype": "none",  # keep text as text: small and searchable
+    "font.family": "DejaVu Sans",  # shipped with the library, for the same layout on every machine
     "font.size": 9.0,
     "axes.titlesize": 10.0,
     "axes.edgecolor": INK,
@@ -90,7 +90,7 @@ def _bars(axes: Axes, chart: Bars) -> None:
 
 
 def _number(value: float, _position: int | None = None) -> str:
-    """A number on an axis.
+    """Format a number for an axis.
 
     >>> _number(400_000.0), _number(0.25)
     ('400,000', '0.25')

@@ -1,1 +1,1 @@
-"""What does each way of cheating gain? Hostile clients against the real services, in virtual time."""
+"""Measures the gain of each way of cheating: hostile clients against the real services, in virtual time."""

@@ -1,9 +1,8 @@
-"""What does each way of cheating gain?
+"""Measures the gain of each way of cheating.
 
 `python -m benchmarks.cheaters [--only TRICK …] [--seed N] [--set KEY=VALUE …] [--json]` runs each trick of
-benchmarks/cheaters/tricks.py on the real services and store.memory, in virtual time: 40 honest computers, a batch of
-400 jobs that their records come from, and one of 1,000 jobs that the cheaters are after. docs/threat-model.md has the
-table.
+benchmarks/cheaters/tricks.py on the real services and store.memory, in virtual time: 40 honest hosts, a batch of 400
+jobs from which they get their records, and a target batch of 1,000 jobs. docs/threat-model.md has the table.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from benchmarks.running import say
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=[trick.name for trick in TRICKS], help="these tricks alone")
-    parser.add_argument("--seed", type=int, default=1, help="another seed, another population (default: 1)")
+    parser.add_argument("--only", nargs="+", choices=[trick.name for trick in TRICKS], help="run only these tricks")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the population (default: 1)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the project")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Hostile clients. Each satisfies simulator.ports.Participant; it calls when it likes and says what it likes."""
+"""Hostile clients. Each satisfies simulator.ports.Participant, calls at any time and reports anything."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ A_CALL_S = Seconds(600.0)
 
 @dataclass(slots=True)
 class Place:
-    """The network that the request under way comes from."""
+    """The network of the current request."""
 
     network: str = ""
 
 
 @dataclass(slots=True)
 class Placed:
-    """A volunteer's computer at an address."""
+    """A volunteer's host at an address."""
 
     volunteer: Participant
     network: str
@@ -64,7 +64,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """An instance that a hostile client was given. `job` is its workunit: what a right answer is made from."""
+    """An instance sent to a hostile client. `job` is its workunit, from which a right answer is made."""
 
     name: str
     job: str
@@ -73,9 +73,10 @@ class Job:
 
 @dataclass(slots=True)
 class Hostile:
-    """Calls every 10 min from `starts_at` until `ends_at` for as much as it may get, reports nothing, keeps everything.
+    """Calls every 10 min from `starts_at` until `ends_at` for as much work as possible, reports nothing, keeps
+    everything.
 
-    What it does otherwise, its kinds say. `taken` counts the instances it was given.
+    Subclasses define other behaviour. `taken` counts the instances it received.
     """
 
     authenticator: str
@@ -96,10 +97,10 @@ class Hostile:
         return Instant(at if at <= self.ends_at else math.inf)
 
     def advance(self, now: Instant) -> None:
-        """Nothing happens between calls."""
+        """Do nothing: a hostile client acts only in calls."""
 
     def reports(self, now: Instant) -> Iterable[ReportedResult]:  # noqa: ARG002  its kinds' argument
-        """What it says of the jobs it has."""
+        """Return what it reports about its jobs."""
         return ()
 
     def request(self, now: Instant) -> SchedulerRequest | None:
@@ -150,15 +151,15 @@ class Hostile:
         return VolunteerFacts()
 
     def processor_use_s(self, instants: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """It computes nothing."""
+        """Return zeros: it computes nothing."""
         return np.zeros(len(instants)), np.zeros(len(instants))
 
 
 @dataclass(slots=True)
 class Loser(Hostile):
-    """Says at each call that it has no host id and no results: everything it had is lost.
+    """Reports no host id and no results at each call: everything it had is lost.
 
-    With `calls_per_cpid` it calls itself another computer after so many calls.
+    With `calls_per_cpid` it claims to be a new host after this many calls.
     """
 
     calls_per_cpid: int = 0
@@ -175,7 +176,7 @@ class Loser(Hostile):
 
 @dataclass(slots=True)
 class Clone(Hostile):
-    """One of many copies of a client: it calls as the host it was copied from, with the serial number of that time."""
+    """One of many copies of a client: calls as the original host, with the same serial number."""
 
     original: Hostile | None = None
 
@@ -187,7 +188,7 @@ class Clone(Hostile):
 
 @dataclass(slots=True)
 class Garbage(Hostile):
-    """Reports everything at the next call, with an output of its own."""
+    """Reports everything at the next call, with a made-up output."""
 
     def reports(self, now: Instant) -> Iterable[ReportedResult]:
         return [success(job, digest_of(job.name), A_CALL_S) for job in self.held.values() if job.given_at < now]
@@ -195,20 +196,20 @@ class Garbage(Hostile):
 
 @dataclass(slots=True)
 class Colluder(Hostile):
-    """Reports everything an hour later: right answers until `turns_at`, then wrong ones, the same as its friends."""
+    """Reports everything an hour later: right answers until `turns_at`, then the same wrong ones as its friends."""
 
     turns_at: Instant = Instant(0.0)
 
     def reports(self, now: Instant) -> Iterable[ReportedResult]:
         for job in self.held.values():
             if now - job.given_at >= 3600.0:
-                answer = job.job if now < self.turns_at else f"what we agreed on for {job.job}"
+                answer = job.job if now < self.turns_at else f"agreed wrong answer for {job.job}"
                 yield success(job, digest_of(answer), Seconds(3600.0))
 
 
 @dataclass(slots=True)
 class Gamer(Hostile):
-    """Takes much, brings the first `keeps` jobs of each reply back at once and right, and aborts the others."""
+    """Takes many jobs, returns the first `keeps` of each reply at once and right, and aborts the others."""
 
     keeps: int = 4
 
@@ -221,6 +222,6 @@ class Gamer(Hostile):
 
 
 def success(job: Job, digest: str, elapsed_s: Seconds) -> ReportedResult:
-    """A report of a finished job whose one output has this digest."""
+    """Return a report of a finished job with one output of this digest."""
     files = (ReportedFile(f"{job.name}_r0", OUTPUT_BYTES, digest),)
     return ReportedResult(job.name, STATE_UPLOADED, 0, elapsed_s=elapsed_s, cpu_s=elapsed_s, files=files)

@@ -25,7 +25,7 @@ LOST = (InstanceState.ABORTED, InstanceState.TIMED_OUT)
 
 
 class PlacedLedger:
-    """A ledger that knows the network a request comes from, as the door of a worker does."""
+    """A ledger that knows the network of a request, as a worker's front end does."""
 
     def __init__(self, ledger: Ledger, place: Place) -> None:
         self._ledger = ledger
@@ -44,11 +44,11 @@ class PlacedLedger:
 
 @quick_dataclass(frozen=True, slots=True)
 class Gain:
-    """What a trick gained of a batch of jobs.
+    """The gain of a trick on a batch.
 
-    `taken` instances went to the cheaters: `lost` came back with nothing, `wasted` with an error or a rejected answer,
-    `urgent` were behind a gate. `failed` jobs failed though nothing was wrong with them, `wrong` ended with a wrong
-    answer, `unfinished` had none at the end. `makespan_h` is from submission to the last end.
+    `taken` instances went to the cheaters: `lost` never returned, `wasted` returned an error or a rejected answer,
+    `urgent` were behind a gate. `failed` jobs failed although nothing was wrong with them, `wrong` ended with a wrong
+    answer, `unfinished` had not ended. `makespan_h` is from submission to the last end.
     """
 
     jobs: int
@@ -63,7 +63,7 @@ class Gain:
 
 
 def measured(trick: Trick, seed: int, settings: Mapping[str, object]) -> Gain:
-    """Run it. The same seed gives the same figures."""
+    """Run the trick. The same seed gives the same figures."""
     place = Place()
     scenario = tricked(trick, place)
     engine = Engine(
@@ -71,7 +71,7 @@ def measured(trick: Trick, seed: int, settings: Mapping[str, object]) -> Gain:
         seed,
         store=lambda _clock: _store(place),
         settings=settings,
-        more_duties=lambda *_: (),
+        more_tasks=lambda *_: (),
         watch=_unwatched,
         sequence=True,
     )
@@ -87,7 +87,7 @@ def _store(place: Place) -> MemoryStore:
 
 
 def _unwatched(at: Instant) -> None:
-    """Nobody is told how far it is."""
+    """Ignore progress."""
 
 
 async def _gain(engine: Engine, cheaters: Sequence[Hostile]) -> Gain:
@@ -118,10 +118,10 @@ async def _jobs(store: object, batch_id: BatchId) -> list[JobRow]:
 
 
 def _is_wrong(job: JobRow) -> bool:
-    """Whether its canonical result is not the right answer."""
+    """Return whether the canonical result is not the right answer."""
     if job.state is not JobState.VALID:
         return False
     [canonical] = [row for row in job.instances if row.instance_id == job.canonical_instance_id]
     [output] = canonical.uploads
-    workunit = output.name.rsplit("_", 2)[0]  # of the instance's name with its number, and the output's
+    workunit = output.name.rsplit("_", 2)[0]  # of the instance's name with its number, and of the output
     return output.md5 != digest_of(workunit)

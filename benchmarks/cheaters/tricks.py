@@ -1,4 +1,4 @@
-"""The ways of cheating that are measured, and the project that they are measured on."""
+"""Defines the ways of cheating that are measured, and the project they are measured on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.scenario import FileScenario, parse_scenario
 
 JOBS = 1000
 OUTPUT = {"name": "out", "max_bytes": 10_000}
-LEARN_S = Seconds(4 * DAY_S)  # by then most hosts are ranked
+LEARN_S = Seconds(4 * DAY_S)  # most hosts are ranked by then
 WORKS, LEARNT = "work", "learn"
 HERE = "198.51.100.1"
 
@@ -32,7 +32,7 @@ PROJECT: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When a trick begins, when the batch it is about comes, and when it ends."""
+    """When a trick begins, when its target batch is submitted, and when it ends."""
 
     joins_at: Instant
     starts_at: Instant
@@ -45,7 +45,7 @@ Clients = Callable[[Times], Sequence[tuple[Hostile, str]]]  # with the network o
 
 @dataclass(frozen=True, slots=True)
 class Trick:
-    """A way of cheating. `clients` with their networks; the rest is the project it is tried on."""
+    """A way of cheating: `clients` with their networks; the other fields describe the project."""
 
     name: str
     title: str
@@ -117,28 +117,30 @@ def _gamer(times: Times) -> list[tuple[Hostile, str]]:
     return [(Gamer("gamer", "b" * 32, times.joins_at, times.ends_at, times.platform, ncpus=8), HERE)]
 
 
-def _nobody(times: Times) -> list[tuple[Hostile, str]]:  # noqa: ARG001  the others' argument
+def _no_cheaters(times: Times) -> list[tuple[Hostile, str]]:  # noqa: ARG001  the others' argument
     return []
 
 
 TRICKS = (
-    Trick("none", "no cheaters", _nobody),
+    Trick("none", "no cheaters", _no_cheaters),
     Trick("detach", "10 accounts of 64 CPUs lose everything at each call", _losers),
-    Trick("detach-new", "the same, as a new computer at each second call", _losers_of_many_computers),
-    Trick("detach-ranked", "the same, where hosts are ranked", _losers_of_many_computers, ranked=True),
-    Trick("sybils", "200 accounts of 64 CPUs at one address bring nothing", _sybils),
-    Trick(
-        "computers", "one account with 50 computers of 64 CPUs, an address each, brings nothing, quorum 1", _computers
-    ),
-    Trick("clones", "50 copies of one client bring nothing", _clones),
-    Trick("garbage", "3 accounts of 64 CPUs bring garbage, quorum 1", _garbage),
+    Trick("detach-new", "the same, as a new host at every second call", _losers_of_many_computers),
+    Trick("detach-ranked", "the same, with ranked hosts", _losers_of_many_computers, ranked=True),
+    Trick("sybils", "200 accounts of 64 CPUs at one address return nothing", _sybils),
+    Trick("computers", "one account with 50 hosts of 64 CPUs, one address each, returns nothing, quorum 1", _computers),
+    Trick("clones", "50 copies of one client return nothing", _clones),
+    Trick("garbage", "3 accounts of 64 CPUs return garbage, quorum 1", _garbage),
     Trick("garbage-checked", "the same, quorum 1 with adaptive replication", _garbage, adaptive_copies=2),
     Trick("garbage-quorum", "the same, quorum 2", _garbage, quorum=2),
     Trick("pair", "a colluding pair, quorum 1 with adaptive replication", _pair, adaptive_copies=2),
     Trick("pair-quorum", "a colluding pair, quorum 2 with adaptive replication", _pair, quorum=2, adaptive_copies=2),
-    Trick("none-afap", "no cheaters, AFAP", _nobody, qos="afap", ranked=True),
+    Trick("none-afap", "no cheaters, AFAP", _no_cheaters, qos="afap", ranked=True),
     Trick(
-        "percentile", "8 CPUs bring 4 of what they take at once, abort the rest; AFAP", _gamer, qos="afap", ranked=True
+        "percentile",
+        "8 CPUs return 4 jobs of each reply at once, abort the rest; AFAP",
+        _gamer,
+        qos="afap",
+        ranked=True,
     ),
 )
 
@@ -182,13 +184,13 @@ class Tricked:
         return ()
 
     def volunteers(self, seed: int) -> Sequence[Participant]:
-        """Every computer at its address: honest ones at one each."""
+        """Return every host at its address: one address per honest host."""
         honest = self.base.volunteers(seed)
         placed = [Placed(one, f"192.0.2.{number}", self.place) for number, one in enumerate(honest)]
         return [*placed, *(Placed(one, network, self.place) for one, network in self.cheaters)]
 
     def submissions(self, seed: int) -> Sequence[Submission]:
-        """Jobs have the limits that a submitter gets by saying nothing, and an output to compare."""
+        """Return jobs with a submitter's default limits, and an output to compare."""
         found = []
         for submission in self.base.submissions(seed):
             batch = dict(submission.batch)
@@ -204,7 +206,9 @@ class Tricked:
 
 
 def tricked(trick: Trick, place: Place) -> Tricked:
-    """Cheaters come when the batch does; those that want to be trusted first come with the first batch."""
+    """Return the trick's scenario. Cheaters arrive with the target batch; those that need trust first, with the first
+    one.
+    """
     base = parse_scenario(PROJECT, folder=Path())
     starts_at, ends_at = later(base.starts_at, LEARN_S), later(base.starts_at, base.horizon_s)
     platform = sorted(base.population.platforms)[0]

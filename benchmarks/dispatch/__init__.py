@@ -1,1 +1,1 @@
-"""How many durable dispatches a second does a whole node answer, against the same server doing nothing?"""
+"""Measures how many durable dispatches per second a node answers, against the same server without work."""

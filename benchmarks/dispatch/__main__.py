@@ -1,9 +1,9 @@
-"""How many durable dispatches a second does a node answer, against the same server doing nothing?
+"""Measures how many durable dispatches per second a node answers, against the same server without work.
 
-`python -m benchmarks.dispatch --workers 2 --seconds 10 --jobs-per-request 1 --json`. A project of 20,000 hosts
-on an embedded database in a temporary folder, `muster up` with real worker processes, and a load generator in
-a process of its own. Every request reports what its host was given before and wants as many jobs again. Each
-repeat loads the echo, the echo with half as many connections again, and the node, in turn.
+`python -m benchmarks.dispatch --workers 2 --seconds 10 --jobs-per-request 1 --json`. A project of 20,000 hosts on an
+embedded database in a temporary folder, `muster up` with real worker processes, and a load generator in a process of
+its own. Every request reports the jobs its host received before and requests as many again. Each repeat loads the echo
+server, the echo server with 50 % more connections, and the node.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from wire.signing import public_key_text
 
 CAPTURE = Path(__file__).parents[2] / "tests" / "captures" / "12-report-success.request.xml"
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
-ROUNDS_PER_REPEAT = 2  # void repeats are done again, up to this many rounds for each repeat wanted
+ROUNDS_PER_REPEAT = 2  # void repeats are repeated, up to this many rounds for each repeat
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
-    """Everything from an empty folder to the figures."""
+    """Run the benchmark from an empty folder to the figures."""
     port = free_port()
     project = await install_project(
         folder, url=f"http://127.0.0.1:{port}/", slots=options.slots, clock=clock, new_hosts=options.new_hosts
@@ -56,7 +56,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
 async def _fill(
     world: World, project: Project, connection: asyncpg.Connection, options: argparse.Namespace, clock: Clock
 ) -> dict[str, object]:
-    """Make the world; how long it took and what it weighs."""
+    """Create the world; return the time it took and its size."""
     say(f"filling a project with {options.waiting_jobs:,} waiting jobs …")
     began_s = clock.monotonic()
     await world.fill(project, options.waiting_jobs)
@@ -118,14 +118,14 @@ async def _run(
         "jobs_per_request": options.jobs_per_request,
         "connections": options.connections,
         "new_hosts": options.new_hosts,
-        "void_check": "echo with half as many connections again, in every repeat",
+        "void_check": "echo with 50 % more connections, in every repeat",
         "refill_s": refill_s(log_path),
         "troubles": troubles(log_path),
     }
 
 
 async def described(world: World, project: Project, jobs: int, port: int, folder: Path) -> Path:
-    """What the load generator needs to know, in a file."""
+    """Write the load generator's input to a file."""
     path = folder / "world.json"
     description = {
         "capture": str(CAPTURE),
@@ -141,15 +141,17 @@ async def described(world: World, project: Project, jobs: int, port: int, folder
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=2, help="request workers of the node, and of the echo")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each stretch of load")
+    parser.add_argument("--seconds", type=float, default=10.0, help="duration of each phase of load")
     parser.add_argument("--jobs-per-request", type=int, default=1)
     parser.add_argument("--slots", type=int, default=1000, help="of each worker's job array")
-    parser.add_argument("--waiting-jobs", type=int, default=400_000, help="the backlog, kept up")
-    parser.add_argument("--load", type=float, default=1.0, help="share of the full rate; 1 = as fast as it goes")
-    parser.add_argument("--connections", type=int, default=CONNECTIONS, help="to the node; the echo keeps its own")
-    parser.add_argument("--new-hosts", action="store_true", help="hosts without a record, which draw on shared quotas")
+    parser.add_argument("--waiting-jobs", type=int, default=400_000, help="the backlog, kept filled")
+    parser.add_argument("--load", type=float, default=1.0, help="share of the full rate; 1 = no limit")
+    parser.add_argument(
+        "--connections", type=int, default=CONNECTIONS, help="connections to the node; the echo keeps its own"
+    )
+    parser.add_argument("--new-hosts", action="store_true", help="hosts without a record, which use shared quotas")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--folder", type=Path, default=None, help="where to work and leave everything, for a profile")
+    parser.add_argument("--folder", type=Path, default=None, help="folder to work in and keep, for profiling")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     if not 0.0 < options.load <= 1.0:

@@ -1,4 +1,4 @@
-"""What does a client send? A captured request, with the fields of another host in it. Pure."""
+"""Builds client requests: a captured request with the fields of another host. Pure."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 MARK = b"\0"
-RESULT = b"<result>\n<name>"  # how a reply's results begin; nothing else of it does
+RESULT = b"<result>\n<name>"  # how a reply's results begin; unique in a reply
 
 
 def authenticator_of(volunteer_id: int) -> bytes:
-    """The account key of a seeded volunteer."""
+    """Return the account key of a seeded volunteer."""
     return hashlib.md5(b"volunteer %d" % volunteer_id).hexdigest().encode()
 
 
 def cpid_of(host_id: int) -> bytes:
-    """The CPID of a seeded host."""
+    """Return the CPID of a seeded host."""
     return hashlib.md5(b"host %d" % host_id).hexdigest().encode()
 
 
 @dataclass(slots=True)
 class ClientHost:
-    """A host as its client knows it: what it reports next is what it was told last."""
+    """A host as its client knows it: it reports the results of the last reply next."""
 
     host_id: int
     held: list[bytes] = field(default_factory=list)
@@ -39,9 +39,9 @@ class ClientHost:
 
 
 class Template:
-    """A captured request cut where hosts differ, so that making one is a join.
+    """A captured request split where hosts differ, so that a request is one join.
 
-    `jobs` are wanted by every request: one for each of as many idle processors, and no seconds beyond them.
+    Every request asks for `jobs` jobs: one per idle processor, and no seconds beyond them.
     """
 
     def __init__(self, capture: bytes, *, jobs: int, code_sign_key: str, address: str) -> None:
@@ -69,7 +69,7 @@ class Template:
         )
 
     def request(self, host: ClientHost, seqno: int) -> bytes:
-        """An HTTP request that reports everything the host holds and wants as much again."""
+        """Return an HTTP request that reports every job in progress on the host and requests as many again."""
         before, after = self._before_name, self._after_name
         reports = b"".join([before + name + after for name in host.held])
         number = b"%d" % seqno
@@ -81,7 +81,7 @@ class Template:
 
 
 def results_of(reply: bytes) -> Sequence[bytes]:
-    """The names of the results a reply gives.
+    """Return the names of the results in a reply.
 
     >>> results_of(b"<workunit>\\n<name>a_1_2</name>\\n</workunit>\\n<result>\\n<name>a_1_2_3</name>\\n</result>\\n")
     [b'a_1_2_3']
@@ -90,7 +90,7 @@ def results_of(reply: bytes) -> Sequence[bytes]:
 
 
 def _without_report(capture: bytes) -> tuple[bytes, bytes]:
-    """The request with a mark for its report, and the report without files: the jobs here have no outputs."""
+    """Return the request with a mark for its report, and the report without files: the jobs here have no outputs."""
     found = re.search(rb"<result>\n.*?</result>\n", capture, re.DOTALL)
     if found is None:
         raise ValueError("capture: expected a request with a report, got one without")
@@ -99,7 +99,7 @@ def _without_report(capture: bytes) -> tuple[bytes, bytes]:
 
 
 def _with(text: bytes, tag: bytes, value: bytes) -> bytes:
-    """The text with the first element of that name holding `value`."""
+    """Return the text with the first element of that name holding `value`."""
     element = b"<" + tag + b">" + value + b"</" + tag + b">"
     changed, count = re.subn(b"<%s>[^<]*</%s>" % (tag, tag), lambda _: element, text, count=1)
     if count != 1:

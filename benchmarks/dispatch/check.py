@@ -1,4 +1,4 @@
-"""Was every job that a client was told given to that host, and to no other? What the logs say besides."""
+"""Checks that every job in a client's replies was assigned to its host and no other, and reads the logs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FETCH = 50_000  # rows at a time
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`lost`: told, but not that host's in the database. `doubled`: told to two hosts, the instance or its job.
+    """`lost`: in a reply, but not that host's in the database. `doubled`: instance or job in replies to two hosts.
 
-    `untold`: sent in the database, but told to nobody; such a job is sent again with the host's next request.
-    `copies`: told instances that were made on purpose beyond what the job needs, for the last jobs of a batch, or
-    instead of one that was given up; another host may have the same job.
+    `untold`: sent in the database, but in no reply; such a job is resent with the host's next request. `copies`:
+    instances in replies that were made on purpose in addition, for the last jobs of a batch, or instead of one given
+    up; another host may have the same job.
     """
 
     told: int
@@ -35,28 +35,28 @@ class Check:
 
 
 async def check(told_path: Path, connection: asyncpg.Connection, *, since: Instant) -> Check:
-    """Compare everything that replies told with what the database shows as sent since."""
+    """Compare all replies with what the database shows as sent since."""
     return compared(np.load(told_path), await _sent(connection, since))
 
 
 def compared(told: NDArray[np.int64], sent: NDArray[np.int64]) -> Check:
-    """`told` has the columns host_id, job_id, instance_id; `sent` these and 1 where the instance is a copy. Pure.
+    """Compare `told`, with columns host_id, job_id, instance_id, and `sent`, with these and 1 for a copy. Pure.
 
-    Every job has one instance that is no copy, and every instance is sent once. Job 5 told to host 1 is not that
-    host's, job 6 was told to hosts 1 and 2, nobody heard of job 7, and instance 41 is a copy of job 4.
+    Every job has one instance that is not a copy, and every instance is sent once. Job 5 in a reply to host 1 is not
+    that host's, job 6 is in replies to hosts 1 and 2, job 7 is in no reply, and instance 41 is a copy of job 4.
 
     >>> told = np.array([[1, 4, 40], [1, 5, 50], [1, 6, 60], [2, 6, 60], [1, 4, 40], [2, 4, 41]])
     >>> sent = np.array([[1, 4, 40, 0], [2, 5, 50, 0], [1, 6, 60, 0], [3, 7, 70, 0], [2, 4, 41, 1]])
     >>> compared(told, sent)
     Check(told=5, lost=2, doubled=1, untold=1, copies=1)
     """
-    told = np.unique(told, axis=0)  # a job that is told again to the same host, after a lost reply, is one
+    told = np.unique(told, axis=0)  # a job resent to the same host, after a lost reply, counts once
     copies = np.isin(told[:, 2], sent[sent[:, 3] == 1, 2])
     once = told[~copies]
     return Check(
         told=len(told),
         lost=int(np.count_nonzero(~np.isin(_rows(told), _rows(sent[:, :3])))),
-        # an instance of the first kind that is told twice is a job that is
+        # without copies, an instance sent twice is a job sent twice
         doubled=len(once) - len(np.unique(once[:, 1])) + len(told[copies]) - len(np.unique(told[copies, 2])),
         untold=int(np.count_nonzero(~np.isin(sent[:, 2], told[:, 2]))),
         copies=int(np.count_nonzero(copies)),
@@ -64,7 +64,7 @@ def compared(told: NDArray[np.int64], sent: NDArray[np.int64]) -> Check:
 
 
 async def _sent(connection: asyncpg.Connection, since: Instant) -> NDArray[np.int64]:
-    """host_id, job_id, instance_id and whether it is a copy, of everything sent since."""
+    """Return host_id, job_id, instance_id and whether it is a copy, of everything sent since."""
     parts = [np.empty((0, 4), dtype=np.int64)]
     async with connection.transaction():
         cursor = await connection.cursor(SQL["sent_since"], since)
@@ -74,25 +74,25 @@ async def _sent(connection: asyncpg.Connection, since: Instant) -> NDArray[np.in
 
 
 def _rows(table: NDArray[np.int64]) -> NDArray[np.void]:
-    """Each row as one value that can be compared."""
+    """Return each row as one comparable value."""
     return np.ascontiguousarray(table).view([("host", "i8"), ("job", "i8"), ("instance", "i8")]).ravel()
 
 
 def refill_s(log_path: Path) -> float | None:
-    """The median refill of the workers' minutes; None when none was logged."""
+    """Return the median refill from the workers' logs per minute; None if none was logged."""
     medians = [line["median_s"] for line in _lines(log_path) if line.get("event") == "refills"]
     return median(medians) if medians else None
 
 
 def troubles(log_path: Path) -> list[str]:
-    """What the node complained about."""
+    """Return the node's warnings and errors."""
     return [
         str(line.get("event")) for line in _lines(log_path) if line.get("level") in ("warning", "error", "critical")
     ]
 
 
 def _lines(log_path: Path) -> list[dict[str, Any]]:
-    """The events of a log that several processes write: one that broke into another's line is two."""
+    """Return the events of a log that several processes write: a line interrupted by another is two."""
     text = log_path.read_text(encoding="utf-8", errors="replace")
     lines = text.replace("}{", "}\n{").splitlines()
     return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]

@@ -1,4 +1,4 @@
-"""What do the repeats come to? Medians, and which repeats do not count. Pure."""
+"""Summarizes the repeats: medians, and which repeats are void. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 
 MOST_GENERATOR_FRACTION = 0.9  # of a core
-MOST_ECHO_GAIN = 1.05  # by half as many connections again
+MOST_ECHO_GAIN = 1.05  # with 50 % more connections
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Repeat:
     background_cpu_us_per_request: float  # the validator's part of the Python time
     postgres_cpu_us_per_request: float
     generator_cpu_fraction: float
-    unsettled_left: float  # jobs the validator had not come to when the load ended
+    unsettled_left: float  # jobs not yet validated when the load ended
     rss_mib_per_worker: float
     reference_us: float
 
@@ -37,7 +37,7 @@ class Repeat:
 
     @property
     def void_because(self) -> str:
-        """Why the repeat does not count; empty when it does.
+        """Return why the repeat is void; empty if it counts.
 
         >>> even = dict.fromkeys(Repeat.__slots__, 0.1)
         >>> Repeat(**even).void_because
@@ -49,14 +49,14 @@ class Repeat:
             return f"the load generator used {self.generator_cpu_fraction:.0%} of a core".replace("%", " %")
         gain = self.echo_more_requests_per_s / self.echo_requests_per_s
         if gain > MOST_ECHO_GAIN:
-            return f"half as many connections again raise the echo by {100 * (gain - 1):.0f} %"
+            return f"50 % more connections raise the echo rate by {100 * (gain - 1):.0f} %"
         return ""
 
 
 def summary(repeats: Sequence[Repeat]) -> dict[str, object]:
-    """The median of every figure over the repeats that count; over all where none does.
+    """Return the median of every figure over the valid repeats, or over all if none is valid.
 
-    `reference_ratio` is the 99 % latency over a fixed operation timed in the same repeats.
+    `reference_ratio` is the 99th percentile latency over a fixed operation timed in the same repeats.
     """
     counting = [repeat for repeat in repeats if not repeat.void_because]
     used = counting or repeats
@@ -72,7 +72,7 @@ def summary(repeats: Sequence[Repeat]) -> dict[str, object]:
 
 
 def table(figures: Mapping[str, object]) -> str:
-    """The figures for people, one per line."""
+    """Return the figures as text, one per line."""
     return "\n".join(f"{name:30} {_shown(value)}" for name, value in figures.items())
 
 

@@ -1,11 +1,10 @@
-"""Plays many clients in one process: `python -m benchmarks.dispatch.load FOLDER`, driven by lines of JSON.
+"""Simulates many clients in one process: `python -m benchmarks.dispatch.load FOLDER`, controlled by lines of JSON.
 
 Standard input: {"server": "dispatch" | "echo", "port": …, "connections": …, "seconds": …, "rate_per_s": … or null},
-with "latencies": PATH where they are wanted one by one (an array of seconds),
-or {"save": PATH} for everything the dispatch server's replies told. Standard output: one line of JSON for each.
-Without a rate every connection sends its next request when it has its reply; with one, requests start at
-random instants at that rate whatever the replies do, and wait when no connection is free: that is part of
-their latency.
+with "latencies": PATH to save single latencies (an array of seconds), or {"save": PATH} for all jobs in the dispatch
+server's replies. Standard output: one line of JSON for each. Without a rate every connection sends its next request
+when it has its reply. With a rate, requests start at random instants regardless of replies, and wait if no connection
+is free: that is part of their latency.
 """
 
 from __future__ import annotations
@@ -29,34 +28,34 @@ from benchmarks.dispatch.bodies import ClientHost, Template, results_of
 
 TICK_S = 0.001
 MESSAGE = re.compile(rb"<message[^>]*>([^<]*)<")
-LAST_REPLIES_S = 30.0  # replies under way at the end may take this long
+LAST_REPLIES_S = 30.0  # replies in flight at the end may take this long
 
 
 class Clients:
-    """All hosts, what each holds, and everything they were ever told."""
+    """All hosts, the jobs in progress on each, and every job in a reply."""
 
     def __init__(self, template: Template, hosts: Sequence[ClientHost], *, jobs: int) -> None:
         self.template = template
         self.hosts = hosts
         self.jobs = jobs
         self.told: list[tuple[int, bytes]] = []
-        self.turns = 0  # where the next phase goes on in every connection's hosts
+        self.turns = 0  # where the next phase continues in every connection's hosts
 
     def save(self, path: Path) -> None:
-        """What was told, as columns host_id, job_id, instance_id."""
+        """Save the jobs in replies, as columns host_id, job_id, instance_id."""
         rows = [(host_id, *map(int, name.rsplit(b"_", 2)[1:])) for host_id, name in self.told]
         np.save(path, np.array(rows, dtype=np.int64).reshape(-1, 3))
 
 
 class Connection(asyncio.Protocol):
-    """One keep-alive connection, working through its own hosts."""
+    """One keep-alive connection with its own hosts."""
 
     def __init__(self, phase: Phase, hosts: Sequence[ClientHost], turn: int) -> None:
         self._phase = phase
         self._hosts = hosts
         self._turn = turn
         self._buffer = b""
-        self._whole = 0  # bytes of the reply that is coming in
+        self._whole = 0  # bytes of the incomplete reply
         self._transport: asyncio.Transport | None = None
         self.host = hosts[0]
         self.began_s = 0.0
@@ -69,7 +68,7 @@ class Connection(asyncio.Protocol):
         self._phase.lost_connection(self, exc)
 
     def send(self, began_s: float) -> None:
-        """Ask for the next host; the latency counts from `began_s`."""
+        """Send the next host's request; the latency counts from `began_s`."""
         assert self._transport is not None
         self.host = self._hosts[self._turn % len(self._hosts)]
         self._turn += 1
@@ -98,7 +97,7 @@ class Connection(asyncio.Protocol):
 
 
 class Phase:
-    """One stretch of load on one server."""
+    """One phase of load on one server."""
 
     def __init__(self, clients: Clients, *, dispatch: bool, seconds: float, rate_per_s: float | None) -> None:
         self._clients = clients
@@ -109,16 +108,16 @@ class Phase:
         self._reply_sizes: list[int] = []
         self._replies: dict[int, bytes] = {}  # one of each size
         self._in_time = self._jobs = self._without_work = self._failed = 0
-        self._whys: Counter[str] = Counter()  # what replies without work said
+        self._whys: Counter[str] = Counter()  # messages in replies without work
         self._idle: deque[Connection] = deque()
-        self._waiting: deque[float] = deque()  # when requests should have started that found no connection
+        self._waiting: deque[float] = deque()  # intended start times of requests that found no connection
         self._under_way = 0
         self._end_s = 0.0
         self._done = asyncio.Event()
         self._broken: Exception | None = None
 
     async def run(self, port: int, connections: int) -> dict[str, object]:
-        """Load the server; what came of it."""
+        """Load the server; return the results."""
         loop = asyncio.get_running_loop()
         opened = []
         for number in range(connections):
@@ -145,13 +144,13 @@ class Phase:
         return self._figures(cpu_s)
 
     def request(self, host: ClientHost) -> bytes:
-        """The bytes of a host's next request."""
+        """Return the bytes of a host's next request."""
         if self._dispatch:
             host.seqno += 1
         return self._clients.template.request(host, host.seqno)
 
     def replied(self, connection: Connection, reply: bytes) -> None:
-        """Take what a reply tells, and go on."""
+        """Process a reply, and continue."""
         now_s = time.perf_counter()
         self._latencies_s.append(now_s - connection.began_s)
         self._under_way -= 1
@@ -192,7 +191,7 @@ class Phase:
         self._idle.popleft().send(began_s)
 
     async def _start_at_rate(self, began_s: float, rate_per_s: float) -> None:
-        """Start requests at random instants, as many people's clients do."""
+        """Start requests at random instants, as independent clients do."""
         rng = random.Random(1)
         next_s = began_s
         while next_s < self._end_s:
@@ -260,7 +259,7 @@ def main() -> None:
     )
     hosts = [ClientHost(host_id, [name.encode() for name in names]) for host_id, names in world["held"]]
     clients = Clients(template, hosts, jobs=world["jobs"])
-    gc.disable()  # nothing here goes in circles, and what was told is never let go
+    gc.disable()  # nothing here makes reference cycles, and the replies' jobs are never freed
     for line in sys.stdin:
         command = json.loads(line)
         if "save" in command:

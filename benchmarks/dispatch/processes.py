@@ -1,4 +1,4 @@
-"""Which processes make up the measured node, and what do they use?"""
+"""The processes of the measured node, and their CPU time and memory."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ class Node:
     postmaster: psutil.Process
 
     def python_cpu_s(self) -> float:
-        """CPU seconds of the request workers and the background process so far."""
+        """Return the CPU seconds of the request workers and the background process so far."""
         return sum(_cpu_s(process) for process in (*self.workers, *self.background))
 
     def workers_cpu_s(self) -> float:
-        """CPU seconds of the request workers so far."""
+        """Return the CPU seconds of the request workers so far."""
         return sum(_cpu_s(process) for process in self.workers)
 
     def background_cpu_s(self) -> float:
-        """CPU seconds of the background process so far."""
+        """Return the CPU seconds of the background process so far."""
         return sum(_cpu_s(process) for process in self.background)
 
     def postgres_cpu_s(self) -> float:
-        """CPU seconds of every process of the database so far, ended ones included."""
+        """Return the CPU seconds of every process of the database so far, ended ones included."""
         times = self.postmaster.cpu_times()
         ended_s = float(times.children_user + times.children_system)
         return ended_s + sum(_cpu_s(process) for process in (self.postmaster, *self.postmaster.children()))
 
     def rss_mib_per_worker(self) -> float:
-        """Resident memory of the largest worker, in MiB."""
+        """Return the resident memory of the largest worker, in MiB."""
         return float(max(process.memory_info().rss for process in self.workers)) / 2**20
 
 
 def cpu_s_of(pid: int) -> float:
-    """CPU seconds of one process so far."""
+    """Return the CPU seconds of one process so far."""
     return _cpu_s(psutil.Process(pid))
 
 
@@ -66,7 +66,7 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def node(project: Project, *, port: int, workers: int, log_path: Path, clock: Clock) -> AsyncIterator[Node]:
-    """`muster up`, as an operator would run it, until left."""
+    """Run `muster up` as an operator would, until the context ends."""
     command = ["-m", "cli.run", "up", "--data-dir", str(project.data_dir)]
     command += ["--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
     async with _process(command, log_path) as process:
@@ -78,7 +78,7 @@ async def node(project: Project, *, port: int, workers: int, log_path: Path, clo
 
 @asynccontextmanager
 async def echo(*, port: int, workers: int, reply: str, folder: Path, clock: Clock) -> AsyncIterator[None]:
-    """As many bare handlers as there are workers, on one port, until left."""
+    """Run one echo server per worker on one port, until the context ends."""
     reply_path = folder / "reply.xml"
     reply_path.write_text(reply, encoding="utf-8")
     command = ["-m", "benchmarks.dispatch.echo", "--port", str(port), "--reply", str(reply_path)]
@@ -97,7 +97,7 @@ class Generator:
         self._process = process
 
     async def ask(self, **command: object) -> dict[str, float]:
-        """Have it do something; its answer."""
+        """Send a command; return its answer."""
         return await asked(self._process, command)
 
 
@@ -142,7 +142,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _said(words: bytes, process: asyncio.subprocess.Process, log_path: Path, clock: Clock) -> None:
-    """Return once the process has written these words."""
+    """Return once the process has printed these words."""
     until_s = clock.monotonic() + START_S
     while clock.monotonic() < until_s and process.returncode is None:
         if words in await asyncio.to_thread(log_path.read_bytes):
@@ -159,6 +159,6 @@ def _named(name: str, processes: Iterable[psutil.Process]) -> tuple[psutil.Proce
 def _cpu_s(process: psutil.Process) -> float:
     try:
         times = process.cpu_times()
-    except psutil.NoSuchProcess:  # its parent has counted it
+    except psutil.NoSuchProcess:  # counted by its parent
         return 0.0
     return float(times.user + times.system)

@@ -1,4 +1,4 @@
-"""One repeat: the echo, the echo with more connections, and the node, one after the other."""
+"""Runs one repeat: the echo, the echo with more connections, and the node, one after the other."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from benchmarks.running import reference_us
 from domain.clock import Clock
 
 CONNECTIONS = 64
-MORE_CONNECTIONS = 96  # half as many again
+MORE_CONNECTIONS = 96  # 50 % more
 WARM_UP_S = 3.0
-WATCH_S = 0.25  # how often the backlog is looked at during a stretch
-SETTLED_S = 120.0  # the validator may take this long for what a stretch left
+WATCH_S = 0.25  # checks of the backlog per phase
+SETTLED_S = 120.0  # limit for validating the results of a phase
 
 
 class Runs:
-    """Stretches of load on a running node and a running echo."""
+    """Phases of load on a running node and a running echo."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Runs:
         return await self._load.ask(server="echo", port=port, connections=connections, seconds=seconds, rate_per_s=None)
 
     async def dispatch(self, seconds: float, rate_per_s: float | None = None) -> dict[str, float]:
-        """Load the node, its backlog kept above the half of what was asked for."""
+        """Load the node, keeping its backlog above half of the requested one."""
         over = asyncio.Event()
         topping = asyncio.create_task(self._keep_backlog(over))
         try:
@@ -63,7 +63,7 @@ class Runs:
             await topping
 
     async def repeat(self, echo_port: int) -> Repeat:
-        """Echo and dispatch in turn; the CPU time is counted until everything reported is settled."""
+        """Run echo and dispatch; the CPU time counts until everything reported is settled."""
         seconds, load = self._options.seconds, self._options.load
         echoed = await self.echo(echo_port, seconds, CONNECTIONS)
         echoed_more = await self.echo(echo_port, seconds, MORE_CONNECTIONS)
@@ -104,7 +104,7 @@ class Runs:
         )
 
     async def _keep_backlog(self, over: asyncio.Event) -> None:
-        """Submit more while less than half of the backlog is left; a small one would not last otherwise."""
+        """Submit more while less than half of the backlog is left; a small one would run out otherwise."""
         wanted = self._options.waiting_jobs
         while not over.is_set():
             await self._clock.sleep(WATCH_S)
@@ -112,7 +112,7 @@ class Runs:
                 await self._world.top_up(wanted, most=max(1000, wanted // 10))
 
     def _used_s(self) -> tuple[float, float, float]:
-        """CPU seconds so far: all of Python, the background process, and the database without our own questions."""
+        """Return CPU seconds so far: all of Python, the background process, and the database without our queries."""
         postgres_s = self._node.postgres_cpu_s() - cpu_s_of(self._connection.get_server_pid())
         return self._node.python_cpu_s(), self._node.background_cpu_s(), postgres_s
 
@@ -120,7 +120,7 @@ class Runs:
         return int(await self._connection.fetchval("SELECT count(*) FROM job_todo"))
 
     async def _settled(self) -> None:
-        """Return when the validator has come to everything that was reported."""
+        """Return when the validator has processed everything reported."""
         until_s = self._clock.monotonic() + SETTLED_S
         while await self._unsettled() and self._clock.monotonic() < until_s:
             await self._clock.sleep(0.1)

@@ -1,1 +1,1 @@
-"""Is anything lost, doubled or late when nodes of one database are killed and others join?"""
+"""Checks that nothing is lost, doubled or late when nodes of one database are killed and others join."""

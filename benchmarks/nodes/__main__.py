@@ -1,9 +1,9 @@
-"""Is anything lost, doubled or late when nodes of one database are killed and others join?
+"""Checks that nothing is lost, doubled or late when nodes of one database are killed and others join.
 
 `python -m benchmarks.nodes --kills 20 --json`. A project on an embedded database, two nodes of two workers each
-(`muster up`, one port each) under load over HTTP. Again and again one node is killed, all of its processes at once by
-SIGKILL, and later a new one joins in its place. Clients go on with the other node. In the end every reply
-that anybody ever received is compared with the database.
+(`muster up`, one port each) under load over HTTP. Repeatedly one node is killed, all of its processes at once by
+SIGKILL, and later a new one joins in its place. Clients continue with the other node. At the end every reply received
+is compared with the database.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from transfer.keys import load_keys
 from wire.signing import public_key_text
 
 NODES = 2
-REBALANCE_S = 60.0  # longer is a failure
-LOOK_S = 0.02  # how often the locks are looked at
-LEAST_LOAD_S = 1.0  # between one rebalancing and the next kill
+REBALANCE_S = 60.0  # maximum time to share the shards
+LOOK_S = 0.02  # interval of checking the locks
+LEAST_LOAD_S = 1.0  # between a rebalancing and the next kill
 SLOTS = 1000
 
 
@@ -58,7 +58,7 @@ class Trial:
         self.joined_s: list[float] = []
 
     async def kill_and_join(self, number: int, *, workers: int, waiting_jobs: int) -> None:
-        """Kill one of the nodes; when the others hold its shards, start it anew and wait until it has its share."""
+        """Kill one node; when the others hold its shards, restart it and wait until it has its share."""
         node = self._nodes[number % NODES]
         killed_s = time.monotonic()
         await node.kill()
@@ -73,7 +73,7 @@ class Trial:
         say(f"  kill {number + 1}: shards taken over in {taken_s:.2f} s, shared with the new node in {joined_s:.2f} s")
 
     async def evenly_held(self, workers: int, *, since_s: float) -> float:
-        """Seconds until all shards are held by so many workers, evenly."""
+        """Return the seconds until all shards are held evenly by this many workers."""
         while time.monotonic() < since_s + REBALANCE_S:
             held = [row["held"] for row in await self._look.fetch(self._shards, LOCK_CLASS)]
             if is_even(held, workers=workers, shards=SHARDS):
@@ -83,7 +83,7 @@ class Trial:
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
-    """Everything from an empty folder to the figures."""
+    """Run the benchmark from an empty folder to the figures."""
     ports = [free_port() for _ in range(NODES)]
     project = await install_project(folder, url=f"http://127.0.0.1:{ports[0]}/", slots=SLOTS, clock=clock)
     dsn = await database_dsn(project)
@@ -151,7 +151,7 @@ async def _run(
 
 
 async def _described(world: World, project: Project, port: int, folder: Path) -> Path:
-    """What the load generator needs to know, in a file."""
+    """Write the load generator's input to a file."""
     path = folder / "world.json"
     description = {
         "capture": str(CAPTURE),
@@ -172,9 +172,9 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--workers", type=int, default=2, help="request workers of each node")
-    parser.add_argument("--connections", type=int, default=32, help="clients that ask at the same time")
-    parser.add_argument("--waiting-jobs", type=int, default=100_000, help="the backlog, kept up")
-    parser.add_argument("--folder", type=Path, default=None, help="where to work and leave everything")
+    parser.add_argument("--connections", type=int, default=32, help="clients with requests at the same time")
+    parser.add_argument("--waiting-jobs", type=int, default=100_000, help="the backlog, kept filled")
+    parser.add_argument("--folder", type=Path, default=None, help="folder to work in and keep")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser.parse_args()
 

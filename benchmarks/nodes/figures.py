@@ -1,4 +1,4 @@
-"""How long did clients wait after each kill? Pure."""
+"""Computes how long clients waited after each kill. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-WATCHED_S = 10.0  # requests that begin so long after a kill, or before it and unanswered, are its requests
+WATCHED_S = 10.0  # requests that begin this soon after a kill, or were unanswered at the kill, count for it
 
 
 def slowest_answers_s(requests: NDArray[np.float64], kills: Sequence[float]) -> list[float]:
-    """For each kill the longest wait of a request that was under way at the kill or began within 10 s after it.
+    """Return for each kill the longest wait of a request in flight at the kill or begun within 10 s after it.
 
-    `requests` has the columns began_s, answered_s, port; a wait counts from the kill or from its beginning, whichever
-    is later. A client that lost its node and came to the other one waits since the kill.
+    `requests` has the columns began_s, answered_s, port; a wait counts from the later of the kill and its beginning. A
+    client that lost its node and switched to the other one has waited since the kill.
 
     >>> slowest_answers_s(np.array([[8.0, 11.5, 80], [10.5, 11.0, 80], [10.9, 13.9, 81], [21.0, 41.0, 80]]), [10.0])
     [3.0]
@@ -28,7 +28,7 @@ def slowest_answers_s(requests: NDArray[np.float64], kills: Sequence[float]) -> 
 
 
 def is_even(held: Sequence[int], *, workers: int, shards: int) -> bool:
-    """Whether all shards are held by that many workers, the same number each or one more.
+    """Return whether all shards are held by this many workers, with equal numbers or one more.
 
     >>> is_even([16, 16, 16, 16], workers=4, shards=64), is_even([21, 21, 22], workers=3, shards=64)
     (True, True)

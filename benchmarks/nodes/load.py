@@ -1,12 +1,11 @@
-"""Plays clients of several nodes: `python -m benchmarks.nodes.load WORLD.json`, driven by lines of JSON.
+"""Simulates clients of several nodes: `python -m benchmarks.nodes.load WORLD.json`, controlled by lines of JSON.
 
-Standard input: {"ports": [...], "connections": N} starts the load; {"back": PORT} says that a node serves again;
-{"stop": TOLD.npy, "requests": REQUESTS.npy} ends it and saves what replies told (host_id, job_id, instance_id) and
+Standard input: {"ports": [...], "connections": N} starts the load; {"back": PORT} marks a node as serving again;
+{"stop": TOLD.npy, "requests": REQUESTS.npy} ends it and saves the jobs in replies (host_id, job_id, instance_id) and
 when requests were answered (began_s, answered_s, port; monotonic). Standard output: a line of JSON for each.
 
-Each connection works through hosts of its own and has a node it prefers. A request that breaks, is refused or comes
-back with an error is sent again to the other node, as a client does: with what it holds and reports now, not knowing
-whether the first one was taken.
+Each connection has its own hosts and a preferred node. A request that breaks, is refused or returns an error is resent
+to the other node, as a client does: with its current state, not knowing whether the first request was processed.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ import uvloop
 
 from benchmarks.dispatch.bodies import ClientHost, Template, results_of
 
-REFUSED_PAUSE_S = 0.05  # before a request that was refused goes to the other node
-REPLY_S = 30.0  # a client would wait for minutes; a reply that takes so long is a failure here
+REFUSED_PAUSE_S = 0.05  # before a refused request is sent to the other node
+REPLY_S = 30.0  # a client would wait for minutes; here a reply this late is a failure
 BROKEN = (OSError, asyncio.IncompleteReadError, TimeoutError)
 
 
 class Crowd:
-    """All clients, what they were told, and how long they waited."""
+    """All clients, the jobs in their replies, and how long they waited."""
 
     def __init__(self, template: Template, hosts: Sequence[ClientHost], ports: Sequence[int]) -> None:
         self.template = template
@@ -44,7 +43,7 @@ class Crowd:
         self.tries_failed = self.without_work = 0
 
     def other(self, port: int) -> int:
-        """The next node."""
+        """Return the next node."""
         return self.ports[(self.ports.index(port) + 1) % len(self.ports)]
 
     def save(self, told_path: Path, requests_path: Path) -> dict[str, object]:
@@ -59,7 +58,7 @@ class Crowd:
 
 
 class Connection:
-    """One client at a time: a keep-alive connection to the node it prefers, or to the other one."""
+    """One client at a time: a keep-alive connection to its preferred node, or to the other one."""
 
     def __init__(self, crowd: Crowd, number: int, connections: int) -> None:
         self._crowd = crowd
@@ -76,7 +75,7 @@ class Connection:
         self._hang_up()
 
     async def _serve(self, host: ClientHost) -> None:
-        """One host's request, tried until it is answered."""
+        """Send one host's request until it is answered."""
         began_s = time.monotonic()
         if self._home not in self._crowd.down and self._port != self._home:
             self._hang_up()
@@ -98,7 +97,7 @@ class Connection:
         host.held = list(names)
 
     async def _try(self, request: bytes) -> bytes | None:
-        """The reply; None when there is none, or an error."""
+        """Return the reply; None if there is none, or an error."""
         try:
             async with asyncio.timeout(REPLY_S):
                 if self._streams is None:
@@ -119,7 +118,7 @@ class Connection:
 
 
 async def serve(world_path: Path) -> None:
-    """Follow the lines of standard input."""
+    """Process the lines of standard input."""
     world = json.loads(world_path.read_text(encoding="utf-8"))
     template = Template(
         Path(world["capture"]).read_bytes(),

@@ -1,4 +1,4 @@
-"""The nodes and the load generator as processes, and how a node is killed."""
+"""Runs the nodes and the load generator as processes, and kills nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Node:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Return when all of its workers serve."""
+        """Start; return when all workers serve."""
         where = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", str(self._workers)]
         command = ["-m", "cli.run", "up", "--data-dir", str(self._project.data_dir), *where]
         at = self._log_path.stat().st_size if self._log_path.exists() else 0
@@ -52,7 +52,7 @@ class Node:
         await self._process.wait()
 
     async def stop(self) -> None:
-        """SIGTERM, as a service manager would; nothing when it does not run."""
+        """SIGTERM, as a service manager would; does nothing if the node is not running."""
         if self._process is None or self._process.returncode is not None:
             return
         self._process.terminate()
@@ -77,7 +77,7 @@ class Load:
         await self.ask(ports=ports, connections=connections)
 
     async def ask(self, **command: object) -> dict[str, Any]:
-        """Have it do something; its answer."""
+        """Send a command; return its answer."""
         assert self._process is not None
         return await asked(self._process, command)
 

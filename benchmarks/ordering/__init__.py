@@ -1,1 +1,1 @@
-"""What ordering all batches costs."""
+"""Measures the cost of ordering all batches."""

@@ -1,9 +1,9 @@
-"""How much CPU does it take to put all batches in order?
+"""Measures the CPU time of ordering all batches.
 
 `python -m benchmarks.ordering [--batches N] [--submitters N] [--no-service] [--json]`. `policies`: the pure code alone,
-by policy (policies.py); `full_ms` is the worst of them. `reference_ratio` is the multi-factor's full
-ordering over a fixed pure-Python operation timed in the same run. `service`: the duty as the background process runs
-it, on an embedded database in a temporary folder (service.py).
+by policy (policies.py); `full_ms` is the slowest of them. `reference_ratio` is the multi-factor's full ordering over a
+fixed pure-Python operation timed in the same run. `service`: the periodic task of the background process, on an
+embedded database in a temporary folder (service.py).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from domain.clock import SystemClock
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batches", type=int, default=10_000, help="batches that wait")
-    parser.add_argument("--submitters", type=int, default=1_000, help="submitters they belong to")
-    parser.add_argument("--no-service", action="store_true", help="leave the database out")
+    parser.add_argument("--batches", type=int, default=10_000, help="waiting batches")
+    parser.add_argument("--submitters", type=int, default=1_000, help="submitters of the batches")
+    parser.add_argument("--no-service", action="store_true", help="skip the database")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
     answers = measure(asked.batches, asked.submitters)

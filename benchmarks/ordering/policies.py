@@ -1,8 +1,8 @@
-"""How much CPU do the policies take, without a database?
+"""Measures the CPU time of the policies, without a database.
 
 Submitters with shares and usage in a tree of accounts, batches of all sizes and ages; every policy with all of its
-terms weighted. A full ordering makes the fair-share tree, every batch's key and the sort. `explain_us` is what one
-stored breakdown costs.
+terms weighted. A full ordering computes the fair-share tree, every batch's key and the sort. `explain_us` is the cost
+of one stored breakdown.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Project:
         self.batches = [_batch(BatchId(n + 1), self.leaves[n % submitters], chance) for n in range(batches)]
 
     def moment(self) -> PolicyContext:
-        """The standings of all, the fair-share tree included."""
+        """Return the standings of all, with the fair-share tree."""
         shares = fair_shares(self.accounts, self.leaves).leaves
         standings = {
             leaf: LeafStanding(
@@ -94,7 +94,7 @@ def _batch(batch_id: BatchId, leaf: Leaf, chance: random.Random) -> BatchFacts:
 
 
 def cpu_ms(action: Callable[[], object]) -> float:
-    """Median CPU time of an action in milliseconds."""
+    """Return the median CPU time of an action in milliseconds."""
     times = []
     for _ in range(REPEATS):
         began = time.process_time_ns()
@@ -108,7 +108,7 @@ def policy_named(name: str) -> Policy:
 
 
 def measured(project: Project, policy: Policy) -> dict[str, float]:
-    """One policy's figures."""
+    """Return one policy's figures."""
     order = BatchOrder(policy, project.batches, project.moment())
 
     ids = [facts.batch_id for facts in project.batches[:1000]]
@@ -119,7 +119,7 @@ def measured(project: Project, policy: Policy) -> dict[str, float]:
 
 
 def reference_ms() -> float:
-    """A fixed operation of the same kind: 100,000 changes of a small dictionary, and a sort."""
+    """Time a fixed operation of the same kind: 100,000 changes of a small dictionary, and a sort."""
 
     def work() -> None:
         found: dict[int, float] = {}
@@ -131,7 +131,7 @@ def reference_ms() -> float:
 
 
 def measure(batches: int, submitters: int) -> dict[str, object]:
-    """Every policy, in milliseconds of CPU."""
+    """Measure every policy, in milliseconds of CPU."""
     project = Project(batches, submitters)
     answers: dict[str, object] = {"batches": batches, "submitters": submitters, "seed": SEED}
     answers["reference_ms"] = round(reference_ms(), 2)

@@ -1,9 +1,8 @@
-"""How much CPU does one ordering take in service, of the background process and of PostgreSQL?
+"""Measures the CPU time of one ordering in service, of the background process and of PostgreSQL.
 
-A project of ten-job batches on an embedded database, and the duty `ordering` as the background process runs it, by
-policy: `all`, every batch stands elsewhere than before and is explained (the first ordering after a change of policy);
-`sent`, a minute later, an instance of each hundredth batch was sent meanwhile; `quiet`, a minute after that, nothing
-was.
+A project of ten-job batches on an embedded database, and the periodic task `ordering` as the background process runs
+it, by policy: `all`, every batch moves and is explained (the first ordering after a change of policy); `sent`, a minute
+later, after sending an instance of each hundredth batch; `quiet`, a minute after that, without changes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ POLICIES = ("multifactor", "components", "equal_access", "logical_time")
 
 
 class Turned:
-    """A clock whose hours are turned by hand; seconds pass as they do."""
+    """A clock whose hours are set by hand; seconds pass normally."""
 
     def __init__(self, now: Instant) -> None:
         self.at = now
@@ -53,14 +52,14 @@ class Turned:
 
 
 async def measure_service(batches: int, submitters: int, folder: Path, clock: Clock) -> dict[str, object]:
-    """Milliseconds of CPU of each kind of ordering: `_ms` of the background process, `_database_ms` of PostgreSQL."""
+    """Return milliseconds of CPU of each kind of ordering: `_ms` of the background process, `_database_ms` of
+    PostgreSQL.
+    """
     project = await install_project(folder, url="http://127.0.0.1:9/", slots=1000, clock=clock)
     dsn = await database_dsn(project)
     try:
         turned = Turned(clock.now())
-        store = await open_store(
-            dsn, clock=turned, min_size=1, max_size=1
-        )  # one server process to ask for its CPU time
+        store = await open_store(dsn, clock=turned, min_size=1, max_size=1)  # one server process, to read its CPU time
         connection = await asyncpg.connect(dsn)
         try:
             await _fill(store, connection, batches, submitters, turned.now())
@@ -89,7 +88,7 @@ async def _fill(
 
 
 class _Duty:
-    """Orderings one after the other, with what is sent between them."""
+    """Runs orderings one after the other, with sendings between them."""
 
     def __init__(
         self, store: PostgresStore, connection: asyncpg.Connection, clock: Turned, server: psutil.Process

@@ -1,1 +1,1 @@
-"""How long does every page of the console and of volunteers take, and all that the API shows, with many of all?"""
+"""Measures every page of the console and of volunteers, and every API route, on a large project."""

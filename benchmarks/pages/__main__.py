@@ -1,14 +1,13 @@
-"""How long does every page of the console and of volunteers take, and all that the API shows, with many of all?
+"""Measures every page of the console and of volunteers, and every API route, on a large project.
 
     python -m benchmarks.pages [--jobs 1000000] [--batches 300] [--hosts 20000] [--repeats 5] [--only why] [--json]
 
-An embedded database as `muster init` makes it; one batch has all the jobs but ten for each of the others. The hosts
-have rows of six apps, which `muster hoststats run` has ranked, and results. Everything is asked for one after the other
-from a running `muster up` by somebody signed in, volunteers' pages by one with OWN_HOSTS computers that have sent
-OWN_RESULTS results. A route that nothing asks for ends the benchmark before it begins. `worst_ms` is the slowest of the
-medians. `cpu_ms` is what a page costs of processors, in the worker and in the database, less what both use while nobody
-asks: what else runs on the machine changes it less. `machine_load` is how many programs wanted a processor, before and
-after.
+An embedded database as `muster init` creates it; one batch has all jobs except ten for each other batch. The hosts have
+rows of six apps, ranked by `muster hoststats run`, and results. Pages are fetched one after the other from a running
+`muster up` by a signed-in user, volunteers' pages by one with OWN_HOSTS hosts that have sent OWN_RESULTS results. A
+route without an address ends the benchmark before it begins. `worst_ms` is the slowest of the medians. `cpu_ms` is the
+CPU time of a page, in the worker and in the database, less their idle use: other load on the machine affects it less.
+`machine_load` is the load average before and after.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ from runtime.compose import build_worker
 from runtime.project import database_dsn, install, release_database
 
 LIMIT_MS = 200.0
-IDLE_S = 10.0  # of rest, to see what is used while nobody asks
+IDLE_S = 10.0  # without requests, to measure idle use
 SIGN_IN = "/sign-in"
-ANYBODYS = Scene(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "app", "v@example.org")  # to see whether everything is asked for
+ANYBODYS = Scene(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "app", "v@example.org")  # to check that every route has an address
 
 
 async def check_routes(project: Project, clock: Clock) -> None:
-    """Raises BenchmarkError naming what a worker serves and nothing asks for."""
+    """Raise BenchmarkError naming routes of a worker without an address."""
     dsn = await database_dsn(project)
     async with build_worker(replace(project, database_url=dsn), clock) as parts:
         check_all_asked(served(parts.application), addresses(ANYBODYS))
 
 
 def served(application: web.Application) -> list[str]:
-    """The paths that somebody may get, as `/console/hosts/{id}`."""
+    """Return the paths a user may GET, as `/console/hosts/{id}`."""
     return [
         route.resource.canonical
         for route in application.router.routes()
@@ -57,7 +56,7 @@ def served(application: web.Application) -> list[str]:
 
 @dataclass(slots=True)
 class Cpu:
-    """What the worker and the database use, in seconds; `idle_share` of a second each second while nobody asks."""
+    """CPU seconds of the worker and the database; `idle_share`: CPU seconds per second without requests."""
 
     measured: Node
     clock: Clock
@@ -67,14 +66,14 @@ class Cpu:
         return self.measured.workers_cpu_s() + self.measured.postgres_cpu_s()
 
     async def rest(self, seconds: float) -> None:
-        """Wait, and note what is used meanwhile."""
+        """Wait, and record the idle use."""
         before_s, began_s = self.used_s(), self.clock.monotonic()
         await self.clock.sleep(seconds)
         self.idle_share = (self.used_s() - before_s) / (self.clock.monotonic() - began_s)
 
 
 async def timed(http: aiohttp.ClientSession, url: str, repeats: int, cpu: Cpu, clock: Clock) -> dict[str, float]:
-    """Median and worst of a page, and its CPU, in milliseconds; its size. The first fetch is not counted."""
+    """Return median and worst time and CPU of a page, in milliseconds, and its size. The first fetch does not count."""
     took: list[float] = []
     size = 0
     cpu_s = 0.0
@@ -98,7 +97,7 @@ async def timed(http: aiohttp.ClientSession, url: str, repeats: int, cpu: Cpu, c
 
 
 async def prepared(options: argparse.Namespace, folder: Path, port: int, clock: Clock) -> tuple[Project, Scene]:
-    """The project and what it holds; made, unless the folder has them from the last time."""
+    """Return the project and its contents; created unless the folder has them from the last run."""
     settings: dict[str, object] = {"project.url": f"http://127.0.0.1:{port}/"}
     project = await install(folder / "project", None, settings, who="benchmark", clock=clock)
     await check_routes(project, clock)
@@ -116,7 +115,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
         stack.callback(release_database, project)
         running = node(project, port=port, workers=1, log_path=project.data_dir / "node.log", clock=clock)
         measured = await stack.enter_async_context(running)
-        anybody = await stack.enter_async_context(aiohttp.ClientSession())
+        any_user = await stack.enter_async_context(aiohttp.ClientSession())
         known = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)))
         root = f"http://127.0.0.1:{port}"
         people = ((CONSOLE, {"name": NAME}), (SITE, {"email": OWN}))
@@ -124,12 +123,12 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
             async with known.post(root + place + SIGN_IN, data={**who, "password": PASSWORD}) as response:
                 response.raise_for_status()
         cpu = Cpu(measured, clock)
-        for seconds in (options.settle_s, IDLE_S):  # what is used at first is not what is used later
+        for seconds in (options.settle_s, IDLE_S):  # start-up uses more
             await cpu.rest(seconds)
         before = os.getloadavg()[0]
         found = {}
         for address in (one for one in addresses(scene) if options.only in one):
-            http = anybody if address.endswith(SIGN_IN) else known
+            http = any_user if address.endswith(SIGN_IN) else known
             found[address] = await timed(http, root + address, options.repeats, cpu, clock)
             one = found[address]
             say(f"  {one['median_ms']:7.1f} ms, {one['cpu_ms']:6.1f} of CPU  {address}")
@@ -151,13 +150,13 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=300)
     parser.add_argument("--hosts", type=int, default=20_000)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--settle-s", type=float, default=20.0, help="seconds the node runs before it is asked")
-    parser.add_argument("--only", default="", help="addresses that have this in them")
+    parser.add_argument("--settle-s", type=float, default=20.0, help="seconds the node runs before the first request")
+    parser.add_argument("--only", default="", help="only addresses that contain this")
     parser.add_argument(
         "--folder",
         type=Path,
         default=None,
-        help="where the project is, or is made, and stays; default: a temporary one",
+        help="folder of the project, kept; default: a temporary one",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What is asked for: an address, or several, of each kind of page and of everything the API shows. Pure."""
+"""Lists the addresses to fetch: one or several for each kind of page and API route. Pure."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ LEFT_OUT = {
     f"{API}/try.js": "a file that the worker holds",
     f"{API}/try.css": "a file that the worker holds",
     f"{CONSOLE}/static/{{version}}/{{name}}": "a file that the worker holds",
+    f"{CONSOLE}/static/manual/{{page}}": "a file of the manual",
     f"{SITE}/static/{{version}}/{{name}}": "a file that the worker holds",
     SITE: "leads to the same with a slash",
 }
@@ -25,10 +26,10 @@ LEFT_OUT = {
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the database holds, by its numbers.
+    """The ids of objects in the database.
 
-    `job` waits and `done_job` is valid, `instance` came back and `unsent` waits; all are of the batch `large`. `own`
-    is a computer of the volunteer who looks, with thousands of results, `ranked` any other.
+    `job` waits and `done_job` is valid, `instance` has returned and `unsent` waits; all belong to the batch `large`.
+    `own` is a host, with thousands of results, of the volunteer who fetches the pages; `ranked` is any other.
     """
 
     large: int
@@ -46,7 +47,7 @@ class Scene:
 
 
 def addresses(scene: Scene) -> list[str]:
-    """All of them."""
+    """Return all addresses."""
     return [
         "/",
         *(SITE + one for one in _own_pages(scene)),
@@ -56,7 +57,7 @@ def addresses(scene: Scene) -> list[str]:
 
 
 def check_all_asked(routes: Iterable[str], asked: Sequence[str]) -> None:
-    """Raises BenchmarkError naming routes of a GET that no address is of, nor LEFT_OUT names.
+    """Raise BenchmarkError naming GET routes without an address that are not in LEFT_OUT.
 
     >>> check_all_asked(["/console/hosts", "/console/hosts/{id}", "/download/{name}"], ["/console/hosts?q=1"])
     Traceback (most recent call last):
@@ -66,11 +67,11 @@ def check_all_asked(routes: Iterable[str], asked: Sequence[str]) -> None:
     reached = {route_of(address, known) for address in asked} | LEFT_OUT.keys()
     missed = sorted({one for one in known if one not in reached})
     if missed:
-        raise BenchmarkError(f"nothing asks for {', '.join(missed)}")
+        raise BenchmarkError(f"no address for {', '.join(missed)}")
 
 
 def route_of(address: str, routes: Collection[str]) -> str | None:
-    """Which of the routes an address is of: of several the one with the fewest places for anything.
+    """Return the route of an address: of several the one with the fewest placeholders.
 
     >>> route_of("/console/batches/new", ["/console/batches/{id}", "/console/batches/new"])
     '/console/batches/new'
@@ -81,7 +82,7 @@ def route_of(address: str, routes: Collection[str]) -> str | None:
 
 
 def _own_pages(scene: Scene) -> list[str]:
-    """Of a volunteer's own pages."""
+    """Return a volunteer's own pages."""
     own = scene.own
     return [
         "/",
@@ -92,14 +93,14 @@ def _own_pages(scene: Scene) -> list[str]:
         f"/computers/{own}/why",
         "/results",
         "/results?outcome=failed",
-        f"/results?computer={own}&outcome=waiting",  # of which there is none
+        f"/results?computer={own}&outcome=waiting",  # no such host
         "/preferences",
         "/account",
     ]
 
 
 def _pages(scene: Scene) -> list[str]:
-    """Of the console."""
+    """Return the console's pages."""
     large, job = scene.large, scene.job
     return [
         "/",
@@ -133,7 +134,7 @@ def _pages(scene: Scene) -> list[str]:
         f"/hosts/{scene.own}?state=failed",
         "/percentiles",
         "/percentiles/preview?deadline.p_tight=0.8",
-        "/nobody",
+        "/unschedulable",
         "/ordering",
         f"/ordering?batch={large}",
         "/ordering/preview?ordering.policy=fifo",
@@ -144,7 +145,7 @@ def _pages(scene: Scene) -> list[str]:
         "/settings",
         "/settings?q=deadline",
         "/settings/deadline.p_tight",
-        # the decision run dry for hosts that called last: each of them is asked
+        # a dry run of the decision for the latest hosts: each of them is evaluated
         f"/hosts/{scene.ranked}/why",
         f"/batches/{large}/why",
         f"/batches/{large}/why?hosts=all",
@@ -154,7 +155,7 @@ def _pages(scene: Scene) -> list[str]:
 
 
 def _calls(scene: Scene) -> list[str]:
-    """Of the API."""
+    """Return the API's addresses."""
     large, ranked = scene.large, scene.ranked
     return [
         f"/instances/{scene.instance}/trickles",
@@ -191,7 +192,7 @@ def _calls(scene: Scene) -> list[str]:
         f"/explain/job/{scene.job}",
         f"/explain/instance/{scene.unsent}",
         "/processes",
-        "/nobody",
+        "/unschedulable",
         "/settings",
         "/settings/changes",
         "/settings/deadline.p_tight",

@@ -1,4 +1,4 @@
-"""The project whose pages are timed: a batch with most of the jobs, ranked hosts that have results, and people."""
+"""Creates the project whose pages are timed: a batch with most of the jobs, ranked hosts with results, and users."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from wire.attach import password_hash
 
 NAME, PASSWORD = "grace", "a password for one benchmark"
 SMALL = 10  # jobs of the other batches
-RESULTS = 10  # of each host, if there are jobs enough: at most half of them
-OWN_HOSTS, OWN_RESULTS = 10, 20_000  # of the volunteer who looks
+RESULTS = 10  # of each host, if there are enough jobs: at most half of them
+OWN_HOSTS, OWN_RESULTS = 10, 20_000  # of the volunteer who fetches pages
 OWN = "ada@example.org"
 STATEMENT_S = 3600.0
 
-# A volunteer each. A tenth have been silent for long, the others called in the last week, most of them lately.
+# A volunteer each. A tenth have been silent for long, the others called in the last week, most of them recently.
 HOSTS = """
 WITH owner AS (
     INSERT INTO volunteer (email, name, authenticator_nonce, authenticator_hash, created_at)
@@ -67,8 +67,8 @@ WHERE email = $3
 FAILURES = """
 UPDATE host_app_version SET n_error = floor(20 * random()), n_timeout = floor(5 * random()) WHERE host_id % 10 = 0
 """
-# The hosts from $4 to $5 take the batch's last $3 unsent jobs in turn. Of 100, five are under way, three failed, one
-# was timed out; the others are valid.
+# The hosts from $4 to $5 take the batch's last $3 unsent jobs in turn. Of 100, five are in progress, three failed, one
+# timed out; the others are valid.
 WORK = """
 WITH chosen AS (
     SELECT instance_id, row_number() OVER () AS number
@@ -120,7 +120,7 @@ WHERE batch_id = $1
 
 
 async def load(project: Project, options: argparse.Namespace, clock: Clock) -> Scene:
-    """Fill a new project; a while."""
+    """Fill a new project; slow."""
     await make_app(project, clock)
     async with open_database(project, clock) as store:
         large, small = await _batches(store, project, options, clock)
@@ -129,11 +129,11 @@ async def load(project: Project, options: argparse.Namespace, clock: Clock) -> S
         try:
             ranked, own = await _hosts(store, connection, options.hosts, clock)
             await _work(connection, large, options, clock, others=ranked, own=own)
-            say(f"{options.hosts} hosts have worked; they are ranked")
+            say(f"{options.hosts} hosts have results; ranking")
             ranking = (await store.applications.load_catalogue()).settings.ranking
             done = await host_statistics(store, lambda: ranking, clock).statistics.run()
             assert done is not None
-            say(f"{done.ranked} of {done.rows} rows are ranked; two simulations")
+            say(f"{done.ranked} of {done.rows} rows are ranked; running two simulations")
             simulation, replayed = await _simulations(store, clock)
             await connection.execute("CHECKPOINT", timeout=STATEMENT_S)
 
@@ -161,21 +161,21 @@ async def load(project: Project, options: argparse.Namespace, clock: Clock) -> S
 async def _batches(
     store: PostgresStore, project: Project, options: argparse.Namespace, clock: Clock
 ) -> tuple[int, int]:
-    """Small ones, and one that has all other jobs; the large one and one of the others."""
+    """Create small batches, and one with all other jobs; return the large one and one of the others."""
     folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
     batches = Batches(store, folder, clock)
     one = {"app": APP, "qos": "afap", "jobs": {**JOB, "count": SMALL, "command_line": COMMAND_LINE}}
     ids = [await batches.submit({**one, "name": f"small {n}"}) for n in range(options.batches - 1)]
-    say(f"{len(ids)} small batches are there")
+    say(f"created {len(ids)} small batches")
     count = max(SMALL, options.jobs - SMALL * len(ids))
     jobs = {**JOB, "count": count, "command_line": COMMAND_LINE}
     large = await batches.submit({"app": APP, "qos": "throughput", "name": "large", "jobs": jobs})
-    say(f"and one of {count} jobs")
+    say(f"created a batch of {count} jobs")
     return large, ids[0] if ids else large
 
 
 async def _people(store: PostgresStore, project: Project, clock: Clock) -> None:
-    """An operator and a volunteer who look."""
+    """Create an operator and a volunteer."""
     await store.access.add_person(
         NAME,
         role=Role.OPERATOR,
@@ -190,7 +190,7 @@ async def _people(store: PostgresStore, project: Project, clock: Clock) -> None:
 
 
 async def _hosts(store: PostgresStore, connection: asyncpg.Connection, hosts: int, clock: Clock) -> tuple[int, int]:
-    """Hosts with a row for each of six apps, and those of who looks; the first of the ones and of the others."""
+    """Create hosts with a row for each of six apps, and the volunteer's own; return the first of each."""
     now = clock.now()
     on_cpu, on_gpu = await versions(store, now)
     [mine] = await connection.fetch("SELECT min(app_version_id) AS version FROM app_version")
@@ -209,7 +209,7 @@ async def _hosts(store: PostgresStore, connection: asyncpg.Connection, hosts: in
 async def _work(
     connection: asyncpg.Connection, large: int, options: argparse.Namespace, clock: Clock, *, others: int, own: int
 ) -> None:
-    """Results of the large batch, its jobs' ends and its counters."""
+    """Create results of the large batch, its jobs' ends and its counters."""
     now = clock.now()
     version = await connection.fetchval("SELECT min(app_version_id) FROM app_version")
     half = options.jobs // 2
@@ -226,7 +226,7 @@ async def _work(
 
 
 async def _simulations(store: PostgresStore, clock: Clock) -> tuple[int, int]:
-    """One of rules and one of thresholds, both done."""
+    """Run a simulation of rules and one of thresholds."""
     runs = SimulationRuns(store.simulations, clock)
     rules = await asyncio.to_thread(checked, RequestedComparison("small", ["muster", "fixed"]))
     tried = await replay(store, clock, {"deadline.p_tight": 0.8}, seeds=[1], most_hosts=100, days=1.0)

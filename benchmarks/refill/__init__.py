@@ -1,1 +1,1 @@
-"""How long does a refill of the job array take, whatever waits behind it?"""
+"""Measures a refill of the job array with backlogs of different sizes."""

@@ -1,11 +1,11 @@
-"""How long does a refill of the job array take, with ten thousand and with millions of waiting jobs behind it?
+"""Measures a refill of the job array, with ten thousand and with millions of waiting jobs behind it.
 
-`python -m benchmarks.refill [--waiting-jobs 10000 --waiting-jobs 1000000] [--slots 1000 --slots 10000] --json`.
-For each backlog a project on an embedded database in a temporary folder, the same as `benchmarks.dispatch` measures,
-and the feeder of one of two workers. `full`: from an empty array. `steady`: the one on the
-side, after `--sent` of its slots were sent; `round`: the one every second, after as many were sent.
-`after_sends_full`: from an empty array, after a tenth of the backlog (at most `--many-sent`) was sent unvacuumed.
-`--batches 10000`: instead, what it takes to find the batches that wait among so many active ones.
+`python -m benchmarks.refill [--waiting-jobs 10000 --waiting-jobs 1000000] [--slots 1000 --slots 10000] --json`. For
+each backlog it creates a project on an embedded database in a temporary folder, as `benchmarks.dispatch` does, with the
+feeder of one of two workers. `full`: from an empty array. `steady`: the partial refill after `--sent` of its slots were
+sent; `round`: the periodic full refill after as many were sent. `after_sends_full`: from an empty array, after a tenth
+of the backlog (at most `--many-sent`) was sent without vacuum. `--batches 10000`: instead, the time to find the waiting
+batches among this many active ones.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from store.postgres import open_store
 BACKLOGS = (10_000, 1_000_000)
 LARGEST = 10_000_000
 SLOTS = (1_000, 10_000)
-WAITING_PER_SLOT = 10  # at least: half of them are another worker's
+WAITING_PER_SLOT = 10  # minimum: half of them belong to another worker
 
 
 async def measured(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
-    """Whichever of the two was asked for."""
+    """Run the requested measurement."""
     if options.batches is not None:
         return await measure_batches(options.batches, folder, clock, repeats=options.repeats)
     return await measure(options, folder, clock)
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
-    """All backlogs, one after the other, and the ratios of each to the smallest."""
+    """Measure all backlogs, one after the other, and the ratios of each to the smallest."""
     figures: dict[str, object] = {"repeats": options.repeats, "sent": options.sent}
     by_backlog: dict[int, dict[int, Figures]] = {}
     for waiting_jobs in sorted(options.waiting_jobs):
@@ -52,11 +52,11 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
 
 
 async def _of_backlog(waiting_jobs: int, options: argparse.Namespace, folder: Path, clock: Clock) -> dict[int, Figures]:
-    """A project with this backlog, and the figures for each number of slots."""
+    """Create a project with this backlog; return the figures for each number of slots."""
     project = await install_project(folder, url="http://127.0.0.1:9/", slots=1000, clock=clock)
     dsn = await database_dsn(project)
     try:
-        store = await open_store(dsn, clock=clock, min_size=1, max_size=1)  # one server process to ask for its CPU time
+        store = await open_store(dsn, clock=clock, min_size=1, max_size=1)  # one server process, to read its CPU time
         connection = await asyncpg.connect(dsn, statement_cache_size=20)
         try:
             say(f"filling a project with {waiting_jobs:,} waiting jobs …")
@@ -79,7 +79,7 @@ async def _of_backlog(waiting_jobs: int, options: argparse.Namespace, folder: Pa
 
 
 async def _measured(steps: Steps, waiting_jobs: int, options: argparse.Namespace) -> dict[int, Figures]:
-    """The medians for each number of slots that the backlog can fill and more; what is sent stays sent."""
+    """Return the medians for each number of slots that the backlog can fill and more; sent jobs stay sent."""
     found: dict[int, Figures] = {}
     sizes = sorted(slots for slots in options.slots if WAITING_PER_SLOT * slots <= waiting_jobs)
     for slots in sizes:
@@ -104,16 +104,18 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--waiting-jobs", type=int, action="append", help="a backlog; may be repeated")
     parser.add_argument(
-        "--largest", action="store_true", help=f"a backlog of {LARGEST:,} too: minutes, and 8 GiB of disk"
+        "--largest", action="store_true", help=f"a backlog of {LARGEST:,} too: takes minutes and 8 GiB of disk"
     )
-    parser.add_argument("--slots", type=int, action="append", help="of the job array; may be repeated")
+    parser.add_argument("--slots", type=int, action="append", help="slots of the job array; may be repeated")
     parser.add_argument("--sent", type=int, default=250, help="slots sent before each steady refill")
     parser.add_argument(
         "--many-sent", type=int, default=50_000, help="jobs sent, without a vacuum, before the last step"
     )
-    parser.add_argument("--batches", type=int, default=None, help="look for those that wait among so many, and no more")
+    parser.add_argument(
+        "--batches", type=int, default=None, help="only measure finding the waiting ones among this many batches"
+    )
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--folder", type=Path, default=None, help="where to work and leave everything")
+    parser.add_argument("--folder", type=Path, default=None, help="folder to work in and keep")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     options.waiting_jobs = (options.waiting_jobs or list(BACKLOGS)) + [LARGEST] * options.largest

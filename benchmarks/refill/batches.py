@@ -1,7 +1,7 @@
-"""How long does it take to find the batches that wait, among ten thousand active ones?
+"""Measures finding the waiting batches among ten thousand active ones.
 
-Four situations after each other: something waits of every batch; of the last tenth in the order alone; a hundredth
-has just been sent; every batch has changed its place.
+Four situations in sequence: every batch has unsent work; only the last tenth in the order has; a hundredth has just
+been sent; every batch has moved in the order.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from feeder.service import build_feeder
 from runtime.project import database_dsn, release_database
 from store.postgres import PostgresStore, open_store
 
-LIMITS = (64, 500)  # batches asked for; a refill asks for the second
+LIMITS = (64, 500)  # batches per query; a refill uses the second
 SQL = statements("refill")
 SLOTS = 1000
 
 
 async def measure_batches(batches: int, folder: Path, clock: Clock, *, repeats: int) -> dict[str, object]:
-    """Milliseconds of each look, the first one of a situation and the median of `repeats` that come after it."""
+    """Return milliseconds of each query, the first of a situation and the median of the `repeats` after it."""
     project = await install_project(folder, url="http://127.0.0.1:9/", slots=SLOTS, clock=clock)
     dsn = await database_dsn(project)
     try:
@@ -84,7 +84,7 @@ async def _look(store: PostgresStore, limit: int) -> tuple[float, int]:
 
 
 async def _refill_ms(store: PostgresStore, clock: Clock, repeats: int) -> float:
-    """A whole refill of an array that is full already."""
+    """Return the time of a whole refill of an array that is already full."""
     catalogue = FixedCatalogue(await store.applications.load_catalogue()).with_slots(SLOTS)
     feeder = build_feeder(FeederPorts(store.waiting, Owned(HALF)), catalogue, clock)
     await feeder.refill_once()

@@ -1,4 +1,4 @@
-"""What do the timed refills come to? Pure."""
+"""Summarizes the timed refills. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEPS = {"full": "refill", "steady": "steady_refill", "round": "round", "after_s
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One refill: seconds that passed, CPU seconds of this process and of the database, and slots placed."""
+    """One refill: wall-clock seconds, CPU seconds of this process and of the database, and slots placed."""
 
     took_s: float
     python_s: float
@@ -22,7 +22,7 @@ class Timed:
 
 
 def medians(name: str, refills: Sequence[Timed]) -> Figures:
-    """The median of each figure; CPU in microseconds per slot placed.
+    """Return the median of each figure; CPU in microseconds per slot placed.
 
     >>> medians("full", [Timed(0.1, 0.02, 0.03, 1000)])
     {'full_s': 0.1, 'full_placed': 1000.0, 'full_python_us_per_slot': 20.0, 'full_postgres_us_per_slot': 30.0}
@@ -36,12 +36,13 @@ def medians(name: str, refills: Sequence[Timed]) -> Figures:
 
 
 def _us_per_slot(seconds: Sequence[float], refills: Sequence[Timed]) -> float:
-    """Over all refills together."""
+    """Return the CPU per slot over all refills together."""
     return 1e6 * sum(seconds) / max(1, sum(one.placed for one in refills))
 
 
 def ratios(by_backlog: Mapping[int, Mapping[int, Figures]]) -> Figures:
-    """Seconds and CPU time per slot placed, against the smallest backlog with as many slots; and against fewer slots.
+    """Return seconds and CPU time per slot placed, relative to the smallest backlog with as many slots, and to fewer
+    slots.
 
     >>> few, many = medians("full", [Timed(0.1, 0.02, 0.03, 1000)]), medians("full", [Timed(0.2, 0.03, 0.03, 1000)])
     >>> ratios({10_000: {1000: few}, 1_000_000: {1000: many}})
@@ -78,7 +79,7 @@ def _cpu_us(figures: Figures, step: str) -> float:
 
 
 def named(count: int) -> str:
-    """A round number in short.
+    """Format a round number.
 
     >>> named(10_000), named(10_000_000), named(300)
     ('10k', '10m', '300')

@@ -1,4 +1,4 @@
-"""What is timed: refills of a feeder on a real database, and the sending of what it holds in between."""
+"""Times refills of a feeder on a real database, and sends its jobs in between."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Owned:
 
 @dataclass
 class FixedCatalogue:
-    """The catalogue as it was read, with another number of slots."""
+    """The catalogue as read, with another number of slots."""
 
     read: Catalogue
 
@@ -54,7 +54,7 @@ class FixedCatalogue:
 
 
 class Steps:
-    """Refills on one project; `send` really writes dispatches."""
+    """Refills on one project; `send` writes real dispatches."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Steps:
 
     @classmethod
     async def of(cls, store: PostgresStore, connection: asyncpg.Connection, clock: Clock) -> Steps:
-        """`store` has one connection; `connection` tells which process serves it."""
+        """Return the steps on `store`, which has one connection; `connection` identifies its server process."""
         catalogue = FixedCatalogue(await store.applications.load_catalogue())
         [pid] = [
             row["pid"]
@@ -94,7 +94,7 @@ class Steps:
         )
 
     async def full(self, slots: int) -> Timed:
-        """A new feeder's refills until its array is full."""
+        """Refill a new feeder's array until it is full."""
         feeder = self._feeder(slots)
 
         async def fill() -> int:
@@ -103,7 +103,7 @@ class Steps:
         return await self._timed(fill)
 
     async def after_sending(self, slots: int, *, sent: int, repeats: int, whole: bool) -> list[Timed]:
-        """Refills of a full array, each after the first `sent` of its slots were sent; whole ones, or on the side."""
+        """Refill a full array, each time after its first `sent` slots were sent; full or partial refills."""
         feeder = self._feeder(slots)
         await filled(feeder, slots)
         await feeder.refill_once()
@@ -155,7 +155,7 @@ class Steps:
 
 
 async def filled(feeder: Feeder, slots: int) -> int:
-    """Refill until the array is full, or no more is to be had; how many slots were placed."""
+    """Refill until the array is full or no jobs are left; return how many slots were placed."""
     done = await feeder.refill_once()
     placed = done.placed
     while len(feeder.array) < slots and not done.found_nothing:
@@ -165,5 +165,5 @@ async def filled(feeder: Feeder, slots: int) -> int:
 
 
 def ran_s(pid: int) -> float:
-    """CPU seconds of a process so far; finer than its clock ticks of 10 ms."""
+    """Return the CPU seconds of a process so far, finer than its clock ticks of 10 ms."""
     return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9

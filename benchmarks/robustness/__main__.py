@@ -69,8 +69,8 @@ def arguments_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=what.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--half", choices=tuple(HALVES), default="tuning", help="odd or even populations; tuning")
-    which.add_argument("--populations", type=numbers_of, metavar="N,N-N", help="these instead of a half")
-    parser.add_argument("--quick", action="store_true", help=f"the first {QUICK} of them, one seed")
+    which.add_argument("--populations", type=numbers_of, metavar="N,N-N", help="these populations instead of a half")
+    parser.add_argument("--quick", action="store_true", help=f"only the first {QUICK} populations, one seed")
     parser.add_argument("--rules", default=",".join(USUAL_RULES), help="separated by commas")
     parser.add_argument("--seeds", type=int, default=None, help=f"runs of each; {SEEDS}, with --quick 1")
     parser.add_argument("--first-seed", type=int, default=1)
@@ -81,13 +81,13 @@ def arguments_of(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAME:KEY=VALUE...",
-        help="`muster` once more with these settings, on the same populations and seeds",
+        help="an additional `muster` with these settings, on the same populations and seeds",
     )
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--dask", metavar="ADDRESS", help="run on this Dask cluster instead")
-    parser.add_argument("--again", action="store_true", help="run also what is kept")
-    parser.add_argument("--runs", type=Path, default=FOLDER, metavar="FOLDER", help="where finished runs are kept")
-    parser.add_argument("--json", action="store_true", help="print the JSON object alone")
+    parser.add_argument("--again", action="store_true", help="ignore kept runs")
+    parser.add_argument("--runs", type=Path, default=FOLDER, metavar="FOLDER", help="folder for finished runs")
+    parser.add_argument("--json", action="store_true", help="print only the JSON object")
     return parser.parse_args(arguments)
 
 
@@ -101,17 +101,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         planned = plan_of(populations, contestants, seeds)
     except MusterError as error:
         raise SystemExit(str(error)) from error
-    kept = KeptRuns(asked.runs, anew=asked.again)
+    kept = KeptRuns(asked.runs, again=asked.again)
     cases = [one.case for one in planned]
-    tell(
-        f"{len(cases)} runs of {len(populations)} populations, {len(unkept(cases, kept))} of them not kept from before"
-    )
+    tell(f"{len(cases)} runs of {len(populations)} populations, {len(unkept(cases, kept))} of them to do")
     stopped = False
     try:
         run_all(cases, kept, processes=asked.workers, dask_address=asked.dask)
     except KeyboardInterrupt:
         stopped = True
-        tell(f"stopped; {len(unkept(cases, kept))} runs are missing: the same command runs them")
+        tell(f"stopped; {len(unkept(cases, kept))} runs are missing: repeat the command to continue")
     outcome = Outcome(whole_populations(planned, kept))
     if asked.json:
         conditions: dict[str, object] = {
@@ -133,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def whole_populations(planned: Sequence[Planned], kept: KeptRuns) -> list[Run]:
-    """The runs of populations of which all runs are kept."""
+    """Return the runs of populations for which all runs are kept."""
     found = [(one, kept.find(one.case)) for one in planned]
     missing = {one.population for one, ran in found if ran is None}
     return [(one, ran) for one, ran in found if ran is not None and one.population not in missing]

@@ -1,4 +1,4 @@
-"""Columns of the table: what each measures on one population and seed, and which value is the worst. Pure."""
+"""Columns of the table: the figure of each on one population and seed, and which value is the worst. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOW_LOSS, LOW_LOSS_ALLOWANCE, MORE_ALLOWANCE = 0.05, 1.25, 0.2
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A cell. `more`: the true value is greater, because a batch was not over; `less`: the true value is smaller."""
+    """A cell. `more`: the true value is larger, because of an unfinished batch; `less`: the true value is smaller."""
 
     value: float
     more: bool = False
@@ -32,7 +32,7 @@ class Value:
 
 
 def median_of(values: Iterable[Value]) -> Value | None:
-    """The median, where `more` is longer than everything and `less` shorter.
+    """Return the median, with `more` above and `less` below all other values.
 
     >>> str(median_of([Value(1.0), Value(0.2, more=True), Value(3.0)])), median_of([])
     ('3.00', None)
@@ -62,7 +62,7 @@ def mean_of(values: Iterable[Value]) -> Value | None:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One contestant's run, and on the same population and seed that of `accelerated` and the clairvoyant bound."""
+    """One contestant's run, with those of `accelerated` and the bound on the same population and seed."""
 
     ours: Figures
     accelerated: Figures
@@ -71,7 +71,7 @@ class Measured:
     error_fraction: float
 
 
-Badness = Callable[[float], float]  # the greater, the worse
+Badness = Callable[[float], float]  # larger is worse
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _times_off(value: float) -> float:
 
 
 def makespan_ratio(qos: QoS, one: Measured) -> Value | None:
-    """Over `accelerated`; None if neither was over, or if no such batch was submitted."""
+    """Return the makespan over that of `accelerated`; None if both are unfinished or no such batch was submitted."""
     return _over(one.ours, one.accelerated, qos)
 
 
@@ -126,7 +126,7 @@ def _over(ours: Figures, theirs: Figures, qos: QoS) -> Value | None:
 
 
 def allowance(loss_fraction: float, error_fraction: float) -> float:
-    """Instances per job that are acceptable.
+    """Return the acceptable number of instances per job.
 
     >>> allowance(0.05, 0.1), round(allowance(0.2, 0.05), 3)
     (1.25, 1.533)
@@ -142,13 +142,13 @@ def instances(one: Measured) -> Value | None:
 
 
 def share_of(name: str, one: Measured) -> Value | None:
-    """A figure over that of `accelerated`."""
+    """Return a figure over that of `accelerated`."""
     value, base = getattr(one.ours, name), getattr(one.accelerated, name)
     return None if value is None or not base else Value(value / base)
 
 
 def by_progress(name: str, percents: Sequence[int], one: Measured) -> Value | None:
-    """The mean of a table by progress over `percents`, of those that are known."""
+    """Return the mean of a table by progress over the known `percents`."""
     table = getattr(one.ours, name) or {}
     known = [value for percent in percents if (value := table.get(str(percent))) is not None]
     return Value(fmean(known)) if known else None
@@ -186,10 +186,10 @@ COLUMNS: Sequence[Column] = (
     _makespan("long_deadline", "long-deadline", QoS.LONG_DEADLINE, "1.00 (1.10)"),
     _makespan("throughput", "throughput", QoS.THROUGHPUT, "1.00 (1.10)"),
     _makespan("short_deadline", "deadline-batch", QoS.SHORT_DEADLINE, "1.00 (1.10)"),
-    _share("saturated_jobs_per_day", "jobs a day while never-sent jobs wait", "1.00 (0.97)"),
-    _share("use_fraction", "processor use while work waits", "1.00 (0.97)"),
+    _share("saturated_jobs_per_day", "jobs per day under saturation", "1.00 (0.97)"),
+    _share("use_fraction", "processor utilization while work waits", "1.00 (0.97)"),
     Column("instances", "instances per job / allowance", "1.00 (1.00)", instances, high, median_of),
-    _plain("deadline_mode_fraction", "share run in deadline mode", "0.10 (0.10)"),
+    _plain("deadline_mode_fraction", "share of jobs run in deadline mode", "0.10 (0.10)"),
     *(
         _forecast(
             f"error_{percent}", f"forecast error of q50 at {percent} %", "0.30 (0.60)", "forecast_error", [percent]
@@ -200,8 +200,8 @@ COLUMNS: Sequence[Column] = (
     _coverage(90, "0.82 to 0.96"),
     _forecast("first_forecast", "first forecast, q50 / truth", "0.5 to 2", "forecast_ratio", [0], _times_off),
     Column("bound", "AFAP makespan / clairvoyant bound", "2.50", over_bound, high, median_of),
-    _plain("batches_unfinished", "batches not over", "0"),
-    _plain("refused_feasible_fraction", "refused in vain", ""),
+    _plain("batches_unfinished", "unfinished batches", "0"),
+    _plain("refused_feasible_fraction", "refused despite a feasible job", ""),
 )
 
 
@@ -219,7 +219,7 @@ class Summary:
 
 
 def summary_of(column: Column, by_population: Mapping[int, Value | None]) -> Summary | None:
-    """None if no population has a value."""
+    """Summarize the column; None if no population has a value."""
     known = {number: value for number, value in by_population.items() if value is not None}
     middle = column.middle(known.values())
     if middle is None:

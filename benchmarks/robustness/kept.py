@@ -1,7 +1,7 @@
-"""Runs that stay on disk until the code that made them changes.
+"""Keeps runs on disk until the code that made them changes.
 
-A run comes of its case and of the code alone (simulator/run.py), so that it is found by a digest of both: the case's
-scenario, seed, rule and all settings, and every module that is loaded to make it.
+A run depends only on its case and the code (simulator/run.py), so it is stored by a digest of both: the case's
+scenario, seed, rule and all settings, and every module loaded to make it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from simulator.services import PACE
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "robustness"
-# They show what came out, or say what is run.
+# These present results or define what is run.
 NOT_OF_A_RUN = (
     "benchmarks/",
     "tests/",
@@ -39,15 +39,17 @@ NOT_OF_A_RUN = (
 
 @dataclass
 class KeptRuns:
-    """In `folder`, a folder for each state of the code. With `anew` only those are found that were kept just now."""
+    """Stores runs in `folder`, in a subfolder for each state of the code. With `again` only runs of this session are
+    found.
+    """
 
     folder: Path = FOLDER
-    anew: bool = False
+    again: bool = False
     _now: set[Path] = field(default_factory=set)
 
     def find(self, case: Case) -> Ran | None:
         path = self._path(case)
-        if not path.is_file() or (self.anew and path not in self._now):
+        if not path.is_file() or (self.again and path not in self._now):
             return None
         found: Ran = pickle.loads(path.read_bytes())
         return found
@@ -57,7 +59,7 @@ class KeptRuns:
         path.parent.mkdir(parents=True, exist_ok=True)
         begun = path.with_suffix(".part")
         begun.write_bytes(pickle.dumps(ran))
-        begun.replace(path)  # it is there whole, or not at all
+        begun.replace(path)  # written completely or not at all
         self._now.add(path)
 
     def _path(self, case: Case) -> Path:
@@ -69,7 +71,7 @@ class KeptRuns:
 
 
 def digest_of(case: Case) -> str:
-    """The same for cases that are the same once the settings' defaults are filled in; the bound knows no settings.
+    """Return a digest, equal for cases that are equal with the settings' defaults; the bound ignores settings.
 
     >>> from simulator.scenario import read_scenario
     >>> small, default = read_scenario("small"), Settings().deadline.p_afap
@@ -87,7 +89,7 @@ def digest_of(case: Case) -> str:
 
 
 def loaded_modules() -> list[Path]:
-    """The files of this project that a run in this process would be made by."""
+    """Return the project's files that a run in this process would use."""
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
     ours = {Path(file) for file in files if file and Path(file).is_relative_to(ROOT)}
     told = {path: path.relative_to(ROOT).as_posix() for path in ours}
@@ -95,7 +97,7 @@ def loaded_modules() -> list[Path]:
 
 
 def digest_of_files(files: Sequence[Path]) -> str:
-    """Of their text, and of what else numbers come from."""
+    """Return a digest of the files' text and of other inputs of the numbers."""
     found = sha256(f"{sys.version} {np.__version__} {scipy.__version__}".encode())
     for file in files:
         found.update(file.name.encode() + b"\0" + file.read_bytes())

@@ -1,4 +1,4 @@
-"""Which runs a comparison needs: populations by seeds by contestants. Pure."""
+"""Lists the runs a comparison needs: populations x seeds x contestants. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from simulator.sweep import cases_of
 MUSTER, ACCELERATED, FIXED = "muster", "accelerated", "fixed"
 USUAL_RULES = (MUSTER, ACCELERATED, FIXED, FIXED_COPIES)
 HALVES: Mapping[str, Sequence[int]] = {"tuning": range(1, 25, 2), "unseen": range(2, 26, 2)}
-QUICK = 6  # populations: they cover every range (simulator/robustness.py)
+QUICK = 6  # number of populations that cover every range (simulator/robustness.py)
 SEEDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A rule with settings, as a column group of the table is called."""
+    """A rule with settings, with the name of its column group in the table."""
 
     name: str
     rule: str
@@ -31,7 +31,7 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A case and where it belongs."""
+    """A case and its population, seed and contestant."""
 
     population: int
     seed: int
@@ -47,8 +47,8 @@ def contestants_of(
 ) -> list[Contestant]:
     """Return the rules, `muster` with `settings`, and `muster` once more for each variant on top of them.
 
-    `accelerated` and the bound come last if `rules` does not have them: everything is divided by their figures.
-    Raises InvalidInputError for an unknown rule or a setting that cannot be.
+    `accelerated` and the bound come last unless `rules` has them: everything is divided by their figures. Raises
+    InvalidInputError for an unknown rule or an invalid setting.
     """
     named = [Contestant(rule, checked_rule(rule), settings if rule == MUSTER else {}) for rule in dict.fromkeys(rules)]
     more = [Contestant(name, MUSTER, {**settings, **changes}) for name, changes in variants.items()]
@@ -56,16 +56,16 @@ def contestants_of(
     every = [*named, *more, *(one for one in REFERENCES if one.name not in taken)]
     for one in more:
         if one.name in {*taken, *(reference.name for reference in REFERENCES)}:
-            raise InvalidInputError("--variant", "a name other than that of a rule", one.name)
+            raise InvalidInputError("--variant", "a name that is not a rule", one.name)
     for one in every:
         if RULE in one.settings:
-            raise InvalidInputError("--set", f"settings other than {RULE}: --rules is for that", one.settings[RULE])
+            raise InvalidInputError("--set", f"settings other than {RULE}; use --rules for it", one.settings[RULE])
         Settings.from_mapping(one.settings)
     return every
 
 
 def plan_of(populations: Iterable[int], contestants: Sequence[Contestant], seeds: Sequence[int]) -> list[Planned]:
-    """Population by population, so that a comparison that is stopped early has whole populations."""
+    """Return the plan population by population, so that a comparison stopped early has complete populations."""
     planned: list[Planned] = []
     for number in populations:
         scenario = read_scenario(f"{DRAWN}:{number}")

@@ -1,4 +1,4 @@
-"""Runs what is not kept from before, keeps what comes, and says how long the rest may take."""
+"""Runs cases that are not kept yet, keeps their results, and estimates the remaining time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from administration.simulations.process import duties
+from administration.simulations.process import simulated_tasks
 from benchmarks.robustness.kept import KeptRuns, digest_of
 from domain.units import Instant
 from simulator.run import Case, Ran
@@ -14,32 +14,32 @@ from simulator.sweep import run_here, run_on_dask, run_on_processes
 
 
 def run_all(cases: Sequence[Case], kept: KeptRuns, *, processes: int, dask_address: str | None = None) -> list[Ran]:
-    """Return what each case comes to. Cases that are the same are run once, and kept as soon as they are over."""
+    """Return the result of each case. Equal cases run once and are kept as soon as they finish."""
     missing = unkept(cases, kept)
 
     def keep(place: int, ran: Ran) -> None:
         kept.keep(missing[place], ran)
 
     if dask_address is not None:
-        run_on_dask(missing, duties, Told(missing), keep, address=dask_address)
+        run_on_dask(missing, simulated_tasks, Told(missing), keep, address=dask_address)
     elif processes == 1:
-        run_here(missing, duties, Told(missing), keep)
+        run_here(missing, simulated_tasks, Told(missing), keep)
     elif missing:
-        run_on_processes(missing, duties, Told(missing), keep, processes=processes)
+        run_on_processes(missing, simulated_tasks, Told(missing), keep, processes=processes)
     every = [kept.find(case) for case in cases]
     if None in every:
-        raise RuntimeError("a run was kept and is not found: the code changed meanwhile, so begin again")
+        raise RuntimeError("a kept run is missing because the code changed during the comparison; start again")
     return [ran for ran in every if ran is not None]
 
 
 def unkept(cases: Sequence[Case], kept: KeptRuns) -> list[Case]:
-    """Those that are still to be run, each once."""
+    """Return the cases still to run, each once."""
     once = {digest_of(case): case for case in cases}
     return [case for case in once.values() if kept.find(case) is None]
 
 
 class Told:
-    """Satisfies simulator.sweep.Watching: a line on standard error for each run that is over."""
+    """Satisfies simulator.sweep.Watching: prints a line on standard error for each finished run."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self._cases = cases
@@ -47,7 +47,7 @@ class Told:
         self._began = time.perf_counter()
 
     def moved(self, place: int, at: Instant) -> None:
-        """Only ends are told."""
+        """Ignore progress within a run."""
 
     def over(self, place: int) -> None:
         self._over += 1

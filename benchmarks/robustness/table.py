@@ -1,4 +1,4 @@
-"""What a comparison came to: the table, and the JSON object. Pure."""
+"""Formats a comparison as a table and as the JSON object. Pure."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Outcome:
 
     @property
     def contestants(self) -> list[str]:
-        """Those that a table shows: not the bound, which other contestants are divided by."""
+        """Return the contestants of a table: all but the bound, which others are divided by."""
         names = dict.fromkeys(planned.contestant.name for planned, _ in self.runs)
         return [name for name in names if name != CLAIRVOYANT]
 
     def by_population(self, column: Column, contestant: str) -> dict[int, Value | None]:
-        """Medians over seeds, or means where the column has means."""
+        """Return medians over seeds, or means for columns with means."""
         found: dict[int, list[Value]] = {number: [] for number in self.populations}
         for number, measured in self._measured(contestant):
             value = column.of(measured)
@@ -61,7 +61,7 @@ class Outcome:
             )
 
     def table(self) -> str:
-        """As Markdown: a row per column of COLUMNS, a cell with the median and the worst case per contestant."""
+        """Return Markdown: a row per column of COLUMNS, a cell with the median and the worst case per contestant."""
         names = self.contestants
         lines = [f"| median; worst (population) | wanted | {' | '.join(names)} |", f"|---|---|{'---:|' * len(names)}"]
         marked = False
@@ -74,7 +74,7 @@ class Outcome:
         return "\n".join([*lines, *(["", f"{NOT_OVER}."] if marked else [])]) + "\n"
 
     def population_table(self, contestant: str) -> str:
-        """A row per population with the contestant's medians over seeds."""
+        """Return a row per population with the contestant's medians over seeds."""
         shown = [column for column in COLUMNS if self.summary(column, contestant)]
         lines = [
             f"| {contestant}: population | hosts | loss | errors | {' | '.join(column.title for column in shown)} |",

@@ -1,1 +1,1 @@
-"""A node under steady load for a long time."""
+"""Runs a node under steady load for a long time."""

@@ -1,9 +1,9 @@
-"""Does a node stay as fast and as small as it was, hour after hour?
+"""Checks that a node's speed and size stay the same over hours.
 
-`python -m benchmarks.soak --minutes 30 --json`. The project of benchmarks.dispatch, `muster up`, and a steady load of a
-share of the full rate, which is measured first. Every stretch of 30 s is a sample: latency, memory of each process,
-sizes and dead rows of the tables. Samples go to standard error as they come, each a line of JSON. In the end
-every reply is compared with the database, and the tables with themselves written anew.
+`python -m benchmarks.soak --minutes 30 --json`. The project of benchmarks.dispatch, `muster up`, and a steady load at a
+share of the full rate, which is measured first. Every 30 s it takes a sample: latency, memory of each process, sizes
+and dead rows of the tables. Samples go to standard error as they come, each a line of JSON. At the end every reply is
+compared with the database, and the tables with freshly rewritten ones.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from benchmarks.dispatch.runs import CONNECTIONS, Runs
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.running import run_and_tell, say
 from benchmarks.soak.figures import Sample, bloat, bloat_ratio, summary
-from benchmarks.soak.watch import Watch, tables, written_anew
+from benchmarks.soak.watch import Watch, rewritten_tables, tables
 from domain.clock import Clock
 from runtime.project import database_dsn, open_database, release_database
 
 WARM_UP_S = 5.0
 FULL_S = 15.0  # for the full rate
 JOBS = 1  # per request
-MOST_STRETCH_FRACTION = 0.25  # of a whole run that is short
+MOST_STRETCH_FRACTION = 0.25  # of a short run
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
-    """Everything from an empty folder to the figures."""
+    """Run the benchmark from an empty folder to the figures."""
     port = free_port()
     project = await install_project(folder, url=f"http://127.0.0.1:{port}/", slots=options.slots, clock=clock)
     dsn = await database_dsn(project)
@@ -53,8 +53,8 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
             last = await tables(connection)
             say("comparing every reply with the database …")
             checked = asdict(await check(folder / "told.npy", connection, since=since))
-            say("writing the tables anew …")
-            compact = await written_anew(connection)
+            say("rewriting the tables …")
+            compact = await rewritten_tables(connection)
     finally:
         release_database(project)
     return {
@@ -77,7 +77,7 @@ async def _load(
     folder: Path,
     clock: Clock,
 ) -> tuple[list[Sample], dict[str, object]]:
-    """The samples of a node from its start to its end, and what the load was."""
+    """Return the samples of a node from its start to its end, and its load."""
     log_path = folder / "node.log"
     async with AsyncExitStack() as stack:
         load = await stack.enter_async_context(generator(await described(world, project, JOBS, port, folder)))
@@ -102,7 +102,7 @@ async def _load(
 
 
 async def _samples(options: argparse.Namespace, runs: Runs, watch: Watch, rate_per_s: float) -> list[Sample]:
-    """Stretch after stretch until the time is over."""
+    """Take samples until the time is over."""
     whole_s = 60.0 * options.minutes
     stretch_s = min(options.sample_seconds, MOST_STRETCH_FRACTION * whole_s)
     samples: list[Sample] = []
@@ -120,13 +120,13 @@ async def _save(load: Generator, folder: Path) -> None:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=30.0, help="of steady load")
-    parser.add_argument("--load", type=float, default=0.5, help="share of the full rate, which is measured before")
-    parser.add_argument("--sample-seconds", type=float, default=30.0, help="of each sample")
+    parser.add_argument("--minutes", type=float, default=30.0, help="minutes of steady load")
+    parser.add_argument("--load", type=float, default=0.5, help="share of the full rate, which is measured first")
+    parser.add_argument("--sample-seconds", type=float, default=30.0, help="seconds of each sample")
     parser.add_argument("--workers", type=int, default=2, help="request workers of the node")
-    parser.add_argument("--slots", type=int, default=1000, help="of each worker's job array")
-    parser.add_argument("--waiting-jobs", type=int, default=400_000, help="the backlog, kept above its half")
-    parser.add_argument("--folder", type=Path, default=None, help="where to work and leave everything")
+    parser.add_argument("--slots", type=int, default=1000, help="slots of each worker's job array")
+    parser.add_argument("--waiting-jobs", type=int, default=400_000, help="the backlog, kept above half of it")
+    parser.add_argument("--folder", type=Path, default=None, help="folder to work in and keep")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     if not 0.0 < options.load <= 1.0:

@@ -1,4 +1,4 @@
-"""Does anything grow while the load stays the same? Pure."""
+"""Computes whether memory or tables grow under constant load. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
-ENDS = 6  # the first and the last sixth of the samples are what is compared
+ENDS = 6  # the first and the last sixth of the samples are compared
 MIB = 2**20
 
 
@@ -22,12 +22,12 @@ class Table:
 
     @property
     def whole_bytes(self) -> int:
-        """The table with its indexes."""
+        """Return the table's bytes with its indexes."""
         return self.table_bytes + sum(self.index_bytes.values())
 
     @property
     def dead_fraction(self) -> float:
-        """Dead rows of all rows; 0 when there are none.
+        """Return dead rows over all rows; 0 if there are none.
 
         >>> Table(live=300, dead=100, table_bytes=0, index_bytes={}).dead_fraction
         0.25
@@ -37,9 +37,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One stretch of the load, and what the processes and the database were like at its end.
+    """One interval of the load, and the state of the processes and the database at its end.
 
-    `rss_mib` is by the name of the process; `refill_s` is None when no refill was logged in the stretch.
+    `rss_mib` is by the name of the process; `refill_s` is None if no refill was logged in the interval.
     """
 
     at_s: float
@@ -62,10 +62,10 @@ class Sample:
 
 
 def summary(samples: Sequence[Sample]) -> dict[str, object]:
-    """What the run comes to, apart from what is compared afterwards.
+    """Return the run's figures, without the comparisons made afterwards.
 
-    First and last are medians over the first and the last sixth of the samples, so that one disturbance makes no
-    growth.
+    First and last are medians over the first and the last sixth of the samples, so that one disturbance does not count
+    as growth.
     """
     requests = sum(sample.requests for sample in samples)
     p99_first_ms, p99_last_ms = first_and_last([sample.p99_ms for sample in samples])
@@ -92,7 +92,7 @@ def summary(samples: Sequence[Sample]) -> dict[str, object]:
 
 
 def first_and_last(values: Sequence[float]) -> tuple[float, float]:
-    """The medians of the first and of the last sixth, of one value at least.
+    """Return the medians of the first and of the last sixth, of at least one value each.
 
     >>> first_and_last([5.0, 9.0, 6.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 8.0, 10.0])
     (7.0, 9.0)
@@ -102,7 +102,7 @@ def first_and_last(values: Sequence[float]) -> tuple[float, float]:
 
 
 def growth_mib_per_hour(samples: Sequence[Sample]) -> float:
-    """How the memory of all Python processes grows in the second half of the run, when every cache has been filled.
+    """Return the memory growth of all Python processes in the second half of the run, with warm caches.
 
     slope = median over all pairs i < j of (y_j - y_i) / (x_j - x_i)   (Theil and Sen); 0 for a single sample.
     400 MiB after 0 s, 420 after 1800 s and 430 after 3600 s are 40, 30 and 20 MiB per hour: 30 is the growth.
@@ -115,10 +115,10 @@ def growth_mib_per_hour(samples: Sequence[Sample]) -> float:
 def bloat(
     samples: Sequence[Sample], last: Mapping[str, Table], compact: Mapping[str, Table]
 ) -> dict[str, dict[str, float]]:
-    """How much larger each table is than it must be for its rows.
+    """Return the bloat of each table: its size relative to freshly rewritten rows.
 
-    `last` is what the run left, `compact` the same rows written anew. `ratio` is the bytes of the table with its
-    indexes over those; that of a table whose rows are all gone says nothing, its `mib_most` does.
+    `last` is the state after the run, `compact` the same rows rewritten. `ratio` is the bytes of the table with its
+    indexes over those; for an empty table it says nothing, and `mib_most` does.
     """
     return {
         name: {
@@ -134,7 +134,7 @@ def bloat(
 
 
 def bloat_ratio(last: Mapping[str, Table], compact: Mapping[str, Table]) -> float:
-    """All tables together, over the same rows written anew.
+    """Return the bloat of all tables together.
 
     >>> left = {"host": Table(9, 1, 6000, {"host_pkey": 3000}), "job_todo": Table(0, 9, 900, {})}
     >>> bloat_ratio(left, {"host": Table(9, 0, 5000, {"host_pkey": 2500}), "job_todo": Table(0, 0, 0, {})})

@@ -1,4 +1,4 @@
-"""What are the node's processes and its database like at this moment?"""
+"""Samples the node's processes and its database."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from benchmarks.soak.figures import MIB, Sample, Table
 from benchmarks.statements import statements
 
 TABLES = ("batch_count", "host", "host_app_version", "instance", "job", "job_todo")
-ANEW_S = 3600.0  # writing a table anew may take this long
+ANEW_S = 3600.0  # limit for rewriting a table
 
 
 class Watch:
-    """Looks at a running node. `connection` is nobody else's while it looks."""
+    """Samples a running node. `connection` must not be used by others meanwhile."""
 
     def __init__(self, node: Node, connection: asyncpg.Connection, log_path: Path) -> None:
         self._node = node
@@ -28,7 +28,7 @@ class Watch:
         self._log_read = 0  # bytes
 
     async def sample(self, at_s: float, done: Mapping[str, float]) -> Sample:
-        """A stretch of load that was done, and the state it left."""
+        """Return a sample: a finished interval of load, and the state after it."""
         nbytes = await self._connection.fetchval("SELECT pg_database_size(current_database())")
         return Sample(
             at_s=round(at_s, 1),
@@ -47,16 +47,16 @@ class Watch:
         )
 
     def _rss_mib(self) -> dict[str, float]:
-        """Resident memory of each Python process of the node."""
+        """Return the resident memory of each Python process of the node."""
         supervisor = self._node.workers[0].parent()
-        assert supervisor is not None  # it ends after its workers
+        assert supervisor is not None  # ends after its workers
         named = {f"worker {number}": worker for number, worker in enumerate(self._node.workers, 1)}
         named |= {f"background {number}": process for number, process in enumerate(self._node.background, 1)}
         named["supervisor"] = supervisor
         return {name: round(process.memory_info().rss / MIB, 1) for name, process in named.items()}
 
     def _postgres_private_mib(self) -> float:
-        """Memory that the database's processes do not share, all together."""
+        """Return the unshared memory of all database processes together."""
         nbytes = 0
         for process in (self._node.postmaster, *self._node.postmaster.children()):
             try:
@@ -66,7 +66,7 @@ class Watch:
         return round(nbytes / MIB, 1)
 
     def _refill_s(self) -> float | None:
-        """The median of the refills that were logged since it was last asked."""
+        """Return the median of the refills logged since the last call."""
         with self._log_path.open("rb") as log:
             log.seek(self._log_read)
             whole, _, _ = log.read().rpartition(b"\n")
@@ -77,15 +77,15 @@ class Watch:
 
 
 async def tables(connection: asyncpg.Connection) -> dict[str, Table]:
-    """The tables that change with every request, by name."""
+    """Return the tables that change with every request, by name."""
     return {
         row["name"]: Table(row["live"], row["dead"], row["table_bytes"], json.loads(row["index_bytes"]))
         for row in await connection.fetch(statements("soak")["tables"], list(TABLES))
     }
 
 
-async def written_anew(connection: asyncpg.Connection) -> dict[str, Table]:
-    """The tables with nothing in them but their rows; nobody else may use them."""
+async def rewritten_tables(connection: asyncpg.Connection) -> dict[str, Table]:
+    """Rewrite the tables without dead rows; requires exclusive use."""
     for name in TABLES:
         await connection.execute(f'VACUUM (FULL, ANALYZE) "{name}"', timeout=ANEW_S)
     return await tables(connection)

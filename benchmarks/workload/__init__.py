@@ -1,1 +1,1 @@
-"""Whom does which ordering policy make wait, on workloads that real people submitted to real computers?"""
+"""Compares waits under the ordering policies on workload logs of real clusters."""

@@ -1,10 +1,10 @@
-"""Run a workload log through the ordering code, policy by policy, in virtual time. No database.
+"""Runs a workload log through the ordering code, policy by policy, in virtual time. No database.
 
 `python -m benchmarks.workload --trace FILE.swf[.gz] [--policy NAME …] [--json]`. A job of p processors becomes a batch
-of p single jobs; the processors of the log's heading (or `--processors`, or as many as `--load` asks for) ask for one
-job each whenever they are idle. Order, standings, charges and limits are those of `priority`; every user of the log
-has the same shares within its group, every group the same. Volunteers' faults, deadlines and the feeder's slots are
-left out: what is compared is the order alone.
+of p single jobs; the processors of the log's header (or `--processors`, or as many as give `--load`) request one job
+each whenever they are idle. Order, standings, charges and limits are those of `priority`; every user of the log has the
+same shares within its group, every group the same. Volunteers' faults, deadlines and the feeder's slots are left out,
+to compare only the order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SETTINGS = {
 
 
 def settings_of(changes: Sequence[str]) -> Settings:
-    """The settings with these KEY=VALUE changes. Raises InvalidInputError."""
+    """Return the settings with these KEY=VALUE changes. Raises InvalidInputError."""
     settings = Settings()
     for key, value in SETTINGS.items():
         settings = settings.changed(key, value)
@@ -51,7 +51,7 @@ def settings_of(changes: Sequence[str]) -> Settings:
 
 
 def limits_of(jobs: str | None) -> list[Limit]:
-    """A limit of SOFT,HARD jobs in progress per submitter. Raises InvalidInputError.
+    """Return a limit of SOFT,HARD jobs in progress per submitter. Raises InvalidInputError.
 
     >>> limits_of("2,8")[0].hard
     8.0
@@ -65,7 +65,7 @@ def limits_of(jobs: str | None) -> list[Limit]:
 
 
 def processors_for(asked: argparse.Namespace, workload: Workload) -> int:
-    """How many processors there are. Raises InvalidInputError when nothing says so."""
+    """Return the number of processors. Raises InvalidInputError if neither the options nor the log give it."""
     if asked.processors is not None:
         return int(asked.processors)
     if asked.load is not None:
@@ -73,14 +73,14 @@ def processors_for(asked: argparse.Namespace, workload: Workload) -> int:
         return max(1, math.ceil(workload.work_s / max(workload.length_s, 1.0) / load))
     found = processors_of(asked.trace)
     if found is None:
-        raise InvalidInputError("--processors", "a number, where the log's heading has no MaxProcs", "nothing")
+        raise InvalidInputError("--processors", "a number, because the log's header has no MaxProcs", "nothing")
     return found
 
 
 def run(
     name: str, workload: Workload, settings: Settings, *, processors: int, limits: Sequence[Limit], every_s: float
 ) -> tuple[dict[str, float | int], list[Went]]:
-    """One policy's figures."""
+    """Return one policy's figures."""
     began = time.process_time()
     waiting = Waiting(workload, settings.changed("ordering.policy", name), processors=processors, limits=limits)
     fairness = Fairness(processors)
@@ -91,7 +91,7 @@ def run(
 
 
 def measure(asked: argparse.Namespace) -> dict[str, object]:
-    """All policies on one log."""
+    """Run all policies on one log."""
     settings = settings_of(asked.set)
     workload = workload_of(read_swf(asked.trace), until_s=asked.days * DAY_S)
     if not workload.batches:
@@ -126,13 +126,15 @@ def measure(asked: argparse.Namespace) -> dict[str, object]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.workload", description=__doc__)
     parser.add_argument("--trace", type=Path, required=True, help="a log in Standard Workload Format, gzipped or not")
-    parser.add_argument("--policy", action="append", choices=list(POLICIES), help="may be given several times; all")
-    parser.add_argument("--processors", type=_positive_int, help="instead of the log's heading")
-    parser.add_argument("--load", type=_positive, help="as many processors as make this load, instead of the heading's")
-    parser.add_argument("--days", type=_positive, default=math.inf, help="only what came within so many days")
+    parser.add_argument(
+        "--policy", action="append", choices=list(POLICIES), help="policy to run; may be repeated; default: all"
+    )
+    parser.add_argument("--processors", type=_positive_int, help="processors; default: those of the log's header")
+    parser.add_argument("--load", type=_positive, help="as many processors as give this load, instead of the header's")
+    parser.add_argument("--days", type=_positive, default=math.inf, help="only jobs submitted within this many days")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting, as ordering.policy")
-    parser.add_argument("--limit-jobs", metavar="SOFT,HARD", help="jobs in progress per submitter")
-    parser.add_argument("--look-s", type=_positive, default=300.0, help="seconds between looks at fairness")
+    parser.add_argument("--limit-jobs", metavar="SOFT,HARD", help="limits of jobs in progress per submitter")
+    parser.add_argument("--look-s", type=_positive, default=300.0, help="seconds between samples of fairness")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args(arguments)
     try:

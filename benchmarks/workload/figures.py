@@ -1,4 +1,4 @@
-"""What a run comes to: waits, slowdowns, and who got how much of what was due."""
+"""Computes the figures of a run: waits, slowdowns, and fairness."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SLOWDOWN_FROM_S = 10.0  # shorter jobs count as this long, as usual for bounded 
 
 
 def fair_parts(wanted: Mapping[LeafId, int], processors: int) -> dict[LeafId, float]:
-    """Max-min fair parts: nobody gets more than it wants, and what is left is shared equally by the others.
+    """Return max-min fair parts: at most the demand of each, with the rest shared equally among the others.
 
     >>> fair_parts({(1, 1): 1, (2, 1): 8, (3, 1): 9}, 11)
     {(1, 1): 1.0, (2, 1): 5.0, (3, 1): 5.0}
@@ -28,7 +28,7 @@ def fair_parts(wanted: Mapping[LeafId, int], processors: int) -> dict[LeafId, fl
 
 
 def jain(values: Sequence[float]) -> float:
-    """(sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has everything.
+    """Return (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has everything.
 
     >>> jain([1.0, 1.0, 1.0, 1.0]), jain([1.0, 0.0])
     (1.0, 0.5)
@@ -38,7 +38,7 @@ def jain(values: Sequence[float]) -> float:
 
 
 class Fairness:
-    """Service against the fair part, looked at while jobs wait. Every submitter has equal shares."""
+    """Service over the fair part, sampled while jobs wait. Every submitter has equal shares."""
 
     def __init__(self, processors: int) -> None:
         self._processors = processors
@@ -48,7 +48,7 @@ class Fairness:
         self._looks = 0
 
     def look(self, running: Mapping[LeafId, int], waiting: Mapping[LeafId, int]) -> None:
-        """One look: what each who wants something runs of its fair part, and how much the largest has."""
+        """Sample each demanding submitter's running jobs over its fair part, and the largest user's share."""
         wanted = {leaf: jobs + waiting.get(leaf, 0) for leaf, jobs in running.items() if jobs + waiting.get(leaf, 0)}
         wanted |= {leaf: jobs for leaf, jobs in waiting.items() if leaf not in wanted}
         for leaf, part in fair_parts(wanted, self._processors).items():
@@ -58,7 +58,7 @@ class Fairness:
         self._looks += 1
 
     def figures(self) -> dict[str, float | int]:
-        """Of the fair part, what each submitter got: Jain's index, the mean, and the least tenth."""
+        """Return Jain's index, the mean, and the lowest tenth of each submitter's fraction of its fair part."""
         got = [self._got[leaf] / due for leaf, due in self._due.items() if due > 0.0]
         return {
             "jain_service": round(jain(got), 4),
@@ -70,7 +70,7 @@ class Fairness:
 
 
 def waits(went: Sequence[Went]) -> dict[str, float | int]:
-    """Waits in seconds, from submission until the last job of a batch was sent, and bounded slowdowns."""
+    """Return waits in seconds, from submission until the last job of a batch was sent, and bounded slowdowns."""
     waited = np.array([one.last_sent_at - one.submitted.at for one in went])
     slow = np.array([max(1.0, _slowdown(one)) for one in went])
     by_submitter = _means_by_submitter(went, waited)
@@ -89,7 +89,7 @@ def waits(went: Sequence[Went]) -> dict[str, float | int]:
 
 
 def logged(went: Sequence[Went]) -> dict[str, float | int]:
-    """The waits the log itself has, of jobs that had all their processors at once."""
+    """Return the waits in the log itself, of jobs that got all their processors at once."""
     known = np.array([one.submitted.logged_wait_s for one in went if one.submitted.logged_wait_s is not None])
     if not len(known):
         return {"batches": 0}

@@ -1,4 +1,4 @@
-"""A fixed number of processors that ask for one job whenever they are idle, in virtual time."""
+"""Simulates a fixed number of processors that request one job whenever idle, in virtual time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from domain.units import Instant
 
 @dataclass(slots=True)
 class Went:
-    """How a batch went: when its first and last jobs were sent, and when the last was done."""
+    """The times of a batch: first job sent, last job sent, last job done."""
 
     submitted: Submitted
     first_sent_at: Instant
@@ -26,7 +26,7 @@ Sample = Callable[[dict[LeafId, int], dict[LeafId, int]], None]  # running and w
 
 
 def pulled(workload: Workload, waiting: Waiting, *, processors: int, sample: Sample, every_s: float) -> list[Went]:
-    """Run the workload; a batch is as far as its slowest job. `sample` looks every `every_s` while jobs wait."""
+    """Run the workload; a batch lasts as long as its slowest job. Calls `sample` every `every_s` while jobs wait."""
     arrivals = workload.batches
     running: list[tuple[float, int, Instant, Submitted]] = []  # (done at, serial, sent at, of)
     by_leaf: dict[LeafId, int] = {}

@@ -1,4 +1,4 @@
-"""A log's jobs as batches: whose, when, how many jobs of which length."""
+"""Converts a log's jobs to batches with submitter, time, number and length of jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST_GROUP = 2
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """One batch: `jobs` single-processor jobs of `run_s` each, of which their submitter expects `estimate_s`."""
+    """One batch: `jobs` single-processor jobs of `run_s` each, which their submitter expects to take `estimate_s`."""
 
     batch_id: BatchId
     leaf: LeafId
@@ -33,7 +33,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Batches in the order of their submission, and who submits: users in accounts made of the log's groups."""
+    """Batches in order of submission, and their submitters: users in accounts made of the log's groups."""
 
     batches: Sequence[Submitted]
     accounts: Sequence[Account]
@@ -41,19 +41,19 @@ class Workload:
 
     @property
     def work_s(self) -> float:
-        """Processor seconds of all jobs."""
+        """Return the processor seconds of all jobs."""
         return sum(one.jobs * one.run_s for one in self.batches)
 
     @property
     def length_s(self) -> float:
-        """From the first submission to the last."""
+        """Return the time from the first submission to the last."""
         return self.batches[-1].at - self.batches[0].at if self.batches else 0.0
 
 
 def workload_of(jobs: Iterable[LoggedJob], *, until_s: float) -> Workload:
-    """The batches of a log's jobs that came within `until_s` of the first.
+    """Return the batches of a log's jobs submitted within `until_s` of the first.
 
-    A job of p processors is a batch of p jobs. Estimates are the run times asked for, where the log has them.
+    A job of p processors is a batch of p jobs. Estimates are the requested run times, if the log has them.
 
     >>> workload_of([LoggedJob(1, 50.0, 600.0, 4, 7, 2, asked_s=900.0)], until_s=10.0).batches[0].estimate_s
     900.0

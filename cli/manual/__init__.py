@@ -1,1 +1,1 @@
-"""The pages of docs/reference that are made from the code: `python -m cli.manual` writes them."""
+"""Generates the pages of docs/reference that are made from the code: `python -m cli.manual`."""

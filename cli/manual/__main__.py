@@ -1,4 +1,4 @@
-"""`python -m cli.manual [FOLDER]`: writes the files of docs/reference that are made from the code."""
+"""`python -m cli.manual [FOLDER]`: writes the generated files of docs/reference."""
 
 from __future__ import annotations
 

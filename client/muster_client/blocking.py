@@ -1,6 +1,6 @@
-"""The client for scripts and notebooks: every call returns when it is done.
+"""A blocking client for scripts and notebooks.
 
-Generated from the methods of `Client` by `python -m api.client_types`; not to be edited.
+Generated from the methods of `Client` by `python -m api.client_types`; do not edit.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from muster_client.work import ExplainedKind, LookedFor
 
 
 class SyncClient(LoopThread):
-    """One project's API. Raises ApiError for every refusal, UnreachableError without an answer.
+    """A client of one project's API. Raises ApiError if the server refuses, UnreachableError if it does not reply.
 
-    It works in scripts, in notebooks and in several threads, with or without `with`.
+    For scripts, notebooks and several threads, with or without `with`.
     """
 
     def submit(self, batch: Mapping[str, object]) -> int:
-        """Submit a batch: the keys of a batch file, inputs by the name of a file put before. Its id.
+        """Submit a batch: the keys of a batch file, with inputs by the names of uploaded files. Returns its id.
 
-        Where the answer is lost it is sent again, and submitted once.
+        If the reply is lost, the request is repeated, and the batch submitted once.
         """
         return self._run(self._client.submit(batch))
 
     def submit_and_preview(self, batch: Mapping[str, object]) -> shapes.Submitted:
-        """The same, with when it will be done."""
+        """Submit a batch, and return it with its forecast."""
         return self._run(self._client.submit_and_preview(batch))
 
     def preview(self, batch: Mapping[str, object]) -> shapes.PreviewShown:
-        """When the batch would be done if it was submitted now: `q50_at`, `q90_at`, …. Nothing is written."""
+        """Forecast the batch as if submitted now: `q50_at`, `q90_at`, …. Nothing is stored."""
         return self._run(self._client.preview(batch))
 
     def batch(self, batch_id: int) -> shapes.BatchShown:
-        """A batch with its counters."""
+        """Return a batch with its job counts."""
         return self._run(self._client.batch(batch_id))
 
     def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
-        """The newest batches, newest first; None: all of them."""
+        """Return the newest batches, newest first; None: all."""
         return self._run(self._client.batches(limit=limit))
 
     def abort(self, batch_id: int) -> shapes.BatchShown:
-        """End a batch; returns it."""
+        """Abort a batch, and return it."""
         return self._run(self._client.abort(batch_id))
 
     def set_batch(
@@ -57,9 +57,9 @@ class SyncClient(LoopThread):
         account: str | None = None,
         deadline_at: float | None = None,
     ) -> shapes.Importance:
-        """How important a batch is: user priority (-1024 to 0, to 1023 with a permission), service level, queue.
+        """Change a batch's user priority (-1024 to 0, or to 1023 with a permission), service level and queue.
 
-        Its account as long as nothing of it was sent, and the deadline of one that has a deadline.
+        The account can change until the first job is sent; the deadline only for batches that have one.
         """
         return self._run(
             self._client.set_batch(
@@ -73,58 +73,59 @@ class SyncClient(LoopThread):
         )
 
     def watch(self, batch_id: int) -> Iterator[shapes.ProgressShown]:
-        """How far a batch is, each time that changes, until it has ended. One that breaks off is taken up again."""
+        """Yield a batch's progress on each change until it has ended. Reconnects if the stream breaks."""
         return self._iterate(self._client.watch(batch_id))
 
     def wait(self, batch_id: int) -> shapes.BatchShown:
-        """The batch when it has ended."""
+        """Wait until a batch has ended, and return it."""
         return self._run(self._client.wait(batch_id))
 
     def jobs(
         self, batch_id: int, *, state: str | None = None, after: int | None = None, limit: int | None = 1000
     ) -> list[shapes.JobShown]:
-        """Jobs of a batch by id, behind the job `after`, those in one `state` or all, without their instances."""
+        """Return a batch's jobs by id, above the id `after`, in one `state` or all, without their instances."""
         return self._run(self._client.jobs(batch_id, state=state, after=after, limit=limit))
 
     def job(self, job_id: int) -> shapes.JobShown:
-        """A job with its instances."""
+        """Return a job with its instances."""
         return self._run(self._client.job(job_id))
 
     def job_outputs(self, job_id: int) -> shapes.ResultShown:
-        """The outputs that a job's canonical instance brought, or why there is no result."""
+        """Return the outputs of a job's canonical instance, or why there is no result."""
         return self._run(self._client.job_outputs(job_id))
 
     def batch_results(
         self, batch_id: int, *, after: int | None = None, limit: int | None = 1000
     ) -> list[shapes.ResultShown]:
-        """The results of a batch's jobs by id, behind the job `after`: the outputs of each, or why there is none."""
+        """Return the results of a batch's jobs above the id `after`: the outputs of each, or why there are none."""
         return self._run(self._client.batch_results(batch_id, after=after, limit=limit))
 
     def fetch_outputs(self, batch_id: int, to: StrPath, *, after: int | None = None, limit: int | None = None) -> int:
-        """Write a tar with the outputs of a batch's valid jobs, of `limit` jobs behind `after`, to a path; its size.
+        """Download the outputs of a batch's valid jobs, of `limit` jobs above the id `after`, as a tar archive; returns
+        its size.
 
-        JOB/OUTPUT, and at its end `missing.jsonl`, which names what is missing. Where it breaks off nothing is left.
+        It has JOB/OUTPUT files, and at its end `missing.jsonl` with the missing ones. A partial file is removed.
         """
         return self._run(self._client.fetch_outputs(batch_id, to, after=after, limit=limit))
 
     def fetch_output(self, job_id: int, name: str, to: StrPath) -> int:
-        """Write the file of one output of a job's result to a path; its size. Where it breaks off nothing is left."""
+        """Download one output of a job, and return its size. A partial file is removed."""
         return self._run(self._client.fetch_output(job_id, name, to))
 
     def instance(self, instance_id: int) -> shapes.OneInstance:
-        """One instance of a job."""
+        """Return an instance of a job."""
         return self._run(self._client.instance(instance_id))
 
     def instance_trickles(self, instance_id: int, *, limit: int | None = 1000) -> list[shapes.TrickleShown]:
-        """The trickle messages that an instance's app sent while it ran, in the order they came."""
+        """Return the trickle messages of an instance, in order of arrival."""
         return self._run(self._client.instance_trickles(instance_id, limit=limit))
 
     def forecasts(self, batch_id: int, *, limit: int = 100) -> shapes.ForecastsShown:
-        """What is published of a batch, its `forecasts` in order of time, and how good its app's are (`accuracy`)."""
+        """Return a batch's `forecasts` in order of time, and the `accuracy` of its app's forecasts."""
         return self._run(self._client.forecasts(batch_id, limit=limit))
 
     def forecast_health(self) -> list[shapes.AppForecastsShown]:
-        """How forecasting goes, app by app: ages of the last forecasts, coverage and error."""
+        """Return the state of forecasting by app: ages of the last forecasts, coverage and error."""
         return self._run(self._client.forecast_health())
 
     @overload
@@ -143,45 +144,45 @@ class SyncClient(LoopThread):
     def explain(self, kind: ExplainedKind, identifier: int) -> shapes.Explained: ...
 
     def explain(self, kind: ExplainedKind, identifier: int) -> shapes.Explained:
-        """The decision run dry: why a host gets no work, what holds a batch or job back, how a due date came about."""
+        """Explain by a dry run why a host gets no work, why a batch or job waits, or how a due date was computed."""
         return self._run(self._client.explain(kind, identifier))
 
     def hosts(
         self, *, limit: int | None = 1000, show: LookedFor | None = None, silent_s: float | None = None
     ) -> list[shapes.ListedHostShown]:
-        """Hosts by id, or those that are slow, fail or are silent, as the API's `list_hosts` says."""
+        """Return hosts by id, or only slow, failing or silent ones, as defined for `list_hosts` of the API."""
         return self._run(self._client.hosts(limit=limit, show=show, silent_s=silent_s))
 
     def host(self, host_id: int) -> shapes.HostDetail:
-        """A host and what is known of it with each app version."""
+        """Return a host with its statistics for each app version."""
         return self._run(self._client.host(host_id))
 
     def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
-        """What a host has in progress."""
+        """Return the instances in progress on a host."""
         return self._run(self._client.host_instances(host_id, limit=limit))
 
     def ranking(self) -> shapes.RankingRunShown | None:
-        """What the last ranking of hosts found; None before the first."""
+        """Return the last host ranking; None before the first one."""
         return self._run(self._client.ranking())
 
     def host_percentiles(self, host_id: int) -> list[shapes.PercentileShown]:
-        """Where a host stands with each app version; nothing of a newcomer."""
+        """Return a host's percentiles for each app version; empty for hosts that are not ranked."""
         return self._run(self._client.host_percentiles(host_id))
 
-    def nobody(self) -> list[shapes.RefusedShown]:
-        """Work that every host refuses, and why."""
-        return self._run(self._client.nobody())
+    def unschedulable(self) -> list[shapes.RefusedShown]:
+        """Return work that every recent host refused, with the reasons."""
+        return self._run(self._client.unschedulable())
 
     def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
-        """What each process said of itself in the last minute: of a worker its job array."""
+        """Return the last heartbeat of each process in the last minute; a worker's has its job array."""
         return self._run(self._client.processes(limit=limit))
 
     def apps(self, *, limit: int | None = 1000) -> list[shapes.AppShown]:
-        """Applications with their current versions."""
+        """Return applications with their current versions."""
         return self._run(self._client.apps(limit=limit))
 
     def app(self, name: str) -> shapes.AppDetail:
-        """An application and each of its current versions."""
+        """Return an application with its current versions."""
         return self._run(self._client.app(name))
 
     def add_app(self, name: str, **more: Any) -> shapes.NewApp:
@@ -193,11 +194,11 @@ class SyncClient(LoopThread):
         return self._run(self._client.set_app(name, **more))
 
     def plan_classes(self, *, limit: int | None = 1000) -> list[shapes.PlanClassShown]:
-        """Plan classes by name."""
+        """Return plan classes by name."""
         return self._run(self._client.plan_classes(limit=limit))
 
     def set_plan_class(self, name: str, **more: Any) -> shapes.PlanClassShown:
-        """Define or change a plan class; `more`: the keys of `plan_classes`, else their defaults."""
+        """Define or change a plan class; `more`: the keys of `plan_classes`, with defaults."""
         return self._run(self._client.set_plan_class(name, **more))
 
     def add_version(
@@ -211,7 +212,7 @@ class SyncClient(LoopThread):
         plan_class: str = "",
         api_version: str = "7.5.0",
     ) -> int:
-        """Add a version of an application, 100 is 1.00; its id. `signature`: of the program, see `muster sign`."""
+        """Add an app version (100 is 1.00), and return its id. `signature`: the program's, from `muster sign`."""
         return self._run(
             self._client.add_version(
                 app,
@@ -225,65 +226,67 @@ class SyncClient(LoopThread):
         )
 
     def put_file(self, path: StrPath, *, name: str | None = None) -> shapes.FileShown:
-        """Bring a file that batches may name as an input."""
+        """Upload a file for use as an input of batches."""
         return self._run(self._client.put_file(path, name=name))
 
     def order(self, *, limit: int = 100) -> shapes.PrioritiesShown:
-        """`batches` in their order with the reasons of the last ordering, and those `unordered` until the next."""
+        """Return `batches` in the order of the last ordering pass, with reasons, and the `unordered` ones."""
         return self._run(self._client.order(limit=limit))
 
     def priorities(self, *, limit: int = 100) -> list[shapes.PriorityShown]:
-        """Batches in their order with the reasons of the last ordering: terms whose points sum to `total`."""
+        """Return batches in the order of the last ordering pass, with the terms whose points sum to `total`."""
         return self._run(self._client.priorities(limit=limit))
 
     def priority(self, batch_id: int) -> shapes.PriorityShown:
-        """Why one batch stands where it stands."""
+        """Return a batch's place in the order, with reasons."""
         return self._run(self._client.priority(batch_id))
 
     def weights(self) -> shapes.WeightsShown:
-        """The terms of the chosen policy with their weights."""
+        """Return the terms of the active policy with their weights."""
         return self._run(self._client.weights())
 
     def preview_ordering(self, values: Mapping[str, object], *, limit: int = 50) -> shapes.OrderPreviewed:
-        """Where batches would stand with these ordering settings; nothing is changed."""
+        """Preview the batch order with these settings; nothing is changed."""
         return self._run(self._client.preview_ordering(values, limit=limit))
 
     def set_ordering(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[shapes.ChangeMade]:
-        """Choose and weigh the policy, with who and why in the audit trail; what was changed, from what to what."""
+        """Set the ordering policy and its weights; the audit trail records author and reason. Returns old and new
+        values.
+        """
         return self._run(self._client.set_ordering(values, why=why, by=by))
 
     def fairshare(self) -> list[shapes.ShareShown]:
-        """The tree of accounts and submitters with shares, decayed usage and standings."""
+        """Return the tree of accounts and submitters with shares and decayed usage."""
         return self._run(self._client.fairshare())
 
     def set_shares(
         self, kind: Literal["account", "submitter"], name: str, shares: float, *, account: str | None = None
     ) -> None:
-        """The shares of an account or a submitter; `account` lets a submitter submit there too, with these shares."""
+        """Set the shares of an account or a submitter; with `account`, also let the submitter use that account."""
         self._run(self._client.set_shares(kind, name, shares, account=account))
 
     def permit(self, kind: Literal["account", "submitter"], name: str, permissions: Sequence[str]) -> None:
-        """What all in an account, or a submitter, may do, instead of what they might: expedite, raise."""
+        """Replace the permissions (expedite, raise) of an account or a submitter."""
         self._run(self._client.permit(kind, name, permissions))
 
     def emulate_fairshare(self, system: str, document: object) -> shapes.TableShown:
-        """What another system's fair-share says of a tree: `columns` and `rows`, as printed."""
+        """Compute another system's fair-share for a tree: `columns` and `rows`, as printed."""
         return self._run(self._client.emulate_fairshare(system, document))
 
     def grants(self, *, limit: int | None = 1000) -> list[shapes.GrantShown]:
-        """Service units of accounts: granted, used, reserved and left in this period."""
+        """Return accounts' service units: granted, used, reserved and left in this period."""
         return self._run(self._client.grants(limit=limit))
 
     def set_grant(self, account: str, *, granted_su: float, period_s: float) -> shapes.GrantShown:
-        """Grant an account service units per period; what this period used stays used."""
+        """Grant an account service units per period; units used in this period stay used."""
         return self._run(self._client.set_grant(account, granted_su=granted_su, period_s=period_s))
 
     def take_grant(self, account: str) -> None:
-        """Take an account's grant: it is not limited by one any more."""
+        """Remove an account's grant; it no longer limits the account."""
         self._run(self._client.take_grant(account))
 
     def limits(self, *, limit: int | None = 1000) -> list[shapes.LimitShown]:
-        """How much submitters, accounts, apps and queues may have."""
+        """Return the limits of submitters, accounts, apps and queues."""
         return self._run(self._client.limits(limit=limit))
 
     def set_limit(
@@ -295,65 +298,65 @@ class SyncClient(LoopThread):
         soft: float | None = None,
         hard: float | None = None,
     ) -> shapes.LimitShown:
-        """Limit one by name, or everybody who has no limit of its own."""
+        """Set a limit for one name, or the default for all that have no limit of their own."""
         return self._run(self._client.set_limit(scope, quantity, name=name, soft=soft, hard=hard))
 
     def lift_limit(self, scope: str, quantity: str, *, name: str | None = None) -> None:
-        """Lift the limit of one by name, or everybody's."""
+        """Remove the limit for one name, or the default limit."""
         self._run(self._client.lift_limit(scope, quantity, name=name))
 
     def settings(self) -> dict[str, Any]:
-        """Every setting's value by its key."""
+        """Return all values by key."""
         return self._run(self._client.settings())
 
     def setting(self, key: str) -> shapes.SettingShown:
-        """One setting with its default and its meaning."""
+        """Return a setting with its default and description."""
         return self._run(self._client.setting(key))
 
     def setting_details(self) -> list[shapes.SettingShown]:
-        """Every setting with its default and its meaning."""
+        """Return all settings with their defaults and descriptions."""
         return self._run(self._client.setting_details())
 
     def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api") -> Any:
-        """Change a setting; running services follow within seconds. The value as it was understood."""
+        """Change a setting; running services apply it within seconds. Returns the stored value."""
         return self._run(self._client.set_setting(key, value, why=why, by=by))
 
     def reset_setting(self, key: str, *, why: str = "", by: str = "api") -> Any:
-        """Take a setting's default back; the default."""
+        """Reset a setting to its default, and return the default."""
         return self._run(self._client.reset_setting(key, why=why, by=by))
 
     def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
-        """Who changed what, when and why; newest first."""
+        """Return changes of settings with author, time and reason, newest first."""
         return self._run(self._client.setting_changes(limit=limit))
 
     def thresholds(self) -> list[shapes.ThresholdShown]:
-        """Every threshold with its value, its effect, and who changed it last and why."""
+        """Return all thresholds with their values, effects and last changes."""
         return self._run(self._client.thresholds())
 
     def preview_thresholds(self, values: Mapping[str, object]) -> shapes.ThresholdsPreviewed:
-        """What these values would do, by hosts as of `hosts_read_at` and what waits now; nothing is changed."""
+        """Preview the effect of these values on hosts as of `hosts_read_at` and on waiting jobs; nothing is changed."""
         return self._run(self._client.preview_thresholds(values))
 
     def set_thresholds(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[shapes.ChangeMade]:
-        """Change thresholds, with who and why in the audit trail; what was changed, from what to what."""
+        """Change thresholds; the audit trail records author and reason. Returns old and new values."""
         return self._run(self._client.set_thresholds(values, why=why, by=by))
 
     def simulate_thresholds(
         self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
     ) -> shapes.SimulationShown:
-        """Begin to simulate the project as it is and with these thresholds; `simulation` says how far that is."""
+        """Simulate the project with its present thresholds and with these; `simulation` returns the progress."""
         return self._run(self._client.simulate_thresholds(values, seeds=seeds, hosts=hosts, days=days))
 
     def simulation(self, simulation_id: int) -> shapes.SimulationShown:
-        """How far a simulation is, and what it came to."""
+        """Return the progress and result of a simulation."""
         return self._run(self._client.simulation(simulation_id))
 
     def cancel_simulation(self, simulation_id: int) -> shapes.SimulationShown:
-        """Stop a simulation; one that is over stays as it is."""
+        """Cancel a simulation; a finished simulation is unchanged."""
         return self._run(self._client.cancel_simulation(simulation_id))
 
     def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
-        """Accounts by id."""
+        """Return accounts by id."""
         return self._run(self._client.accounts(limit=limit))
 
     def add_account(self, name: str, *, parent: str | None = None, shares: float = 1.0) -> shapes.NewAccount:
@@ -363,11 +366,11 @@ class SyncClient(LoopThread):
     def set_account(
         self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
     ) -> shapes.AccountStanding:
-        """An account's shares, and what all who submit in it may do; what is None stays."""
+        """Change an account's shares, and the permissions of all submitters in it or below it; None keeps a value."""
         return self._run(self._client.set_account(name, shares=shares, permissions=permissions))
 
     def submitters(self, *, limit: int | None = 1000) -> list[shapes.SubmitterShown]:
-        """Submitters by id."""
+        """Return submitters by id."""
         return self._run(self._client.submitters(limit=limit))
 
     def add_submitter(self, name: str, *, account: str = "default", shares: float = 1.0) -> shapes.NewSubmitter:
@@ -382,15 +385,15 @@ class SyncClient(LoopThread):
         account: str | None = None,
         permissions: Sequence[str] | None = None,
     ) -> shapes.SubmitterStanding:
-        """A submitter's shares, in `account` where it is told, and what it may do; what is None stays."""
+        """Change a submitter's shares (in `account` if given) and permissions; None keeps a value."""
         return self._run(self._client.set_submitter(name, shares=shares, account=account, permissions=permissions))
 
     def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
-        """Volunteers by id."""
+        """Return volunteers by id."""
         return self._run(self._client.volunteers(limit=limit))
 
     def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
-        """Add a volunteer; the account key is shown only now."""
+        """Add a volunteer. The account key is shown only once."""
         return self._run(self._client.add_volunteer(email, name=name, password=password))
 
     def set_volunteer(
@@ -404,7 +407,7 @@ class SyncClient(LoopThread):
         max_cpus: int | None = None,
         apps: Sequence[str] | None = None,
     ) -> shapes.VolunteerShown:
-        """What a volunteer takes, and how much of it; what is None stays, no `apps` are all of them."""
+        """Change a volunteer's preferences. None keeps a value; an empty `apps` accepts all apps."""
         return self._run(
             self._client.set_volunteer(
                 email, beta=beta, cpu=cpu, gpu=gpu, max_jobs=max_jobs, max_cpus=max_cpus, apps=apps
@@ -412,39 +415,39 @@ class SyncClient(LoopThread):
         )
 
     def me(self) -> shapes.WhoShown:
-        """Whose token this is, and what it may do."""
+        """Return the owner and scopes of this token."""
         return self._run(self._client.me())
 
     def people(self, *, limit: int | None = 1000) -> list[shapes.PersonShown]:
-        """Who signs in."""
+        """Return operator, submitter and viewer accounts."""
         return self._run(self._client.people(limit=limit))
 
     def add_person(self, name: str, *, role: str = "viewer", submitter: str | None = None) -> shapes.InvitedShown:
-        """Add somebody who signs in; the one-time password is shown only now."""
+        """Add an operator, submitter or viewer account. The one-time password is shown only once."""
         return self._run(self._client.add_person(name, role=role, submitter=submitter))
 
     def set_person(
         self, name: str, *, role: str | None = None, submitter: str | None = None, active: bool | None = None
     ) -> shapes.PersonShown:
-        """Change a role, or shut somebody out (`active` False)."""
+        """Change a person's role, or disable the account (`active` False)."""
         return self._run(self._client.set_person(name, role=role, submitter=submitter, active=active))
 
     def invite_again(self, name: str) -> shapes.InvitedShown:
-        """A new one-time password for somebody who has forgotten the own one."""
+        """Issue a new one-time password, for a person who has forgotten theirs."""
         return self._run(self._client.invite_again(name))
 
     def end_sessions(self, name: str) -> int:
-        """Sign somebody out everywhere; how many sessions that were."""
+        """End all sessions of a person, and return their number."""
         return self._run(self._client.end_sessions(name))
 
     def tokens(self, *, limit: int | None = 1000) -> list[shapes.TokenShown]:
-        """One's tokens; an operator's: everybody's."""
+        """Return the caller's tokens; for operators, all tokens."""
         return self._run(self._client.tokens(limit=limit))
 
     def add_token(
         self, name: str, *, scopes: Sequence[str] | None = None, days: int | None = None, person: str | None = None
     ) -> shapes.NewTokenShown:
-        """Make a token; it is shown only now."""
+        """Create a token. Its value is shown only once."""
         return self._run(self._client.add_token(name, scopes=scopes, days=days, person=person))
 
     def revoke_token(self, token_id: int) -> shapes.TokenShown:
@@ -452,5 +455,5 @@ class SyncClient(LoopThread):
         return self._run(self._client.revoke_token(token_id))
 
     def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
-        """Who did what, newest first; changes of settings are told by `setting_changes`."""
+        """Return the audit trail, newest first. Changes of settings are in `setting_changes`."""
         return self._run(self._client.audit(limit=limit))

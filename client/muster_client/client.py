@@ -8,7 +8,7 @@ from muster_client.work import Work
 
 
 class Client(Work, Ordering, Administration):
-    """One project's API. Raises ApiError for every refusal, UnreachableError without an answer.
+    """A client of one project's API. Raises ApiError if the server refuses, UnreachableError if it does not reply.
 
-    It belongs to the event loop of its first call, until it is closed.
+    It is bound to the event loop of its first call until closed.
     """

@@ -1,6 +1,6 @@
-"""Runs the calls of a blocking client on an event loop in a thread of its own.
+"""Runs the calls of a blocking client on an event loop in a separate thread.
 
-The caller may be in a running event loop itself (a notebook) or in any of several threads.
+The caller may be inside a running event loop (a notebook) or in any of several threads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class ClosedError(RuntimeError):
-    """The client is closed: make a new one."""
+    """The client is closed: create a new one."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
@@ -48,10 +48,10 @@ class Running:
 
 
 class LoopThread:
-    """What the methods of the blocking client share: an asynchronous client and the thread that serves it.
+    """Base of the blocking client: an asynchronous client and the thread that runs it.
 
     The first call starts the thread. It ends with `close`, with `with`, when the client is garbage-collected, and when
-    the interpreter ends. A forked process starts a thread and connections of its own.
+    the interpreter exits. A forked process starts its own thread and connections.
     """
 
     def __init__(self, url: str, token: str) -> None:
@@ -93,7 +93,7 @@ class LoopThread:
         self._reset()
 
     def _start(self) -> Running:
-        """The thread, started if need be."""
+        """Return the thread, starting it if needed."""
         with self._lock:
             if self._closed:
                 raise ClosedError
@@ -135,7 +135,7 @@ class LoopThread:
 
 
 class _Call(Generic[T]):
-    """One request: it runs as a task in the thread, its caller waits for the outcome."""
+    """One request: a task in the thread, and a caller that waits for its outcome."""
 
     def __init__(self, request: Coroutine[Any, Any, T], running: Running) -> None:
         self._request = request
@@ -182,7 +182,7 @@ class _Call(Generic[T]):
 
 
 async def _next(items: AsyncIterator[T]) -> tuple[T, ...]:
-    """The next item, or nothing at the end."""
+    """Return the next item, or nothing at the end."""
     try:
         return (await anext(items),)
     except StopAsyncIteration:

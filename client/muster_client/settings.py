@@ -1,4 +1,4 @@
-"""Settings, thresholds, people and the audit trail."""
+"""Settings, thresholds, accounts and the audit trail."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from muster_client.transport import Transport, part
 
 class Administration(Transport):
     async def settings(self) -> dict[str, Any]:
-        """Every setting's value by its key."""
+        """Return all values by key."""
         found: dict[str, Any] = (await self._call("GET", "settings"))["settings"]
         return found
 
     async def setting(self, key: str) -> shapes.SettingShown:
-        """One setting with its default and its meaning."""
+        """Return a setting with its default and description."""
         found: shapes.SettingShown = await self._call("GET", f"settings/{part(key)}")
         return found
 
     async def setting_details(self) -> list[shapes.SettingShown]:
-        """Every setting with its default and its meaning."""
+        """Return all settings with their defaults and descriptions."""
         found: list[shapes.SettingShown] = (await self._call("GET", "settings"))["details"]
         return found
 
     async def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api") -> Any:
-        """Change a setting; running services follow within seconds. The value as it was understood."""
+        """Change a setting; running services apply it within seconds. Returns the stored value."""
         return (await self._call("PUT", f"settings/{part(key)}", {"value": value, "why": why, "by": by}))["value"]
 
     async def reset_setting(self, key: str, *, why: str = "", by: str = "api") -> Any:
-        """Take a setting's default back; the default."""
+        """Reset a setting to its default, and return the default."""
         return (await self._call("DELETE", f"settings/{part(key)}", query={"why": why or None, "by": by}))["value"]
 
     async def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
-        """Who changed what, when and why; newest first."""
+        """Return changes of settings with author, time and reason, newest first."""
         return await self._list("settings/changes", "changes", limit=limit)
 
     async def thresholds(self) -> list[shapes.ThresholdShown]:
-        """Every threshold with its value, its effect, and who changed it last and why."""
+        """Return all thresholds with their values, effects and last changes."""
         found: list[shapes.ThresholdShown] = (await self._call("GET", "thresholds"))["thresholds"]
         return found
 
     async def preview_thresholds(self, values: Mapping[str, object]) -> shapes.ThresholdsPreviewed:
-        """What these values would do, by hosts as of `hosts_read_at` and what waits now; nothing is changed."""
+        """Preview the effect of these values on hosts as of `hosts_read_at` and on waiting jobs; nothing is changed."""
         found: shapes.ThresholdsPreviewed = await self._call("GET", "thresholds/preview", query=values)
         return found
 
     async def set_thresholds(
         self, values: Mapping[str, object], *, why: str, by: str = "api"
     ) -> list[shapes.ChangeMade]:
-        """Change thresholds, with who and why in the audit trail; what was changed, from what to what."""
+        """Change thresholds; the audit trail records author and reason. Returns old and new values."""
         body = {"values": values, "why": why, "by": by}
         changed: list[shapes.ChangeMade] = (await self._call("PUT", "thresholds", body))["changed"]
         return changed
@@ -58,23 +58,23 @@ class Administration(Transport):
     async def simulate_thresholds(
         self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
     ) -> shapes.SimulationShown:
-        """Begin to simulate the project as it is and with these thresholds; `simulation` says how far that is."""
+        """Simulate the project with its present thresholds and with these; `simulation` returns the progress."""
         body = {"values": values, "seeds": seeds, "hosts": hosts, "days": days}
         found: shapes.SimulationShown = await self._call("POST", "thresholds/simulations", body)
         return found
 
     async def simulation(self, simulation_id: int) -> shapes.SimulationShown:
-        """How far a simulation is, and what it came to."""
+        """Return the progress and result of a simulation."""
         found: shapes.SimulationShown = await self._call("GET", f"simulations/{simulation_id}")
         return found
 
     async def cancel_simulation(self, simulation_id: int) -> shapes.SimulationShown:
-        """Stop a simulation; one that is over stays as it is."""
+        """Cancel a simulation; a finished simulation is unchanged."""
         found: shapes.SimulationShown = await self._call("POST", f"simulations/{simulation_id}/cancel")
         return found
 
     async def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
-        """Accounts by id."""
+        """Return accounts by id."""
         return await self._list("accounts", "accounts", limit=limit)
 
     async def add_account(self, name: str, *, parent: str | None = None, shares: float = 1.0) -> shapes.NewAccount:
@@ -86,13 +86,13 @@ class Administration(Transport):
     async def set_account(
         self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
     ) -> shapes.AccountStanding:
-        """An account's shares, and what all who submit in it may do; what is None stays."""
+        """Change an account's shares, and the permissions of all submitters in it or below it; None keeps a value."""
         body = {"shares": shares, "permissions": permissions}
         found: shapes.AccountStanding = await self._call("PATCH", f"accounts/{part(name)}", body)
         return found
 
     async def submitters(self, *, limit: int | None = 1000) -> list[shapes.SubmitterShown]:
-        """Submitters by id."""
+        """Return submitters by id."""
         return await self._list("submitters", "submitters", limit=limit)
 
     async def add_submitter(self, name: str, *, account: str = "default", shares: float = 1.0) -> shapes.NewSubmitter:
@@ -109,17 +109,17 @@ class Administration(Transport):
         account: str | None = None,
         permissions: Sequence[str] | None = None,
     ) -> shapes.SubmitterStanding:
-        """A submitter's shares, in `account` where it is told, and what it may do; what is None stays."""
+        """Change a submitter's shares (in `account` if given) and permissions; None keeps a value."""
         body = {"shares": shares, "account": account, "permissions": permissions}
         found: shapes.SubmitterStanding = await self._call("PATCH", f"submitters/{part(name)}", body)
         return found
 
     async def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
-        """Volunteers by id."""
+        """Return volunteers by id."""
         return await self._list("volunteers", "volunteers", limit=limit)
 
     async def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
-        """Add a volunteer; the account key is shown only now."""
+        """Add a volunteer. The account key is shown only once."""
         body = {"email": email, "name": name, "password": password}
         found: shapes.NewVolunteer = await self._call("POST", "volunteers", body)
         return found
@@ -135,22 +135,22 @@ class Administration(Transport):
         max_cpus: int | None = None,
         apps: Sequence[str] | None = None,
     ) -> shapes.VolunteerShown:
-        """What a volunteer takes, and how much of it; what is None stays, no `apps` are all of them."""
+        """Change a volunteer's preferences. None keeps a value; an empty `apps` accepts all apps."""
         body = {"beta": beta, "cpu": cpu, "gpu": gpu, "max_jobs": max_jobs, "max_cpus": max_cpus, "apps": apps}
         found: shapes.VolunteerShown = await self._call("PATCH", f"volunteers/{part(email)}", body)
         return found
 
     async def me(self) -> shapes.WhoShown:
-        """Whose token this is, and what it may do."""
+        """Return the owner and scopes of this token."""
         found: shapes.WhoShown = await self._call("GET", "me")
         return found
 
     async def people(self, *, limit: int | None = 1000) -> list[shapes.PersonShown]:
-        """Who signs in."""
+        """Return operator, submitter and viewer accounts."""
         return await self._list("people", "people", limit=limit)
 
     async def add_person(self, name: str, *, role: str = "viewer", submitter: str | None = None) -> shapes.InvitedShown:
-        """Add somebody who signs in; the one-time password is shown only now."""
+        """Add an operator, submitter or viewer account. The one-time password is shown only once."""
         body = {"name": name, "role": role, "submitter": submitter}
         found: shapes.InvitedShown = await self._call("POST", "people", body)
         return found
@@ -158,28 +158,28 @@ class Administration(Transport):
     async def set_person(
         self, name: str, *, role: str | None = None, submitter: str | None = None, active: bool | None = None
     ) -> shapes.PersonShown:
-        """Change a role, or shut somebody out (`active` False)."""
+        """Change a person's role, or disable the account (`active` False)."""
         body = {"role": role, "submitter": submitter, "active": active}
         found: shapes.PersonShown = await self._call("PATCH", f"people/{part(name)}", body)
         return found
 
     async def invite_again(self, name: str) -> shapes.InvitedShown:
-        """A new one-time password for somebody who has forgotten the own one."""
+        """Issue a new one-time password, for a person who has forgotten theirs."""
         found: shapes.InvitedShown = await self._call("POST", f"people/{part(name)}/password")
         return found
 
     async def end_sessions(self, name: str) -> int:
-        """Sign somebody out everywhere; how many sessions that were."""
+        """End all sessions of a person, and return their number."""
         return int((await self._call("DELETE", f"people/{part(name)}/sessions"))["ended"])
 
     async def tokens(self, *, limit: int | None = 1000) -> list[shapes.TokenShown]:
-        """One's tokens; an operator's: everybody's."""
+        """Return the caller's tokens; for operators, all tokens."""
         return await self._list("tokens", "tokens", limit=limit)
 
     async def add_token(
         self, name: str, *, scopes: Sequence[str] | None = None, days: int | None = None, person: str | None = None
     ) -> shapes.NewTokenShown:
-        """Make a token; it is shown only now."""
+        """Create a token. Its value is shown only once."""
         body = {"name": name, "scopes": scopes, "days": days, "person": person}
         found: shapes.NewTokenShown = await self._call("POST", "tokens", body)
         return found
@@ -190,5 +190,5 @@ class Administration(Transport):
         return found
 
     async def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
-        """Who did what, newest first; changes of settings are told by `setting_changes`."""
+        """Return the audit trail, newest first. Changes of settings are in `setting_changes`."""
         return await self._list("audit", "acts", limit=limit)

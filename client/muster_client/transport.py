@@ -1,4 +1,4 @@
-"""How the client speaks HTTP: JSON there and back, pages, and events."""
+"""HTTP transport of the client: JSON requests, pagination and event streams."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import aiohttp
 import msgspec
 
 TIMEOUT_S = 600.0  # a batch of a million jobs is one request
-SILENT_S = 60.0  # a stream of events that says nothing for so long is dead
-TRIES = 3  # of a submission whose answer was lost
+SILENT_S = 60.0  # a stream of events that is silent for this long is dead
+TRIES = 3  # attempts for a submission whose reply was lost
 PAGE = 1000
 PIECE_BYTES = 1 << 18
 
@@ -26,13 +26,13 @@ StrPath = str | os.PathLike[str]
 
 
 class MusterClientError(Exception):
-    """A call failed. Its text says why."""
+    """A call failed; the text is the reason."""
 
 
 class ApiError(MusterClientError):
-    """The server refused. `status` is the HTTP status, `problem` the problem document.
+    """The server refused the request. `status` is the HTTP status, `problem` the problem document.
 
-    `retry_s` is how long to wait where the server says so.
+    `retry_s` is the time to wait before retrying, if the server gave one.
     """
 
     def __init__(self, status: int, problem: Mapping[str, object], retry_s: float | None = None) -> None:
@@ -47,17 +47,17 @@ class ApiError(MusterClientError):
 
     @property
     def field(self) -> str | None:
-        """What of the input was wrong, where it was that."""
+        """The invalid input field, if there is one."""
         found = self.problem.get("field")
         return found if isinstance(found, str) else None
 
 
 class UnreachableError(MusterClientError):
-    """The server does not answer."""
+    """The server does not reply."""
 
 
 class Connector(aiohttp.TCPConnector):
-    """A connection pool that a forked process leaves alone: closing it there would break the pool of its parent."""
+    """A connection pool that a forked process does not close, because that would break the parent's pool."""
 
     def __init__(self) -> None:
         self._process_id = os.getpid()
@@ -69,7 +69,7 @@ class Connector(aiohttp.TCPConnector):
 
 
 class Transport:
-    """A connection to one project's API. Raises ApiError for every refusal, UnreachableError without an answer.
+    """A connection to one project's API. Raises ApiError if the server refuses, UnreachableError if it does not reply.
 
     The first call opens it; `async with` or `close` closes it.
     """
@@ -95,14 +95,14 @@ class Transport:
             await session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """The connections of the running loop, opened if need be."""
+        """Return the connections of the running loop, opening them if needed."""
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
             self._session = aiohttp.ClientSession(connector=Connector(), headers=self._headers, timeout=timeout)
         return self._session
 
     def _detach(self) -> None:
-        """Forget the connections without closing them, in a process that was forked from the one that uses them."""
+        """Drop the connections without closing them, in a process forked from the one that uses them."""
         session, self._session = self._session, None
         if session is not None:
             session.detach()
@@ -117,23 +117,23 @@ class Transport:
         data: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The answer's JSON."""
+        """Return the reply's JSON."""
         sent = msgspec.json.encode(body) if body is not None else data
         url = f"{self._url}/{path}{query_of(query)}"
         try:
             async with self._opened().request(method, url, data=sent, headers=headers) as response:
                 content = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise UnreachableError(f"{self._url} does not answer: {str(error) or 'it took too long'}") from error
+            raise UnreachableError(f"{self._url} does not reply: {str(error) or 'timed out'}") from error
         if response.status >= 400:
             raise ApiError(response.status, _document(content), _retry_s(response))
         try:
             return msgspec.json.decode(content)
         except msgspec.DecodeError:
-            raise UnreachableError(f"{self._url} answers, but not as Muster does: is this the project's URL?") from None
+            raise UnreachableError(f"the reply of {self._url} is not from Muster: check the project's URL") from None
 
     async def _submit(self, path: str, body: object) -> Any:
-        """A call with a key of its own: it is sent again where its answer was lost, and done once."""
+        """Call with an idempotency key: retried if the reply is lost, executed once."""
         headers = {"Idempotency-Key": secrets.token_hex(16)}
         for _ in range(TRIES - 1):
             try:
@@ -145,7 +145,7 @@ class Transport:
     async def _list(
         self, path: str, kind: str, *, limit: int | None, query: Mapping[str, object] | None = None
     ) -> list[Any]:
-        """The first `limit` entries of a list, all of them with None."""
+        """Return the first `limit` entries of a list, or all if None."""
         found: list[Any] = []
         cursor: str | None = None
         while limit is None or len(found) < limit:
@@ -158,7 +158,7 @@ class Transport:
         return found
 
     async def _events(self, path: str) -> AsyncIterator[tuple[str, Any]]:
-        """Names and data of a stream's events until it ends."""
+        """Yield names and data of a stream's events until it ends."""
         timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENT_S)
         try:
             async with self._opened().get(f"{self._url}/{path}", timeout=timeout) as response:
@@ -172,10 +172,10 @@ class Transport:
                     elif key == "data":
                         yield name, msgspec.json.decode(value)
         except (TimeoutError, aiohttp.ClientError) as error:
-            raise UnreachableError(f"{self._url} does not answer: {error}") from error
+            raise UnreachableError(f"{self._url} does not reply: {error}") from error
 
     async def _fetch(self, path: str, to: Path) -> int:
-        """Write a file that the server sends and return its size. If that fails or is cancelled, remove the file."""
+        """Download a file and return its size. On failure or cancellation, remove the partial file."""
         timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENT_S)
         nbytes = 0
         try:
@@ -187,12 +187,12 @@ class Transport:
                     async for piece in response.content.iter_chunked(PIECE_BYTES):
                         nbytes += await asyncio.to_thread(file.write, piece)
         except (TimeoutError, aiohttp.ClientError) as error:
-            raise UnreachableError(f"{self._url} does not answer: {str(error) or 'it took too long'}") from error
+            raise UnreachableError(f"{self._url} does not reply: {str(error) or 'timed out'}") from error
         return nbytes
 
 
 def part(name: object) -> str:
-    """A name as a part of a path.
+    """Return a name quoted for a path.
 
     >>> part("Ada's/group")
     'Ada%27s%2Fgroup'
@@ -201,7 +201,7 @@ def part(name: object) -> str:
 
 
 def query_of(query: Mapping[str, object] | None) -> str:
-    """What stands behind the path; nothing of what is None.
+    """Return the query string; None values are omitted.
 
     >>> query_of({"limit": 5, "cursor": None, "preview": True})
     '?limit=5&preview=true'
@@ -216,7 +216,7 @@ def query_of(query: Mapping[str, object] | None) -> str:
 
 @contextmanager
 def _removed_on_failure(path: Path) -> Iterator[None]:
-    """Removes a file that was not written to its end."""
+    """Remove a file that was not written completely."""
     try:
         yield
     except BaseException:

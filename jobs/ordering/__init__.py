@@ -1,1 +1,1 @@
-"""The ordering of batches: a background duty."""
+"""Orders batches: a periodic task."""

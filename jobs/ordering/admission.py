@@ -1,4 +1,4 @@
-"""Decides whether a batch may be submitted, which grant it spends, and its place until the next ordering pass. Pure."""
+"""Decides whether a batch may be submitted, which grant pays for it, and its place until the next pass. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from priority.scheme import PolicyContext, request_pe
 
 
 class Grants:
-    """The grants of accounts in the periods they are in; an account without one spends that of the next above it."""
+    """The accounts' grants in their current periods. An account without a grant uses that of its nearest ancestor."""
 
     def __init__(self, accounts: Iterable[Account], stored: Sequence[Grant], now: Instant) -> None:
         self._parents = {account.account_id: account.parent_id for account in accounts}
@@ -29,30 +29,30 @@ class Grants:
         self._reserved = dict.fromkeys(self._grants, 0.0)
 
     def payer(self, account_id: AccountId) -> AccountId | None:
-        """The account whose grant is spent."""
+        """Return the account whose grant is charged, or None."""
         found: AccountId | None = account_id
         while found is not None and found not in self._grants:
             found = self._parents.get(found)
         return found
 
     def queue_of(self, name: str, account_id: AccountId, queues: Mapping[str, Queue]) -> tuple[Queue, str]:
-        """The queue a batch is really in, and why; one there is no more is as good as normal."""
+        """Return the batch's effective queue and the reason. A queue that no longer exists counts as normal."""
         payer = self.payer(account_id)
         try:
             return queue_of(name, None if payer is None else self._grants[payer], queues)
         except InvalidInputError:
             plain = Queue(name, 1, 0.0, 1.0)
-            return plain, f"{name}: there is no such queue any more; charged 1"
+            return plain, f"{name}: this queue no longer exists; charged 1"
 
     def take(self, account_id: AccountId, *, used_su: float, reserved_su: float) -> None:
-        """Charge a batch's account."""
+        """Charge the account of a batch."""
         payer = self.payer(account_id)
         if payer is not None:
             self._grants[payer] = self._grants[payer].charged(used_su)
             self._reserved[payer] += reserved_su
 
     def charged(self) -> Sequence[Grant]:
-        """The grants that are not as they are stored."""
+        """Return the grants that differ from their stored values."""
         found = []
         for account_id, grant in sorted(self._grants.items()):
             new = replace(grant, reserved_su=self._reserved[account_id])
@@ -63,7 +63,7 @@ class Grants:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionPlace:
-    """A new batch's place, the queue it is really in, and why."""
+    """A new batch's place, its effective queue, and why it is in that queue."""
 
     breakdown: Breakdown
     queue: Queue
@@ -71,7 +71,7 @@ class SubmissionPlace:
 
 
 def permissions_of(submitter: Submitter | Member, account_id: AccountId, accounts: Iterable[Account]) -> frozenset[str]:
-    """What the submitter may do in this account: its own permissions, the account's, and those of all above it.
+    """Return the submitter's permissions in this account: its own, the account's, and those of all ancestors.
 
     >>> lab = Account(AccountId(1), "lab", permissions=("expedite",))
     >>> ada = Submitter(1, "ada", AccountId(2), permissions=("raise",))
@@ -90,7 +90,7 @@ def permissions_of(submitter: Submitter | Member, account_id: AccountId, account
 
 
 def permitted(members: Iterable[Member], accounts: Sequence[Account], permission: Permission) -> frozenset[LeafId]:
-    """The submitters that have a permission, each in the accounts in which it has it.
+    """Return the (submitter, account) pairs that have a permission.
 
     >>> lab, other = Account(AccountId(1), "lab", permissions=("deadline",)), Account(AccountId(2), "other")
     >>> ada = [Member(1, "ada", AccountId(1)), Member(1, "ada", AccountId(2))]
@@ -103,11 +103,11 @@ def permitted(members: Iterable[Member], accounts: Sequence[Account], permission
 
 
 def check_rights(level: ServiceLevel, user_priority: int, permissions: Iterable[str]) -> None:
-    """Raises InvalidInputError for a service level or a user priority that needs a permission nobody gave.
+    """Raise InvalidInputError if the service level or user priority needs a permission that was not granted.
 
     >>> check_rights(ServiceLevel.STANDBY, -5, ())
     """
-    needs = "needs the permission {} of the submitter, of its account or of one above that"
+    needs = "requires the {} permission for the submitter, its account or an ancestor account"
     if level is ServiceLevel.EXPEDITE and Permission.EXPEDITE not in permissions:
         raise InvalidInputError("level", "normal or standby: expedite " + needs.format(Permission.EXPEDITE), level)
     if user_priority > 0 and Permission.RAISE not in permissions:
@@ -124,9 +124,9 @@ def place(
     settings: OrderingSettings,
     pool_flop_per_s: float,
 ) -> SubmissionPlace:
-    """Where a new batch stands by what the last ordering knew, if no hard limit bars it.
+    """Place a new batch by the results of the last ordering pass, unless a hard limit rejects it.
 
-    `facts.queue` is the queue it asks for. Raises InvalidInputError naming the queue, or every limit it is over.
+    `facts.queue` is the requested queue. Raises InvalidInputError naming the queue, or every exceeded limit.
     """
     by_name, now = queues(settings.queues), facts.submitted_at
     grant = None if known.grant is None else known.grant.at(now)

@@ -1,8 +1,8 @@
-"""Computes quota headroom: which batches limits block, and how much may be sent of the others until the next pass.
+"""Computes quota headroom: which batches limits block, and how many jobs the others may send before the next pass.
 
-Batches are taken in their order, and what one may take is counted before the next is looked at. The feeder gets the
-bound as the most that a batch's counter of sent instances may reach: a limit holds between two passes. A cap on recent
-usage blocks those above it while others wait.
+Batches are handled in order, and the jobs granted to one are counted before the next. The feeder gets the bound as a
+ceiling for the batch's counter of sent instances, so limits hold between passes. A cap on recent usage blocks batches
+above it while others wait.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Totals = dict[tuple[Scope, str, Quantity], float]
 
 @dataclass(frozen=True, slots=True)
 class QuotaClaim:
-    """A batch that may want to be sent: whose it is, what one of its jobs takes, and how many are unsent.
+    """A batch that may have jobs to send: its owner, the size of one job, and the number of unsent jobs.
 
-    `others` are further sentences on what holds it; `in_progress` counts its instances under way.
+    `others` are further reasons that block it; `in_progress` counts its instances in progress.
     """
 
     batch_id: BatchId
@@ -50,23 +50,23 @@ class QuotaClaim:
     others: tuple[str, ...] = ()
 
     def asked(self) -> RequestedAmounts:
-        """What one more of its jobs would take."""
+        """Return the amounts that one more of its jobs would use."""
         return RequestedAmounts(self.names, amounts_of(self.size), standby=self.level is ServiceLevel.STANDBY)
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Why a batch is held (None: it is not), and how many of its jobs may be sent (None: any number)."""
+class Headroom:
+    """Why a batch is blocked (None: it is not), and how many of its jobs may be sent (None: any number)."""
 
     hold: str | None
     jobs: int | None
 
 
-UNBOUNDED = Room(None, None)
+UNBOUNDED = Headroom(None, None)
 
 
 def amounts_of(size: JobFootprint) -> dict[Quantity, float]:
-    """What one job counts for."""
+    """Return how much one job adds to each limited quantity."""
     return {
         Quantity.JOBS: 1.0,
         Quantity.PE: size.pe,
@@ -77,7 +77,7 @@ def amounts_of(size: JobFootprint) -> dict[Quantity, float]:
 
 
 def in_progress(claims: Iterable[QuotaClaim]) -> Totals:
-    """What is under way, by scope, name and quantity; size limits look at one job alone."""
+    """Return the amounts in progress by scope, name and quantity. Size limits apply to single jobs and are left out."""
     totals: Totals = {}
     for claim in claims:
         if claim.in_progress > 0:
@@ -86,30 +86,30 @@ def in_progress(claims: Iterable[QuotaClaim]) -> Totals:
 
 
 def soft_sentences(claim: QuotaClaim, limits: Sequence[Limit], totals: Totals) -> tuple[str, ...]:
-    """The soft limits the batch is over with what is under way now."""
+    """Return the soft limits that the batch exceeds with the work in progress now."""
     return tuple(hold.sentence() for hold in holds(claim.asked(), limits, totals).soft)
 
 
-def rooms(claims: Iterable[QuotaClaim], limits: Sequence[Limit], totals: Totals) -> dict[BatchId, Room]:
-    """The room of each batch; `claims` are in the order of their places, `totals` what is under way."""
+def headrooms(claims: Iterable[QuotaClaim], limits: Sequence[Limit], totals: Totals) -> dict[BatchId, Headroom]:
+    """Return the headroom of each batch; `claims` are in order of place, `totals` are the amounts in progress."""
     totals = dict(totals)
-    found = dict[BatchId, Room]()
+    found = dict[BatchId, Headroom]()
     for claim in claims:
         if not limits:
-            found[claim.batch_id] = Room("; ".join(claim.others), None) if claim.others else UNBOUNDED
+            found[claim.batch_id] = Headroom("; ".join(claim.others), None) if claim.others else UNBOUNDED
             continue
         asked = claim.asked()
         held = holds(asked, limits, totals)
         reason = "; ".join((*claim.others, *([] if (said := held.reason()) is None else [said]))) or None
         most = _most(asked, limits, totals) if reason is None else 0
-        found[claim.batch_id] = Room(reason, most if limits and most is not None else None)
+        found[claim.batch_id] = Headroom(reason, most if limits and most is not None else None)
         if reason is None:
             _add(totals, claim, claim.unsent if most is None else min(claim.unsent, most))
     return found
 
 
 def _most(asked: RequestedAmounts, limits: Sequence[Limit], totals: Totals) -> int | None:
-    """How many more jobs fit under every hard limit; None: any number."""
+    """Return how many more jobs fit under every hard limit; None: any number."""
     fits = [
         (limit.hard - totals.get((limit.scope, name, limit.quantity), 0.0)) / amount
         for limit, name in limits_of(asked, limits)
@@ -129,9 +129,9 @@ def _add(totals: Totals, claim: QuotaClaim, jobs: int) -> None:
 
 
 def idle_holds(claims: Iterable[QuotaClaim], *, slots: int, fraction: float, least: int) -> frozenset[BatchId]:
-    """Batches none of whose jobs are among those their submitter may have in the job array: they earn no queue time.
+    """Return the batches with no job in their submitter's part of the job array: they earn no queue time.
 
-    Each submitter's batches in their order fill max(least, fraction of the slots); one job inside is enough.
+    Each submitter's batches, in order, fill max(least, fraction of the slots); one job inside is enough.
     """
     most = max(least, int(slots * fraction))
     inside: dict[str, int] = {}
@@ -149,7 +149,7 @@ Windows = Mapping[int, float]
 
 
 class Caps:
-    """The caps among the targets, and what is used of them. Without any nothing is looked at."""
+    """The usage caps among the targets, and the usage against them. Without caps nothing is computed."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Caps:
             self._used["level", level] = weighed(windows)
 
     def barred(self, leaf: LeafId, level: ServiceLevel, job_flop: float, *, others_wait: bool) -> tuple[str, ...]:
-        """The caps that one more job of a batch would exceed, as sentences."""
+        """Return a sentence for each cap that one more job of the batch would exceed."""
         if not self._targets:
             return ()
         keys = {**self._names.get(leaf, {}), "level": str(level)}

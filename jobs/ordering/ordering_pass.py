@@ -1,7 +1,7 @@
-"""Orders all batches: from what the database says to places, limits, charges and breakdowns; and the periodic task.
+"""Orders all batches: computes places, limits, charges and breakdowns from the database's state; and the periodic task.
 
-1 size every batch's jobs and charge what happened since the last pass; 2 compute everyone's usage; 3 order; 4 block
-what limits block, in that order; 5 store it. Only the periodic task does input and output.
+1 size every batch's jobs and charge the changes since the last pass; 2 compute usage; 3 order; 4 block batches that
+exceed limits, in that order; 5 store the results. Only the periodic task does input and output.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from jobs.ordering.admission import Grants, permitted
 from jobs.ordering.headroom import (
     UNBOUNDED,
     Caps,
+    Headroom,
     QuotaClaim,
-    Room,
+    headrooms,
     idle_holds,
     in_progress,
-    rooms,
     soft_sentences,
 )
 from jobs.ordering.rows import BatchRow, differs, names_by_scope, names_of, passed_over, to_explain
 from jobs.ordering.sizing import JobFootprint, gpu_of, job_size
-from jobs.ordering.usage import Books, charges_of, clocked, fraction_of, wants_sample
+from jobs.ordering.usage import UsageLedger, charges_of, clocked, fraction_of, wants_sample
 from jobs.ports import OrderedWork
 from priority.charging import queues
 from priority.logical_time import logical_correction
@@ -54,7 +54,7 @@ from priority.standings import LeafStandings, standings
 
 @dataclass(frozen=True, slots=True)
 class OrderingPass:
-    """What one ordering found: what it charges, the places that changed, and whose breakdowns are to be kept."""
+    """The result of one pass: charges, changed places, and the batches whose breakdowns are to be stored."""
 
     charges: OrderingCharges
     places: Sequence[StoredPlace]
@@ -63,41 +63,40 @@ class OrderingPass:
     held: int
     order: BatchOrder = field(repr=False)
     rows: Mapping[BatchId, BatchRow] = field(repr=False)
-    found: Mapping[BatchId, Room] = field(repr=False)
+    found: Mapping[BatchId, Headroom] = field(repr=False)
 
     def records(self, batch_ids: Sequence[BatchId]) -> dict[BatchId, dict[str, object]]:
-        """Why these batches stand where they stand, as it is stored."""
+        """Return the stored form of these batches' breakdowns."""
         return {batch_id: self._record(batch_id) for batch_id in batch_ids}
 
     def _record(self, batch_id: BatchId) -> dict[str, object]:
-        row, room = self.rows[batch_id], self.found[batch_id]
-        return record_of(self.order.breakdown(batch_id), queue=row.queue_because, hold=room.hold)
+        row, headroom = self.rows[batch_id], self.found[batch_id]
+        return record_of(self.order.breakdown(batch_id), queue=row.queue_because, hold=headroom.hold)
 
 
 def record_of(breakdown: Breakdown, *, queue: str, hold: str | None) -> dict[str, object]:
-    """A breakdown as it is stored, with the queue its batch is really in, and why, and what holds it."""
+    """Return a breakdown in its stored form, with the effective queue, the reason for it, and the blocking limits."""
     return {**breakdown.as_record(), "queue": queue, "hold": hold}
 
 
-def look(
+def order_all(
     view: OrderingView,
     *,
     reference: Reference,
     catalogue: Catalogue,
     sampled: Mapping[BatchId, Sequence[float]],
     now: Instant,
-    anew: bool = True,
+    changed: bool = True,
 ) -> OrderingPass:
-    """Order everything. `sampled` is what jobs of some batches took of their estimates; `anew`: the settings are others
-    than those of the last ordering, or not known.
+    """Order all batches. Raises InvalidInputError for inconsistent settings.
 
-    Raises InvalidInputError for settings that make no sense.
+    `sampled` are used / estimated of some batches' jobs; `changed`: the settings differ from the last pass.
     """
-    return _Ordering(view, reference, catalogue, sampled, now=now, anew=anew).look()
+    return _Ordering(view, reference, catalogue, sampled, now=now, changed=changed).run()
 
 
 class _Ordering:
-    """The steps, each with what the ones before it found."""
+    """The steps of a pass, each using the results of the earlier ones."""
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class _Ordering:
         sampled: Mapping[BatchId, Sequence[float]],
         *,
         now: Instant,
-        anew: bool,
+        changed: bool,
     ) -> None:
         self._view = view
         self._reference = reference
@@ -115,11 +114,11 @@ class _Ordering:
         self._settings = catalogue.settings.ordering
         self._sampled = sampled
         self._now = now
-        self._anew = anew
+        self._changed = changed
         self._queues = queues(self._settings.queues)
         self._grants = Grants(view.accounts, view.grants, now)
         self._may_date = permitted(view.members, view.accounts, Permission.DEADLINE)
-        # Batches are alike in many ways: what they are is made once.
+        # Many batches share these values, so each is computed once.
         self._names = cache(partial(names_of, names_by_scope(view, catalogue)))
         self._size = cache(partial(_size_of, catalogue, reference))
         self._queue = cache(partial(self._grants.queue_of, queues=self._queues))
@@ -127,11 +126,11 @@ class _Ordering:
         self._claims = {row.batch_id: self._claim(row) for row in self._rows}
         self._totals = in_progress(self._claims.values())
 
-    def look(self) -> OrderingPass:
-        books = Books(self._view, self._settings, self._now)
+    def run(self) -> OrderingPass:
+        ledger = UsageLedger(self._view, self._settings, self._now)
         for row in self._rows:
-            books.take(row.leaf, row.one.batch.level, row.charges, self._sampled.get(row.batch_id, ()))
-        submitting, levels = books.submitting(self._held_pe()), books.level_windows()
+            ledger.take(row.leaf, row.one.batch.level, row.charges, self._sampled.get(row.batch_id, ()))
+        submitting, levels = ledger.submitting(self._held_pe()), ledger.level_windows()
         standing = standings(self._view.accounts, submitting, self._settings, now=self._now, level_windows=levels)
         active = {row.batch_id: row for row in self._rows if row.is_active}
         order = BatchOrder(
@@ -139,17 +138,17 @@ class _Ordering:
         )
         caps = Caps(self._view.accounts, submitting, levels, self._settings, self._now)
         in_order = [active[place.batch_id] for place in order.places]
-        found = self._rooms(in_order, caps)
+        found = self._headrooms(in_order, caps)
         places = [_place(place.tier, place.key, active[place.batch_id], found) for place in order.places]
         moved = [place for place in places if differs(place, active[place.batch_id].one)]
         by_id = {place.batch_id: place for place in moved}
-        explained = to_explain(in_order, by_id, anew=self._anew, serial=self._view.serial)
+        explained = to_explain(in_order, by_id, changed=self._changed, serial=self._view.serial)
         return OrderingPass(
-            self._charges(books, standing, self._notes(in_order, found)),
+            self._charges(ledger, standing, self._notes(in_order, found)),
             moved,
             explained,
             len(active),
-            sum(room.hold is not None for room in found.values()),
+            sum(headroom.hold is not None for headroom in found.values()),
             order,
             active,
             found,
@@ -175,7 +174,7 @@ class _Ordering:
         return QuotaClaim(batch.batch_id, names, row.size, batch.level, counts.unsent, counts.in_progress)
 
     def _held_pe(self) -> dict[LeafId, float]:
-        """Processor equivalents under way, by leaf."""
+        """Return the processor equivalents in progress, by leaf."""
         held: dict[LeafId, float] = {}
         for row in self._rows:
             held[row.leaf] = held.get(row.leaf, 0.0) + max(0, row.one.batch.counts.in_progress) * row.size.pe
@@ -223,7 +222,7 @@ class _Ordering:
 
     # ------------------------------------------------------------ hold
 
-    def _rooms(self, in_order: Sequence[BatchRow], caps: Caps) -> dict[BatchId, Room]:
+    def _headrooms(self, in_order: Sequence[BatchRow], caps: Caps) -> dict[BatchId, Headroom]:
         waiting = [row for row in in_order if row.waits]
         leaves = {row.leaf for row in waiting}
         claims = []
@@ -232,12 +231,12 @@ class _Ordering:
             others = caps.barred(row.leaf, row.one.batch.level, row.size.amounts.flop, others_wait=others_wait)
             claim = self._claims[row.batch_id]
             claims.append(replace(claim, others=others) if others else claim)
-        return {row.batch_id: UNBOUNDED for row in in_order} | rooms(claims, self._view.limits, self._totals)
+        return {row.batch_id: UNBOUNDED for row in in_order} | headrooms(claims, self._view.limits, self._totals)
 
     # ------------------------------------------------------------ note
 
-    def _notes(self, in_order: Sequence[BatchRow], found: Mapping[BatchId, Room]) -> dict[BatchId, OrderNotes]:
-        """What is remembered of each batch: its clock runs on while it could be sent."""
+    def _notes(self, in_order: Sequence[BatchRow], found: Mapping[BatchId, Headroom]) -> dict[BatchId, OrderNotes]:
+        """Return the notes kept for each batch: its clock runs while it could be sent."""
         free = [row for row in in_order if row.waits and found[row.batch_id].hold is None]
         idle = idle_holds(
             [self._claims[row.batch_id] for row in free],
@@ -252,7 +251,9 @@ class _Ordering:
             noted[row.batch_id] = row.notes if clock is row.notes.clock else replace(row.notes, clock=clock)
         return noted
 
-    def _charges(self, books: Books, standing: LeafStandings, notes: Mapping[BatchId, OrderNotes]) -> OrderingCharges:
+    def _charges(
+        self, ledger: UsageLedger, standing: LeafStandings, notes: Mapping[BatchId, OrderNotes]
+    ) -> OrderingCharges:
         over = [row for row in self._rows if not row.is_active and row.one.batch.counts.in_progress <= 0]
         due = {row.batch_id: logical_correction(row.one, row.notes.used_fraction) for row in over}
         return OrderingCharges(
@@ -262,9 +263,9 @@ class _Ordering:
             notes={row.batch_id: notes[row.batch_id] for row in self._rows if notes[row.batch_id] != row.one.notes},
             forgotten=[batch_id for batch_id, correction in due.items() if correction is None],
             corrections=[correction for correction in due.values() if correction is not None],
-            usage=books.changed_usage(),
-            windows=books.changed_windows(),
-            windows_from=books.windows_from,
+            usage=ledger.changed_usage(),
+            windows=ledger.changed_windows(),
+            windows_from=ledger.windows_from,
             grants=self._charged_grants(),
             standings=standing.leaves,
         )
@@ -283,23 +284,23 @@ def _size_of(
     return job_size(request, job_flop, reference, gpu_of(catalogue, app_id))
 
 
-def _place(tier: int, key: float, row: BatchRow, found: Mapping[BatchId, Room]) -> StoredPlace:
-    room, counts = found[row.batch_id], row.one.batch.counts
-    bounded = room.jobs is not None and room.hold is None and room.jobs < counts.unsent
-    sent_most = counts.sent + room.jobs if bounded and room.jobs is not None else None
-    return StoredPlace(row.batch_id, tier, key, room.hold, sent_most, row.queue.is_unpaid, row.size.pe)
+def _place(tier: int, key: float, row: BatchRow, found: Mapping[BatchId, Headroom]) -> StoredPlace:
+    headroom, counts = found[row.batch_id], row.one.batch.counts
+    bounded = headroom.jobs is not None and headroom.hold is None and headroom.jobs < counts.unsent
+    sent_most = counts.sent + headroom.jobs if bounded and headroom.jobs is not None else None
+    return StoredPlace(row.batch_id, tier, key, headroom.hold, sent_most, row.queue.is_unpaid, row.size.pe)
 
 
-REFERENCE_S = HOUR_S  # between two looks at all of them
-MOST_SAMPLED = 100  # batches whose results are looked at, per ordering
-EXPLAINED_AT_ONCE = 200  # breakdowns made between two looks at the other duties
+REFERENCE_S = HOUR_S  # how long a reference host is kept: computing it reads all hosts
+MOST_SAMPLED = 100  # batches whose results are sampled per pass
+EXPLAINED_AT_ONCE = 200  # breakdowns stored before other periodic tasks get a turn
 
 NEW = OrderNotes()
 
 
 @dataclass(frozen=True, slots=True)
 class OrderingReport:
-    """What one ordering did. `late`: another one came first, and nothing was written."""
+    """The outcome of one pass. `late`: another pass committed first, and nothing was written."""
 
     policy: str
     batches: int
@@ -312,24 +313,24 @@ class OrderingReport:
 
 
 class Orderer:
-    """Orders all batches anew by the policy of the moment. Once per cluster; a second one at once does no harm."""
+    """Orders all batches by the current policy. Runs once per cluster; a concurrent second one does no harm."""
 
     def __init__(self, work: OrderedWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
         self._work = work
         self._catalogue = catalogue
         self._clock = clock
-        self._explained_by: OrderingSettings | None = None  # the settings of the last ordering that was explained
+        self._explained_by: OrderingSettings | None = None  # the settings of the last pass that was explained
 
     async def run_once(self) -> OrderingReport:
-        """One ordering. Charges are written first: a place that is not written is found again by the next one."""
+        """Run one pass. Charges are written first: the next pass computes unwritten places again."""
         now, started_s, catalogue = self._clock.now(), self._clock.monotonic(), self._catalogue()
         view = await self._work.view()
         reference = await self._reference(view, now)
         sampled = await self._sampled(view)
         ordering = catalogue.settings.ordering
-        anew = ordering != self._explained_by
+        changed = ordering != self._explained_by
         found = await asyncio.to_thread(
-            look, view, reference=reference, catalogue=catalogue, sampled=sampled, now=now, anew=anew
+            order_all, view, reference=reference, catalogue=catalogue, sampled=sampled, now=now, changed=changed
         )
         late = await self._work.charge(found.charges) is None
         moved = 0 if late else await self._work.move(found.places)
@@ -347,20 +348,20 @@ class Orderer:
         )
 
     async def _reference(self, view: OrderingView, now: Instant) -> Reference:
-        """The one that is kept, or what hosts are like now."""
+        """Return the stored reference host, or a new one computed from the current hosts."""
         if view.reference is not None and 0.0 <= now - view.reference.at < REFERENCE_S:
             return view.reference
         return await self._work.reference(active_since=Instant(now - ACTIVE_HOST_S), now=now)
 
     async def _sampled(self, view: OrderingView) -> Mapping[BatchId, Sequence[float]]:
-        """What jobs took of their estimates, of some batches that have more results than when that was last seen."""
+        """Return the used fractions of job estimates, for some batches with enough new results."""
         wanted = islice((one for one in view.batches if wants_sample(one, one.notes or NEW)), MOST_SAMPLED)
         batch_ids = [one.batch.batch_id for one in wanted]
         found = await self._work.used_fractions(batch_ids) if batch_ids else {}
         return {batch_id: found.get(batch_id, ()) for batch_id in batch_ids}
 
     async def _explain(self, found: OrderingPass, now: Instant) -> int:
-        """Keep the breakdowns of what moved, some at a time: other duties share this process."""
+        """Store the breakdowns of moved batches in portions, because other periodic tasks share this process."""
         for start in range(0, len(found.explained), EXPLAINED_AT_ONCE):
             some = found.explained[start : start + EXPLAINED_AT_ONCE]
             await self._work.explain(await asyncio.to_thread(found.records, some), now=now)

@@ -1,7 +1,6 @@
 """A batch in an ordering pass: size, queue, charges, names for limits, previous place, and when it is explained. Pure.
 
-Where waiting counts, every number changes with every pass while most batches keep their place: those are explained in
-turns.
+If waiting time counts, keys change with every pass while most places do not: those are explained in turns.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ NamesByScope = Mapping[Scope, Mapping[int, str]]
 
 
 def names_by_scope(view: OrderingView, catalogue: Catalogue) -> NamesByScope:
-    """Names by scope and id."""
+    """Return names by scope and id."""
     return {
         Scope.SUBMITTER: {member.submitter_id: member.name for member in view.members},
         Scope.ACCOUNT: {account.account_id: account.name for account in view.accounts},
@@ -34,7 +33,7 @@ def names_by_scope(view: OrderingView, catalogue: Catalogue) -> NamesByScope:
 
 
 def names_of(known: NamesByScope, submitter_id: int, account_id: int, app_id: int, queue: str) -> Mapping[Scope, str]:
-    """The names of one batch, "" for what there is no more.
+    """Return the names that apply to one batch, "" for deleted ones.
 
     >>> names_of({Scope.SUBMITTER: {7: "ada"}, Scope.ACCOUNT: {}, Scope.APP: {}}, 7, 1, 1, "normal")[Scope.SUBMITTER]
     'ada'
@@ -45,7 +44,7 @@ def names_of(known: NamesByScope, submitter_id: int, account_id: int, app_id: in
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """A batch under way through an ordering. `sent`: instances since the last one."""
+    """An unfinished batch in an ordering pass. `sent`: instances sent since the last pass."""
 
     one: OrderedBatch
     size: JobFootprint
@@ -73,7 +72,7 @@ class BatchRow:
 
 
 def differs(place: StoredPlace, one: OrderedBatch) -> bool:
-    """Whether a batch stands elsewhere than its row says."""
+    """Return whether the place differs from the batch's row."""
     batch = one.batch
     return (place.tier, place.key, place.hold, place.sent_most, place.unpaid, place.job_pe) != (
         batch.order_tier,
@@ -86,7 +85,7 @@ def differs(place: StoredPlace, one: OrderedBatch) -> bool:
 
 
 def passed_over(rows: Sequence[BatchRow]) -> list[BatchRow]:
-    """The rows with how often each was passed over, in the order they stood in: later ones of its app were sent."""
+    """Return the rows with updated counts of being passed over: later batches of the same app were sent first."""
     made: dict[BatchId, BatchRow] = {}
     served = set[AppId]()
     for row in sorted(rows, key=stood, reverse=True):
@@ -99,20 +98,20 @@ def passed_over(rows: Sequence[BatchRow]) -> list[BatchRow]:
 
 
 def stood(row: BatchRow) -> tuple[int, float, BatchId]:
-    """Where it stood, smaller first."""
+    """Return the sort key of the batch's previous place, first in order first."""
     return row.one.batch.order_tier, row.one.batch.order_key, row.batch_id
 
 
-TURNS: Final = 10  # orderings after which everything that changed is explained
+TURNS: Final = 10  # passes in which every changed batch is explained once
 
 
 def to_explain(
-    in_order: Sequence[BatchRow], moved: Mapping[BatchId, StoredPlace], *, anew: bool, serial: int
+    in_order: Sequence[BatchRow], moved: Mapping[BatchId, StoredPlace], *, changed: bool, serial: int
 ) -> list[BatchId]:
-    """The batches to explain, in their order: those without an explanation, and of those whose number changed all that
-    stand behind another batch than before, in another tier or under another hold, and a tenth of the others.
+    """Return the batches to explain, in order: all without an explanation; of those with a changed place, all that
+    follow another batch than before, or are in another tier or blocked differently, and one in TURNS of the rest.
 
-    With `anew` all whose number changed: the policy or its weights are others.
+    With `changed` all with a changed place, because the policy or its weights differ.
     """
     behind = {row.batch_id: other.batch_id for other, row in pairwise(sorted(in_order, key=stood))}
     now_behind = {row.batch_id: other.batch_id for other, row in pairwise(in_order)}
@@ -122,7 +121,7 @@ def to_explain(
         if not row.one.explained or (
             place is not None
             and (
-                anew
+                changed
                 or behind.get(batch_id) != now_behind.get(batch_id)
                 or _elsewhere(place, row)
                 or batch_id % TURNS == serial % TURNS

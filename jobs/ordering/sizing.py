@@ -1,4 +1,4 @@
-"""What does one job of a batch take, on a host as hosts are? Pure."""
+"""Estimates the size of one job of a batch on the reference host. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from domain.usage import Amounts
 from priority.charging import service_units
 from priority.scheme import request_pe
 
-LEAST_CORES = 1e-3  # taken for a job that asks for none
+LEAST_CORES = 1e-3  # assumed for a job that requests none
 _REQUEST_BOUNDS = tuple(BOUNDS[name] for name in ("ncpus", "memory_bytes", "disk_bytes"))
 
 
 @dataclass(frozen=True, slots=True)
 class JobFootprint:
-    """One instance by estimate: what it asks for, for how long, in processor equivalents and in amounts of usage."""
+    """The estimated size of one instance: resource request, runtime, processor equivalents and usage amounts."""
 
     request: Request
     runtime_s: Seconds
@@ -28,7 +28,7 @@ class JobFootprint:
     amounts: Amounts
 
     def units(self, rate: float) -> float:
-        """Service units of one instance: rate * PE * hours.
+        """Return the service units of one instance: rate * PE * hours.
 
         >>> JobFootprint(Request(2.0), Seconds(1800.0), 2.0, Amounts()).units(3.0)
         3.0
@@ -37,10 +37,10 @@ class JobFootprint:
 
 
 def job_size(request: Request, job_flop: Flop, reference: Reference, gpu: ProcessorType | None = None) -> JobFootprint:
-    """The size of a batch's jobs: run time = estimate / (speed of the reference host's core * cores asked for).
+    """Return the size of a batch's jobs: runtime = estimate / (speed of the reference host's core * requested cores).
 
-    With `gpu` they run on one of that type alone, and use it as long. A batch stored before a field had its bound
-    counts as if it asked for the bound.
+    With `gpu` they run only on a GPU of that type, for the same time. A batch that was stored before a field was
+    bounded counts as requesting the bound.
 
     >>> reference = Reference(0.0, Request(4.0, memory_bytes=8e9), flop_per_s=1e9)
     >>> size = job_size(Request(2.0, memory_bytes=1e9), Flop(8e12), reference)
@@ -65,12 +65,12 @@ def job_size(request: Request, job_flop: Flop, reference: Reference, gpu: Proces
 def _within_bounds(request: Request) -> Request:
     asked = request.cores, request.memory_bytes, request.disk_bytes
     if all(bound.high >= one for bound, one in zip(_REQUEST_BOUNDS, asked, strict=True)):
-        return request  # as nearly all are
+        return request  # as in nearly all requests
     cores, memory_bytes, disk_bytes = (min(bound.high, one) for bound, one in zip(_REQUEST_BOUNDS, asked, strict=True))
     return replace(request, cores=cores, memory_bytes=memory_bytes, disk_bytes=disk_bytes)
 
 
 def gpu_of(catalogue: Catalogue, app_id: AppId) -> ProcessorType | None:
-    """The GPU type an app's jobs need; None when it has a version for CPUs, or none at all."""
+    """Return the GPU type an app's jobs need; None if it has a CPU version, or no version."""
     types = catalogue.processor_types(app_id)
     return min(types) if types and CPU not in types else None

@@ -1,8 +1,8 @@
-"""The usage ledger of an ordering pass: what happened to each batch since the last one, and what it costs. Pure.
+"""The usage ledger of an ordering pass: changes of each batch since the last pass, and their charges. Pure.
 
-Jobs of a batch are alike, and its counters say how many instances were sent, are back, and were lost: a charge is their
-difference times the estimate of one. Work is charged by estimate when it is sent, corrected when it is back, and
-refunded when a volunteer failed; all of it counts from the instant the work was sent. No request pays for it.
+Jobs of a batch are alike, and its counters hold the instances sent, returned and lost: a charge is the difference times
+the estimate of one. Work is charged by estimate when sent, corrected when returned, and refunded if a volunteer failed,
+always as of the time it was sent. Scheduler requests do none of this work.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from priority.logical_time import InstanceTally, counted
 from priority.measures import ACCURACY_JOBS
 from priority.standings import MOST_WINDOWS, Submitting, window_of
 
-MOST_FRACTION = 10.0  # of an estimate that a job is taken to use: what volunteers claim is bounded
+MOST_FRACTION = 10.0  # cap on used / estimated: volunteers' claims are bounded
 
 
 def charges_of(
     one: OrderedBatch, notes: OrderNotes, size: JobFootprint, *, rate: float, fraction: float, now: Instant
 ) -> tuple[OrderNotes, Sequence[Charge]]:
-    """The charges since `notes` were taken, and the notes with them; an instance takes `fraction` of its estimate.
+    """Return the updated notes and the charges since `notes`; an instance uses `fraction` of its estimate.
 
-    What was sent since is charged by estimate from now on. What was lost is refunded since the mean instant of what was
-    charged, at most what that was; what is back is corrected since then. `rate` is the price of what was sent since.
+    Newly sent work is charged by estimate as of now. Lost work is refunded as of the mean time of the charged work, at
+    most by the charged amount; returned work is corrected as of then. `rate` is the price of newly sent work.
     """
     found = counted(one)
     sent = one.batch.counts.sent - notes.sent
     if not sent and (found.charged, found.used, fraction) == (notes.charged, notes.used, notes.used_fraction):
-        return notes, []  # as most batches: nothing happened
+        return notes, []  # no change, as for most batches
     lost = notes.charged + sent - found.charged
     rate = _mean_rate(notes, sent=max(0, sent), rate=rate)
     charges = list(_charges(notes, size, found, sent=sent, lost=lost, rate=rate, fraction=fraction, now=now))
@@ -61,7 +61,7 @@ def charges_of(
 
 
 def _mean_rate(notes: OrderNotes, *, sent: int, rate: float) -> float:
-    """Service units per PE-hour of what is under way, in the mean: each instance at the price it was sent for.
+    """Return the mean price in service units per PE-hour of the work in progress, each at its price when sent.
 
     >>> _mean_rate(OrderNotes(charged=4, used=1, rate=3.0), sent=3, rate=0.0)
     1.5
@@ -94,7 +94,7 @@ def _charges(
 
 
 def fraction_of(sampled: Sequence[float], old: float) -> float:
-    """What an instance takes of its estimate: the median of a sample, so that no single host can move it far.
+    """Return the fraction of its estimate that an instance uses: a median, so that one host has little effect.
 
     >>> fraction_of([0.5, 0.7, 900.0], 1.0), fraction_of([], 1.0)
     (0.7, 1.0)
@@ -106,13 +106,13 @@ def fraction_of(sampled: Sequence[float], old: float) -> float:
 
 
 def wants_sample(one: OrderedBatch, notes: OrderNotes) -> bool:
-    """Whether to look what jobs take: after 5 valid ones, and whenever there are half as many again."""
+    """Return whether to sample runtimes: after 5 valid jobs, and each time their number has grown by half."""
     valid = one.batch.counts.jobs_validated
     return valid >= 5 and valid >= 1.5 * notes.sampled
 
 
 def noted(notes: OrderNotes, one: OrderedBatch, *, later_sent: bool, sent: int) -> OrderNotes:
-    """The notes with how often the batch was passed over: later batches were sent, and nothing of this one."""
+    """Return the notes with the updated count of being passed over: later batches were sent, but none of this one."""
     waits = one.batch.counts.unsent > 0 and notes.clock.since is not None
     if sent > 0:
         return replace(notes, bypassed=0) if notes.bypassed else notes
@@ -120,7 +120,7 @@ def noted(notes: OrderNotes, one: OrderedBatch, *, later_sent: bool, sent: int) 
 
 
 def clocked(clock: QueueClock, *, eligible: bool, now: Instant) -> QueueClock:
-    """The queue clock: it goes on while something of the batch could be sent, and stands still else.
+    """Return the queue clock: it runs while jobs of the batch could be sent, and is paused otherwise.
 
     >>> clocked(QueueClock(since=Instant(10.0)), eligible=False, now=Instant(70.0))
     QueueClock(accrued_s=60.0, since=None)
@@ -133,8 +133,8 @@ def clocked(clock: QueueClock, *, eligible: bool, now: Instant) -> QueueClock:
 WindowKey = tuple[LeafId, ServiceLevel, int]  # with the number of the window
 
 
-class Books:
-    """Usage by leaf and by window. Windows of another length than is set now count where their middle lies."""
+class UsageLedger:
+    """Usage by leaf and by window. A stored window of a different length counts in the window of its midpoint."""
 
     def __init__(self, view: OrderingView, settings: OrderingSettings, now: Instant) -> None:
         self._members = view.members
@@ -147,12 +147,12 @@ class Books:
 
     @property
     def windows_from(self) -> Instant:
-        """No setting looks further back than this."""
+        """The start of the oldest window that any setting can use."""
         longest_s = max([self._settings.window_s, *(one.length_s for one in self._stored)])
         return Instant(self._now - (MOST_WINDOWS + 1) * longest_s)
 
     def take(self, leaf: LeafId, level: ServiceLevel, charges: Iterable[Charge], sampled: Sequence[float]) -> None:
-        """Enter the charges of one batch, and what its jobs took of their estimates."""
+        """Add the charges of one batch, and the sampled fractions of its jobs' estimates."""
         for one in charges:
             old = self._usage.get(leaf, LeafUsage(leaf))
             usage = old.usage.charged(one.usage, since=one.since, half_life_s=self._settings.half_life_s)
@@ -164,7 +164,7 @@ class Books:
             self._added[key] = self._added.get(key, 0.0) + one.usage.flop
 
     def submitting(self, held_pe: Mapping[LeafId, float]) -> list[Submitting]:
-        """Every submitter in each of its accounts, as it stands with what was charged now."""
+        """Return every submitter in each of its accounts, with the new charges included."""
         weights, half_life_s = usage_weights(self._settings.usage_weights), self._settings.half_life_s
         windows: dict[LeafId, dict[int, float]] = {}
         for (leaf, _, number), flop in self._by_window().items():
@@ -186,7 +186,7 @@ class Books:
         return found
 
     def level_windows(self) -> dict[ServiceLevel, dict[int, float]]:
-        """What each service level used, by window."""
+        """Return the usage of each service level, by window."""
         found: dict[ServiceLevel, dict[int, float]] = {level: {} for level in ServiceLevel}
         for (_, level, number), flop in self._by_window().items():
             found[level][number] = found[level].get(number, 0.0) + max(0.0, flop)
@@ -196,7 +196,7 @@ class Books:
         return [self._usage[leaf] for leaf in sorted(self._changed)]
 
     def changed_windows(self) -> list[WindowUsage]:
-        """What is added to each window."""
+        """Return the amounts to add to each window."""
         length_s = self._settings.window_s
         return [
             WindowUsage(leaf, level, Instant(number * length_s), length_s, flop)

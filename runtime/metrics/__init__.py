@@ -1,1 +1,1 @@
-"""What a monitoring system and a load balancer ask of a node."""
+"""Metrics and health pages of a node, for monitoring systems and load balancers."""

@@ -1,4 +1,4 @@
-"""Every metric: name, kind, labels, meaning, and how values of a node's processes are combined. docs/metrics.md."""
+"""Defines every metric: name, kind, labels, help text, and aggregation over a node's processes. docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-# One number; of a histogram the count in each bucket (the last one beyond all bounds) and then the sum.
+# One number; for a histogram the count of each bucket (the last one without a bound), then the sum.
 Value: TypeAlias = tuple[float, ...]
 
 
@@ -18,16 +18,16 @@ class MetricKind(StrEnum):
 
 
 class Across(StrEnum):
-    """What several processes' numbers come to."""
+    """Aggregation over processes."""
 
     SUM = "sum"
     MOST = "most"
-    EACH = "each"  # told apart by the label `process`
+    EACH = "each"  # distinguished by the label `process`
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric. `bounds` are the upper ends of a histogram's buckets, but for the last one, which has none."""
+    """One metric. `bounds` are the upper bounds of a histogram's buckets, except the last, which has none."""
 
     name: str
     kind: MetricKind
@@ -38,11 +38,11 @@ class Metric:
 
     @property
     def shown_labels(self) -> tuple[str, ...]:
-        """Its labels as they are told."""
+        """The labels in the output."""
         return (*self.labels, "process") if self.across is Across.EACH else self.labels
 
     def of(self, *labels: str, value: float) -> MetricSample:
-        """A sample that is one number.
+        """Return a sample of one number.
 
         >>> Metric("muster_x", MetricKind.GAUGE, "An x.", ("app",)).of("pi", value=2).value
         (2.0,)
@@ -51,7 +51,7 @@ class Metric:
         return MetricSample(self, labels, (float(value),))
 
     def counted(self, *labels: str, buckets: Iterable[float], total: float) -> MetricSample:
-        """A sample of a histogram: how many in each bucket, and the sum of all."""
+        """Return a histogram sample: the count of each bucket, and the sum."""
         value = (*map(float, buckets), float(total))
         assert len(value) == len(self.bounds) + 2, self.name
         return MetricSample(self, labels, value)
@@ -59,7 +59,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
-    """What a metric came to, for one set of labels."""
+    """The value of a metric for one set of labels."""
 
     metric: Metric
     labels: tuple[str, ...]
@@ -70,7 +70,7 @@ Source: TypeAlias = Callable[[], Iterable[MetricSample]]
 
 
 LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-GROUP_SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # and 64, the most there are
+GROUP_SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # and 64, the maximum
 
 
 def _counter(name: str, meaning: str, *labels: str, across: Across = Across.SUM) -> Metric:
@@ -86,38 +86,34 @@ def _histogram(name: str, meaning: str, bounds: tuple[float, ...], *labels: str)
 
 
 # ------------------------------------------------------------ requests of clients
-REQUESTS = _counter("requests", "Requests of clients, by HTTP status.", "status")
-JOBS_SENT = _counter("jobs_sent", "Jobs given to hosts.")
-JOBS_RESENT = _counter("jobs_resent", "Jobs that hosts had lost and were given once more.")
-RESULTS_REPORTED = _counter("results_reported", "Results that hosts reported.")
-REFUSALS = _counter("refusals", "Kinds of job refused to a host while it was answered, by reason.", "code")
-TRICKLES = _counter("trickles", "Trickle messages of running apps, kept or by why they were dropped.", "fate")
-REQUEST_SECONDS = _histogram("request_seconds", "Time to answer a request of a client.", LATENCY_S)
+REQUESTS = _counter("requests", "Scheduler requests, by HTTP status.", "status")
+JOBS_SENT = _counter("jobs_sent", "Instances sent to hosts.")
+JOBS_RESENT = _counter("jobs_resent", "Instances sent again after the host lost them.")
+RESULTS_REPORTED = _counter("results_reported", "Results reported by hosts.")
+REFUSALS = _counter("refusals", "Job classes refused during scheduler requests, by refusal code.", "code")
+TRICKLES = _counter("trickles", "Trickle messages, stored or dropped by reason.", "fate")
+REQUEST_SECONDS = _histogram("request_seconds", "Duration of scheduler requests.", LATENCY_S)
 PAGES = _counter("pages", "Other HTTP requests, by area and class of status.", "area", "status")
-PAGE_SECONDS = _counter("page_seconds", "Time spent on other HTTP requests, by area.", "area")
+PAGE_SECONDS = _counter("page_seconds", "Total duration of other HTTP requests, by area.", "area")
 
 # ------------------------------------------------------------ the job array
-ARRAY_CAPACITY = _gauge("array_capacity_slots", "Slots the job arrays of the workers may have.")
-ARRAY_SLOTS = _gauge(
-    "array_slots", "Slots filled with jobs that could go to this kind of processor.", "app", "processor_type"
-)
+ARRAY_CAPACITY = _gauge("array_capacity_slots", "Capacity of the workers' job arrays.")
+ARRAY_SLOTS = _gauge("array_slots", "Filled slots that this processor type can run.", "app", "processor_type")
 ARRAY_URGENT = _gauge("array_urgent_slots", "Slots filled with retries and other urgent jobs.")
-UNRUNNABLE = _gauge("unrunnable_groups", "Groups of jobs that every host refused and that were set aside.")
-REFILLS = _counter("refills", "Refills that placed something.")
-REFILL_SECONDS = _histogram("refill_seconds", "Time taken by refills that placed something.", LATENCY_S)
+UNRUNNABLE = _gauge("unrunnable_groups", "Unschedulable job groups in back-off.")
+REFILLS = _counter("refills", "Refills that filled at least one slot.")
+REFILL_SECONDS = _histogram("refill_seconds", "Duration of refills that filled at least one slot.", LATENCY_S)
 REFILLED = _counter("refilled_slots", "Slots filled by refills.")
-REFILL_FAILURES = _counter("refill_failures", "Refills that raised an error.")
-REFILL_AGE = _gauge(
-    "refill_age_seconds", "Time since the last refill of the worker that waits longest.", across=Across.MOST
-)
+REFILL_FAILURES = _counter("refill_failures", "Refills that failed.")
+REFILL_AGE = _gauge("refill_age_seconds", "Time since the last refill, maximum over workers.", across=Across.MOST)
 
 # ------------------------------------------------------------ percentiles and forecasts
 CUT_POINTS_AGE = _gauge(
-    "cut_points_age_seconds", "Age of what hosts are ranked by.", "app", "processor_type", across=Across.MOST
+    "cut_points_age_seconds", "Age of the percentile cut points.", "app", "processor_type", across=Across.MOST
 )
-RANKING_AGE = _gauge("ranking_age_seconds", "Time since the last full run of the host statistics.", across=Across.MOST)
-RANKING_SECONDS = _gauge("ranking_run_seconds", "How long that run took.", across=Across.MOST)
-RANKED_ROWS = _gauge("ranked_rows", "Pairs of host and app version that it ranked.", across=Across.MOST)
+RANKING_AGE = _gauge("ranking_age_seconds", "Time since the last full ranking of hosts.", across=Across.MOST)
+RANKING_SECONDS = _gauge("ranking_run_seconds", "Duration of the last full ranking.", across=Across.MOST)
+RANKED_ROWS = _gauge("ranked_rows", "Host and app version pairs in the last full ranking.", across=Across.MOST)
 
 
 def _forecast(name: str, meaning: str, *labels: str) -> Metric:
@@ -126,78 +122,81 @@ def _forecast(name: str, meaning: str, *labels: str) -> Metric:
 
 ACTIVE_BATCHES = _forecast("active_batches", "Active batches.")
 NEVER_FORECAST = _forecast("never_forecast_batches", "Active batches without a forecast.")
-OLDEST_FORECAST = _forecast("oldest_age_seconds", "Age of the oldest last forecast.")
-LATEST_FORECAST = _forecast("latest_age_seconds", "Age of the latest forecast.")
-SCORED_BATCHES = _forecast("scored_batches", "Ended batches that say how good forecasts are.")
-COVERAGE = _forecast("coverage_ratio", "Share of scored ends not after the quantile.", "quantile")
-MEDIAN_ERROR = _forecast("median_error_ratio", "Median error of q50, of the whole time.")
-REMAINING_ERROR = _forecast("median_remaining_error_ratio", "Median error of q50, of the time that was left.")
-BIAS = _forecast("bias_ratio", "Median of q50 less the end, of the whole time.")
+OLDEST_FORECAST = _forecast("oldest_age_seconds", "Age of the latest forecast, maximum over active batches.")
+LATEST_FORECAST = _forecast("latest_age_seconds", "Age of the latest forecast of any batch.")
+SCORED_BATCHES = _forecast("scored_batches", "Ended batches used to score forecasts.")
+COVERAGE = _forecast("coverage_ratio", "Fraction of scored batches that ended by the quantile.", "quantile")
+MEDIAN_ERROR = _forecast("median_error_ratio", "Median error of q50 relative to total duration.")
+REMAINING_ERROR = _forecast("median_remaining_error_ratio", "Median error of q50 relative to remaining time.")
+BIAS = _forecast("bias_ratio", "Median of q50 minus the end, relative to total duration.")
 PINBALL = _forecast("pinball_bounds", "Mean pinball loss, in delay bounds.")
-SPREAD = _forecast("spread", "How much the next forecasts are stretched.")
+SPREAD = _forecast("spread", "Calibration factor applied to the spread of forecasts.")
 
 # ------------------------------------------------------------ work that waits
 QUEUED_BATCHES = _gauge("queue_batches", "Active batches.", "app", "qos", across=Across.MOST)
-HELD_BATCHES = _gauge("queue_held_batches", "Active batches that a limit holds.", "app", "qos", across=Across.MOST)
+HELD_BATCHES = _gauge("queue_held_batches", "Active batches blocked by a limit.", "app", "qos", across=Across.MOST)
 QUEUED = _gauge("queue_unsent_instances", "Unsent instances of active batches.", "app", "qos", across=Across.MOST)
-IN_PROGRESS = _gauge("queue_in_progress_instances", "Instances that hosts have.", "app", "qos", across=Across.MOST)
+IN_PROGRESS = _gauge("queue_in_progress_instances", "Instances in progress.", "app", "qos", across=Across.MOST)
 BATCH_UNSENT = _gauge(
     "batch_unsent_instances",
-    "Unsent instances of the batches that are first in the order.",
+    "Unsent instances of the first batches in the order.",
     "batch",
     across=Across.MOST,
 )
-BATCH_RETRIES = _gauge("batch_unsent_retries", "How many of them are retries.", "batch", across=Across.MOST)
-BATCH_AGE = _gauge("batch_age_seconds", "Time since these batches were submitted.", "batch", across=Across.MOST)
+BATCH_RETRIES = _gauge("batch_unsent_retries", "Unsent retries of these batches.", "batch", across=Across.MOST)
+BATCH_AGE = _gauge("batch_age_seconds", "Time since submission of these batches.", "batch", across=Across.MOST)
 
 # ------------------------------------------------------------ background duties
-DUTY_RUNS = _counter("duty_runs", "Rounds of a background duty that were done.", "duty")
-DUTY_FAILURES = _counter("duty_failures", "Rounds that failed.", "duty")
+DUTY_RUNS = _counter("duty_runs", "Successful rounds of a periodic task.", "duty")
+DUTY_FAILURES = _counter("duty_failures", "Failed rounds of a periodic task.", "duty")
 DUTY_LAST = _gauge(
-    "duty_last_run_timestamp_seconds", "When this node last did a round of the duty.", "duty", across=Across.MOST
+    "duty_last_run_timestamp_seconds",
+    "Time of the task's last successful round on this node.",
+    "duty",
+    across=Across.MOST,
 )
-DUTY_SECONDS = _gauge("duty_last_run_seconds", "How long that round took.", "duty", across=Across.MOST)
-DUTY_MINE = _gauge("duty_mine", "1 where this node does the duty.", "duty", across=Across.MOST)
+DUTY_SECONDS = _gauge("duty_last_run_seconds", "Duration of the task's last round.", "duty", across=Across.MOST)
+DUTY_MINE = _gauge("duty_mine", "1 if this node runs the periodic task.", "duty", across=Across.MOST)
 DUTY_OVERDUE = _gauge(
     "duty_overdue_seconds",
-    "How long ago a round of the duty should have been done by any node; 0 in time.",
+    "Time by which the periodic task is overdue in the cluster; 0 if on time.",
     "duty",
     across=Across.MOST,
 )
 
 # ------------------------------------------------------------ the database
-DATABASE_UP = _gauge("database_up", "1 while the process reaches the database.", across=Across.EACH)
-ROUND_TRIP = _gauge("database_round_trip_seconds", "Time of the last simple query.", across=Across.EACH)
+DATABASE_UP = _gauge("database_up", "1 if the process reaches the database.", across=Across.EACH)
+ROUND_TRIP = _gauge("database_round_trip_seconds", "Duration of the last trivial query.", across=Across.EACH)
 POOL = _gauge("database_pool_connections", "Connections of the pool, by state: idle or busy.", "state")
-POOL_MOST = _gauge("database_pool_most_connections", "Connections the pools may have.")
+POOL_MOST = _gauge("database_pool_most_connections", "Maximum connections of the pools.")
 CALLS = _counter("database_calls", "Statements and transactions through the pool.")
 GROUPS = _histogram(
     "database_group_size", "Requests that shared one round trip (read) or transaction (write).", GROUP_SIZES, "kind"
 )
-GROUP_WAITING = _gauge("database_group_waiting", "Requests that wait for the next group.", "kind")
-LANES = _gauge("database_group_connections", "Connections that groups run on.", "kind")
+GROUP_WAITING = _gauge("database_group_waiting", "Requests waiting for the next group.", "kind")
+LANES = _gauge("database_group_connections", "Connections used by groups.", "kind")
 LOCKS_SILENT = _gauge(
     "database_locks_silent_seconds",
-    "Time since the connection that holds a worker's shards last answered.",
+    "Time since the last answer on a worker's lock connection.",
     across=Across.EACH,
 )
-SHARDS = _gauge("shards", "Shards of the work that this node's workers hold, of 64.")
-DATABASE_SESSIONS = _gauge("database_sessions", "Sessions in the database, by state.", "state", across=Across.MOST)
+SHARDS = _gauge("shards", "Shards held by this node's workers, of 64.")
+DATABASE_SESSIONS = _gauge("database_sessions", "Database sessions, by state.", "state", across=Across.MOST)
 DATABASE_BYTES = _gauge("database_size_bytes", "Size of the database.", across=Across.MOST)
 OLDEST_TRANSACTION = _gauge(
     "database_oldest_transaction_seconds", "Age of the oldest open transaction.", across=Across.MOST
 )
-WEB_SESSIONS = _gauge("web_sessions", "People who are signed in, by kind.", "kind", across=Across.MOST)
+WEB_SESSIONS = _gauge("web_sessions", "Signed-in users, by kind.", "kind", across=Across.MOST)
 
 # ------------------------------------------------------------ processes
-SERVING = _gauge("serving", "1 while the worker hands out work.", across=Across.EACH)
-CLOCK_OFFSET = _gauge("clock_offset_seconds", "This node's clock less the database's.", across=Across.EACH)
-PROCESS_UP = _gauge("process_up", "1 while the process runs and is ready.", "name")
-RESTARTS = _counter("process_restarts", "How often the process died and was started again.", "name")
-STARTED = _gauge("process_start_timestamp_seconds", "When the process was started.", across=Across.EACH)
-CPU = _counter("process_cpu_seconds", "Processor time the process used.", across=Across.EACH)
-MEMORY = _gauge("process_resident_bytes", "Memory the process occupies.", across=Across.EACH)
-LOOP_LAG = _gauge("event_loop_lag_seconds", "How late the process came to its last measurement.", across=Across.EACH)
+SERVING = _gauge("serving", "1 if the worker hands out work.", across=Across.EACH)
+CLOCK_OFFSET = _gauge("clock_offset_seconds", "This node's clock minus the database's.", across=Across.EACH)
+PROCESS_UP = _gauge("process_up", "1 if the process runs and is ready.", "name")
+RESTARTS = _counter("process_restarts", "Restarts of the process by the supervisor.", "name")
+STARTED = _gauge("process_start_timestamp_seconds", "Start time of the process.", across=Across.EACH)
+CPU = _counter("process_cpu_seconds", "CPU time used by the process.", across=Across.EACH)
+MEMORY = _gauge("process_resident_bytes", "Resident memory of the process.", across=Across.EACH)
+LOOP_LAG = _gauge("event_loop_lag_seconds", "Delay of the process's last measurement.", across=Across.EACH)
 BUILD = _gauge("build_info", "1, with the version as a label.", "version", across=Across.MOST)
 
 METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

@@ -1,6 +1,6 @@
-"""What is the same whichever node says it: work that waits, forecasts, ranking, the database. Asked every 15 s.
+"""Measures what is common to all nodes, every 15 s: unsent work, forecasts, ranking, the database.
 
-The background process asks, so that a page that is called by anybody never does.
+The background process runs these queries, so that a request for /metrics never does.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from runtime.metrics.catalogue import MetricSample
 from store.postgres import DatabaseFigures
 
 ASK_EVERY_S = Seconds(15.0)
-KEPT_S = Seconds(60.0)  # an answer that could not be renewed is told for so long
-MOST_BATCHES = 20  # batches told one by one: the first in the order
-RUNS_LOOKED_AT = 50  # of the host statistics: a day's refreshes of the cut points, and the full run before them
+KEPT_S = Seconds(60.0)  # a value that could not be refreshed is reported for this long
+MOST_BATCHES = 20  # batches reported individually: the first in the order
+RUNS_LOOKED_AT = 50  # ranking runs read: a day's refreshes of the cut points, and the full run before them
 
 log = structlog.get_logger()
 
@@ -49,7 +49,7 @@ class ClusterFigures(Protocol):
 
 
 class Cluster:
-    """Asks, and keeps the last answers. `database_up` says whether the last round was answered."""
+    """Queries the database and keeps the last values. `database_up`: whether the last round succeeded."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Cluster:
         self.database_up = False
 
     async def ask_once(self) -> None:
-        """Ask everything once; what is not answered keeps its last answer for a while."""
+        """Run every query once; one that fails keeps its last value for a while."""
         self.database_up = True
         for name, ask in self._asked.items():
             now = self._clock.now()
@@ -84,7 +84,7 @@ class Cluster:
                 return
 
     async def run(self) -> None:
-        """Ask for ever."""
+        """Run the queries forever."""
         while True:
             try:
                 await self.ask_once()
@@ -93,7 +93,7 @@ class Cluster:
             await self._clock.sleep(ASK_EVERY_S)
 
     def samples(self) -> Iterator[MetricSample]:
-        """The last answers that are not too old."""
+        """Return the last values that are not too old."""
         yield metric.DATABASE_UP.of(value=self.database_up)
         now = self._clock.now()
         for at, samples in self._kept.values():
@@ -152,7 +152,7 @@ async def _database(figures: ClusterFigures, now: Instant) -> Iterable[MetricSam
 
 
 def of_forecasts(apps: Sequence[ForecastHealth], now: Instant) -> Iterator[MetricSample]:
-    """What is known of forecasts at `now`. An app of which no batch was scored has no accuracy."""
+    """Return forecast metrics at `now`. An app without scored batches has no accuracy."""
     for app in apps:
         name = app.app_name
         yield metric.ACTIVE_BATCHES.of(name, value=app.active_batches)

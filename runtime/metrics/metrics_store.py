@@ -1,4 +1,4 @@
-"""The metrics store: a small file of readings per process of a node, added up, in the text formats of Prometheus."""
+"""The metrics store: one small file of readings per process of a node, aggregated in Prometheus text formats."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from prometheus_client.registry import Collector
 from domain.units import Instant
 from runtime.metrics.catalogue import BY_NAME, Across, Metric, MetricKind, MetricSample, Value
 
-FRESH_S = 15.0  # a process that has not reported for so long is gone, or stuck: what it held is nobody's
+FRESH_S = 15.0  # a process without a reading for this long has ended or hangs: its gauges are dropped
 
 Key: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 class MetricReading(msgspec.Struct, frozen=True, array_like=True):
-    """What one process measured: (metric, labels, value) of each sample."""
+    """One process's measurements: (metric, labels, value) of each sample."""
 
     process: str
     at: float
@@ -33,9 +33,9 @@ class MetricReading(msgspec.Struct, frozen=True, array_like=True):
 
 
 def reading(process: str, at: Instant, samples: Iterable[MetricSample], earlier: Mapping[Key, Value]) -> MetricReading:
-    """A process's samples, what processes of the same name counted before it added to its own counts.
+    """Return a process's samples with the counts of its predecessors of the same name added.
 
-    So a count never goes down when a process dies and is started again.
+    Counters therefore never decrease when a process is restarted.
     """
     found: dict[Key, Value] = {(sample.metric.name, sample.labels): sample.value for sample in samples}
     for key, value in earlier.items():
@@ -44,7 +44,7 @@ def reading(process: str, at: Instant, samples: Iterable[MetricSample], earlier:
 
 
 def counts(earlier: MetricReading) -> dict[Key, Value]:
-    """What of a reading goes on counting in the process that follows; gauges do not."""
+    """Return the counters of a reading, which continue in the next process; gauges do not."""
     return {
         (name, labels): value
         for name, labels, value in earlier.samples
@@ -53,15 +53,15 @@ def counts(earlier: MetricReading) -> dict[Key, Value]:
 
 
 def together(readings: Sequence[MetricReading], now: Instant) -> dict[Metric, dict[tuple[str, ...], Value]]:
-    """Every metric that has samples, in the catalogue's order, with its values by label.
+    """Return every metric that has samples, in the catalogue's order, with its values by label.
 
-    Counts of a process that is gone stay; its gauges are left out.
+    Counters of an ended process are kept; its gauges are left out.
     """
     found: dict[Metric, dict[tuple[str, ...], Value]] = {}
     for one in sorted(readings, key=lambda one: one.process):
         fresh = now - one.at <= FRESH_S
         for name, labels, value in one.samples:
-            metric = BY_NAME.get(name)  # another version's processes may measure something else
+            metric = BY_NAME.get(name)  # processes of another version may have other metrics
             if metric is None or (metric.kind is MetricKind.GAUGE and not fresh):
                 continue
             shown = (*labels, one.process) if metric.across is Across.EACH else labels
@@ -77,7 +77,7 @@ def _put_together(metric: Metric, before: Value | None, value: Value) -> Value:
 
 
 def _added(left: Value, right: Value) -> Value:
-    if len(left) != len(right):  # another version's buckets
+    if len(left) != len(right):  # buckets of another version
         return left
     return tuple(a + b for a, b in zip(left, right, strict=True))
 
@@ -91,16 +91,16 @@ class MetricsStore(Protocol):
         ...
 
     def last(self, process: str) -> MetricReading | None:
-        """The last reading of a process of that name."""
+        """Return the last reading of a process of that name."""
         ...
 
     def all(self) -> Sequence[MetricReading]:
-        """The last reading of every process."""
+        """Return the last reading of every process."""
         ...
 
 
 class OwnBoard:
-    """Of a process that is alone."""
+    """The metrics store of a single process, in memory."""
 
     def __init__(self) -> None:
         self._readings: dict[str, MetricReading] = {}
@@ -116,13 +116,13 @@ class OwnBoard:
 
 
 class FolderBoard:
-    """One file per process in a folder, each replaced as a whole."""
+    """One file per process in a folder, replaced atomically."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def put(self, reading: MetricReading) -> None:
-        """A folder that is full or gone is logged, and no reason to stop."""
+        """Write the reading. A full or missing folder is logged and otherwise ignored."""
         path = self._path(reading.process)
         new = path.with_suffix(".new")
         try:
@@ -152,12 +152,12 @@ Values = Mapping[tuple[str, ...], Value]
 
 
 def exposition(readings: Sequence[MetricReading], now: Instant, accept: str = "") -> tuple[bytes, str]:
-    """The text and its content type: OpenMetrics for who accepts that, else the plain format.
+    """Return the text and its content type: OpenMetrics if accepted, else the plain format.
 
     >>> from runtime.metrics.catalogue import JOBS_SENT
     >>> taken = MetricReading("worker 0", 0.0, ((JOBS_SENT.name, (), (3.0,)),))
     >>> print(exposition([taken], Instant(0.0))[0].decode(), end="")
-    # HELP muster_jobs_sent_total Jobs given to hosts.
+    # HELP muster_jobs_sent_total Instances sent to hosts.
     # TYPE muster_jobs_sent_total counter
     muster_jobs_sent_total 3.0
     """
@@ -168,7 +168,7 @@ def exposition(readings: Sequence[MetricReading], now: Instant, accept: str = ""
 
 
 class _Collected(Collector):
-    """Hands to the library what was measured."""
+    """Passes the readings to the Prometheus library."""
 
     def __init__(self, found: Mapping[Metric, Values]) -> None:
         self._found = found
@@ -193,7 +193,7 @@ def _family(metric: Metric, values: Values) -> Family:
 
 
 def _buckets(bounds: Sequence[float], counted: Sequence[float]) -> list[tuple[str, float]]:
-    """Counts up to each bound.
+    """Return cumulative counts up to each bound.
 
     >>> _buckets((0.1, 1.0), (3.0, 2.0, 1.0))
     [('0.1', 3.0), ('1.0', 5.0), ('+Inf', 6.0)]

@@ -1,6 +1,6 @@
-"""What the supervisor measures of its node, and its own port with the pages that tell it.
+"""Metrics of the supervisor about its node, and its own port that serves them.
 
-It answers when no worker does: that is when a monitoring system wants to know most.
+The port answers even if no worker does, which is when monitoring needs it most.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ log = structlog.get_logger()
 
 
 class MetricsPortError(MusterError):
-    """The port for metrics that was asked for is taken."""
+    """The requested metrics port is in use."""
 
 
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """A new folder in which a node's processes meet, gone in the end: in memory where a service manager gives one."""
+    """Create a folder for the node's processes, removed at the end; in memory if a service manager provides one."""
     parent = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     folder = Path(tempfile.mkdtemp(prefix="muster-", dir=parent or None))
     try:
@@ -61,7 +61,7 @@ class NodeStatus:
 
 
 def of_children(children: Sequence[Child]) -> Iterator[MetricSample]:
-    """Which processes run, and how often each was started again."""
+    """Return which processes run, and how often each was restarted."""
     for child in children:
         yield metric.PROCESS_UP.of(child.name, value=child.runs())
         yield metric.RESTARTS.of(child.name, value=child.restarts)
@@ -69,7 +69,7 @@ def of_children(children: Sequence[Child]) -> Iterator[MetricSample]:
 
 @asynccontextmanager
 async def telling(pages: StatusPages, host: str, port: int, *, must: bool) -> AsyncIterator[None]:
-    """Serve the pages inside, unless the port is 0. A port that is taken is an error if it `must` be that one."""
+    """Serve the pages inside the block, unless the port is 0. A port in use is an error if `must` is set."""
     if port == 0:
         yield
         return
@@ -84,7 +84,7 @@ async def telling(pages: StatusPages, host: str, port: int, *, must: bool) -> As
             why = f"cannot listen on {host} port {port} for metrics: {os.strerror(error.errno or 0)}"
             if must:
                 raise MetricsPortError(why) from None
-            log.warning("no port for metrics of the node", why=why)
+            log.warning("metrics port of the node not available", why=why)
         yield
     finally:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The pages for monitoring and load balancers: /metrics, /healthz, /readyz and /duties; what each process measures."""
+"""The pages for monitoring and load balancers: /metrics, /healthz, /readyz and /duties."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from runtime.periodic_tasks import DutyWatch, PeriodicTask
 from store.locks import PostgresShards
 from store.postgres import PostgresStore
 
-KEPT_S = Seconds(1.0)  # an answer serves for so long, whoever asks
+KEPT_S = Seconds(1.0)  # seconds for which a response is cached
 ARRAY_STALE_S = Seconds(30.0)
 
-Troubles = Callable[[], Mapping[str, str]]  # by what is in trouble, a sentence that says how
-Refuses = Callable[[web.Request], str | None]  # why somebody may not read metrics; None: who asks may
+Troubles = Callable[[], Mapping[str, str]]  # a sentence per subject in trouble
+Refuses = Callable[[web.Request], str | None]  # why a client may not read metrics; None: it may
 
 
 class StatusPages:
-    """The pages of one process, about its whole node. Without `refuses` anybody reads metrics."""
+    """The pages of one process about its whole node. Without `refuses` metrics are open to all clients."""
 
     def __init__(
         self, board: MetricsStore, troubles: Troubles, clock: Clock, *, refuses: Refuses | None = None
@@ -56,7 +56,7 @@ class StatusPages:
         ]
 
     async def metrics(self, request: web.Request) -> web.Response:
-        """What the node's processes measured, put together; at most a few seconds old. 403 for who may not read it."""
+        """Return the metrics of the node's processes, at most a few seconds old; 403 without permission."""
         refusal = self._refuses(request) if self._refuses is not None else None
         if refusal is not None:
             return web.Response(status=403, text=f"{refusal}\n")
@@ -67,18 +67,18 @@ class StatusPages:
         return _json(200, {"healthy": True})
 
     async def readiness(self, request: web.Request) -> web.Response:
-        """200, or 503 with a reason for each thing that is in trouble."""
+        """Return 200, or 503 with a reason per problem."""
         troubles = dict(self._troubles())
         return _json(503 if troubles else 200, {"ready": not troubles, "troubles": troubles})
 
     async def duties(self, request: web.Request) -> web.Response:
-        """200, or 503 with a reason for each duty that no process of the cluster does in time."""
+        """Return 200, or 503 with a reason per periodic task that is overdue in the cluster."""
         troubles = duty_troubles(self._board.all(), self._clock.now())
         return _json(503 if troubles else 200, {"in_time": not troubles, "troubles": troubles})
 
     def _text(self, accept: str) -> tuple[bytes, str]:
         asked_s = self._clock.monotonic()
-        accept = "openmetrics" if "openmetrics" in accept else ""  # two kinds of answer to keep, whatever is asked
+        accept = "openmetrics" if "openmetrics" in accept else ""  # at most two cached responses
         kept = self._kept.get(accept)
         if kept is None or asked_s - kept[0] >= KEPT_S:
             wanted = "application/openmetrics-text; version=1.0.0" if accept else ""
@@ -88,59 +88,61 @@ class StatusPages:
 
 
 class Readers:
-    """Who may read metrics on a port that is open to everybody: the networks that `listed()` has at the moment."""
+    """Restricts metrics on a public port to the networks that `listed()` currently returns."""
 
     def __init__(self, listed: Callable[[], str]) -> None:
         self._listed = listed
         self._networks = Networks(setting="server.metrics_networks")
 
     def refusal(self, request: web.Request) -> str | None:
-        """None, or why whoever asks may not."""
+        """Return None, or why the client may not read metrics."""
         listed, address = self._listed(), address_of(request)
         self._networks.follow(listed)
         if self._networks.has(address):
             return None
-        return f"metrics are for {listed or 'nobody'} here (server.metrics_networks), and this is {address}"
+        return (
+            f"metrics are only for {listed or 'no network'} (server.metrics_networks); this request is from {address}"
+        )
 
 
 def worker_troubles(refuses: str | None, last_refill: Refill | None, now: Instant) -> dict[str, str]:
-    """What keeps a request worker from giving out work: its database or clock, or an array nobody fills. Pure."""
+    """Return what keeps a worker from handing out work: its database, its clock, or a stale job array."""
     troubles = {"work": refuses} if refuses is not None else {}
     if last_refill is None:
-        troubles["job array"] = "it was never filled"
+        troubles["job array"] = "never filled"
     elif (age_s := now - last_refill.started_at) > ARRAY_STALE_S:
-        troubles["job array"] = f"it was last filled {in_words(age_s)} ago, expected every few seconds"
+        troubles["job array"] = f"last filled {in_words(age_s)} ago, expected every few seconds"
     return troubles
 
 
 def node_troubles(ready: Mapping[str, bool], heard_at: Mapping[str, float], now: Instant) -> dict[str, str]:
-    """Which of a node's processes do not run, or say nothing? Pure.
+    """Return which of a node's processes do not run or do not report.
 
     >>> node_troubles({"worker 0": False, "background": True}, {"background": 0.0}, Instant(20.0))
-    {'worker 0': 'it does not run, or is not ready yet', 'background': 'it has said nothing for 20 s'}
+    {'worker 0': 'not running or not ready yet', 'background': 'no report for 20 s'}
     """
     troubles: dict[str, str] = {}
     for name, is_ready in ready.items():
         if not is_ready:
-            troubles[name] = "it does not run, or is not ready yet"
+            troubles[name] = "not running or not ready yet"
         elif name in heard_at and (silent_s := now - heard_at[name]) > FRESH_S:
-            troubles[name] = f"it has said nothing for {in_words(silent_s)}"
+            troubles[name] = f"no report for {in_words(silent_s)}"
     return troubles
 
 
 def duty_troubles(readings: Sequence[MetricReading], now: Instant) -> dict[str, str]:
-    """Which duties are overdue, as the workers of this node last read it. Pure.
+    """Return which periodic tasks are overdue, as the workers of this node last read it.
 
     >>> late_s = [("sweeper", 0.0), ("gates", 70.0)]
     >>> taken = tuple((DUTY_OVERDUE.name, (duty,), (late,)) for duty, late in late_s)
     >>> duty_troubles([MetricReading("worker 0", 0.0, taken)], Instant(2.0))
-    {'gates': 'it should have been done 70 s ago'}
+    {'gates': 'overdue by 70 s'}
     """
     found = together(readings, now).get(DUTY_OVERDUE)
     if found is None:
-        return {"duties": "no worker of this node knows of any duty"}
+        return {"duties": "no worker of this node has read the state of the periodic tasks"}
     late = {labels[0]: Seconds(value[0]) for labels, value in sorted(found.items()) if value[0] > 0.0}
-    return {duty: f"it should have been done {in_words(late_s)} ago" for duty, late_s in late.items()}
+    return {duty: f"overdue by {in_words(late_s)}" for duty, late_s in late.items()}
 
 
 def _json(status: int, value: object) -> web.Response:
@@ -149,7 +151,7 @@ def _json(status: int, value: object) -> web.Response:
 
 @cache
 def muster_version() -> str:
-    """As installed; "unknown" of a copy that is not."""
+    """Return the installed version, or "unknown" if not installed."""
     try:
         return version("muster")
     except PackageNotFoundError:
@@ -157,7 +159,7 @@ def muster_version() -> str:
 
 
 class WorkerStatus:
-    """What a request worker measures, and the pages that tell it."""
+    """Metrics of a request worker, and the pages that serve them."""
 
     def __init__(
         self,
@@ -202,7 +204,7 @@ class WorkerStatus:
 
 
 class BackgroundStatus:
-    """What the background process measures, of itself and of the whole project."""
+    """Metrics of the background process: its own and the project's."""
 
     def __init__(
         self, board: MetricsStore, *, store: PostgresStore, duties: Sequence[PeriodicTask], clock: Clock

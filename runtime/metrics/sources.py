@@ -1,4 +1,4 @@
-"""Measures a process every two seconds, without a query, and puts the readings into the node's metrics store."""
+"""Measures a process every two seconds, without a query, and writes the readings to the node's metrics store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAGE_BYTES = resource.getpagesize()
 
 
 def of_requests(counters: RequestCounters) -> Iterator[MetricSample]:
-    """Requests of clients since the process began."""
+    """Scheduler requests since the process started."""
     failed = {name[7:]: n for name, n in counters.totals.items() if name.startswith("status_")}
     answered = counters.totals["requests"] - sum(failed.values())
     for status, n in {"200": answered, **failed}.items():
@@ -53,7 +53,7 @@ def of_pages(counters: PageCounters) -> Iterator[MetricSample]:
 
 
 def of_array(feeder: Feeder, catalogue: Catalogue) -> Iterator[MetricSample]:
-    """What the job array holds: an app's slots count for each kind of processor it has a version for."""
+    """Content of the job array: an app's slots count for each processor type that it has a version for."""
     slots: Counter[AppId] = Counter()
     urgent = 0
     for group in feeder.array.each_group():
@@ -68,7 +68,7 @@ def of_array(feeder: Feeder, catalogue: Catalogue) -> Iterator[MetricSample]:
 
 
 def of_refills(feeder: Feeder, refills: RefillCounters, now: Instant) -> Iterator[MetricSample]:
-    """How the array is kept filled."""
+    """Refills of the job array."""
     yield metric.REFILLS.of(value=sum(refills.latency))
     yield metric.REFILL_SECONDS.counted(buckets=refills.latency, total=refills.took_s)
     yield metric.REFILLED.of(value=refills.placed)
@@ -78,7 +78,7 @@ def of_refills(feeder: Feeder, refills: RefillCounters, now: Instant) -> Iterato
 
 
 def of_cut_points(catalogue: Catalogue, now: Instant) -> Iterator[MetricSample]:
-    """How old is what hosts are ranked by? Of what is left out for its age, too."""
+    """Age of the cut points, including those too old to use."""
     computed = {key: cuts.computed_at for key, cuts in catalogue.cut_points.items()} | dict(catalogue.stale_since)
     for (app_id, processor_type), at in sorted(computed.items()):
         if app_id in catalogue.apps:
@@ -87,7 +87,7 @@ def of_cut_points(catalogue: Catalogue, now: Instant) -> Iterator[MetricSample]:
 
 
 def of_store(figures: PostgresFigures) -> Iterator[MetricSample]:
-    """Connections, and how many requests share a round trip."""
+    """Connections, and the number of requests per round trip."""
     pool = figures.pool()
     yield metric.POOL.of("idle", value=pool.idle)
     yield metric.POOL.of("busy", value=pool.connections - pool.idle)
@@ -100,7 +100,7 @@ def of_store(figures: PostgresFigures) -> Iterator[MetricSample]:
 
 
 def of_node(pauses: NodePauses, check: ClockCheck, shards: PostgresShards, now: Instant) -> Iterator[MetricSample]:
-    """Whether a worker may hand out work, and what it knows of the database."""
+    """Whether a worker may hand out work, and its view of the database."""
     yield metric.SERVING.of(value=pauses.refuse_work_because(now) is None)
     yield metric.CLOCK_OFFSET.of(value=check.drift_s)
     yield metric.DATABASE_UP.of(value=check.answered and not shards.in_doubt())
@@ -111,7 +111,7 @@ def of_node(pauses: NodePauses, check: ClockCheck, shards: PostgresShards, now: 
 
 
 def of_duties(duties: Sequence[PeriodicTask]) -> Iterator[MetricSample]:
-    """Background duties: when they were last done, and how long that took."""
+    """Periodic tasks: time and duration of their last rounds."""
     for duty in duties:
         yield metric.DUTY_RUNS.of(duty.name, value=duty.runs)
         yield metric.DUTY_FAILURES.of(duty.name, value=duty.failures)
@@ -122,13 +122,13 @@ def of_duties(duties: Sequence[PeriodicTask]) -> Iterator[MetricSample]:
 
 
 def of_overdue(watch: DutyWatch) -> Iterator[MetricSample]:
-    """Background duties of the whole cluster that no process does in time."""
+    """Periodic tasks that are overdue in the cluster."""
     for duty, late_s in watch.late_s().items():
         yield metric.DUTY_OVERDUE.of(duty, value=late_s)
 
 
 def of_process(started_at: Instant, version: str) -> Callable[[], Iterable[MetricSample]]:
-    """Processor time and memory of this process."""
+    """CPU time and memory of this process."""
 
     def measure() -> Iterator[MetricSample]:
         times = os.times()
@@ -143,7 +143,7 @@ def of_process(started_at: Instant, version: str) -> Callable[[], Iterable[Metri
 
 
 def _by_size(sizes: Mapping[int, int]) -> list[int]:
-    """Groups in the buckets of the catalogue.
+    """Return the groups in the catalogue's buckets.
 
     >>> _by_size({1: 5, 3: 2, 4: 1, 64: 1})
     [5, 0, 3, 0, 0, 0, 1]
@@ -164,7 +164,7 @@ log = structlog.get_logger()
 
 
 class Reporter:
-    """One process's. It counts on where the process of the same name before it ended."""
+    """Reports one process's metrics. Counters continue from the previous process of the same name."""
 
     def __init__(self, process: str, board: MetricsStore, sources: Sequence[Source], clock: Clock) -> None:
         self.board = board
@@ -182,7 +182,7 @@ class Reporter:
         return taken
 
     async def run(self) -> None:
-        """Measure for ever, and one last time when the process stops."""
+        """Measure forever, and a last time when the process stops."""
         try:
             while True:
                 self.report_once()
@@ -199,7 +199,7 @@ class Reporter:
 
 
 def _measured(source: Callable[[], Iterable[MetricSample]]) -> Sequence[MetricSample]:
-    """What a source says; one that breaks is logged, and the others are told all the same."""
+    """Return the samples of a source; one that fails is logged and does not affect the others."""
     try:
         return list(source())
     except Exception:

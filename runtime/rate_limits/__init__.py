@@ -1,1 +1,1 @@
-"""What keeps a stranger from having all of a worker: limits of requests, of connections and of bodies."""
+"""Limits that protect a worker: rate of requests, number of connections, size of bodies."""

@@ -1,4 +1,4 @@
-"""The port of a worker: it holds a limited number of connections, and tells further ones to come later."""
+"""Limits the connections of a worker's port; further clients get 503 with Retry-After."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import cast
 import structlog
 from aiohttp import web
 
-OTHER_FILES = 256  # the database's, logs, files that are served
-GOODBYE_S = 1.0  # who was told is cut off after that
+OTHER_FILES = 256  # reserved for the database, logs, and served files
+GOODBYE_S = 1.0  # time to read the refusal before the connection is closed
 BACKLOG = 1024
 LOG_EVERY = 1000
-MANY = 0.9  # of the connections it may hold
+MANY = 0.9  # fraction of the limit
 
-_TEXT = b"this server holds as many connections as it can: try again in a minute\n"
+_TEXT = b"this server has reached its limit of connections: try again in a minute\n"
 BUSY = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nRetry-After: 60\r\nConnection: close\r\n"
     b"Content-Length: %d\r\n\r\n%s" % (len(_TEXT), _TEXT)
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 class BoundedSite(web.BaseSite):
-    """Serves a runner's application on a port that other workers share. `most()` connections at a time."""
+    """Serves an application on a port shared by workers, with at most `most()` connections."""
 
     def __init__(self, runner: web.AppRunner, host: str, port: int, *, most: Callable[[], int]) -> None:
         super().__init__(runner)
@@ -35,8 +35,8 @@ class BoundedSite(web.BaseSite):
         self._port = port
         self._most = most
         self._room = files_at_most() - OTHER_FILES
-        self._there: dict[web.RequestHandler, None] = {}  # in the order in which they came
-        self._leaving: set[web.RequestHandler] = set()  # closed when their request is answered
+        self._there: dict[web.RequestHandler, None] = {}  # in order of arrival
+        self._leaving: set[web.RequestHandler] = set()  # closed after their current response
         self.refused = 0
 
     @property
@@ -50,7 +50,7 @@ class BoundedSite(web.BaseSite):
         self._server = await loop.create_server(self.protocol, self._host, self._port, reuse_port=True, backlog=BACKLOG)
 
     def protocol(self) -> asyncio.Protocol:
-        """Who speaks with the next connection."""
+        """Return the protocol for the next connection."""
         server = self._runner.server
         assert server is not None
         most = min(self._most(), self._room)
@@ -66,7 +66,7 @@ class BoundedSite(web.BaseSite):
         return ConnectionsInUse()
 
     def _held(self) -> int:
-        """Those whose connection is only being made count, those that were let go do not: many may come at once."""
+        """Return the connections that count: new ones from their setup on, without those being closed."""
         return len(self._there) + len(self._leaving)
 
     def _hear_of_those_who_go(self) -> None:
@@ -82,17 +82,17 @@ class BoundedSite(web.BaseSite):
         server.connection_lost = lost  # type: ignore[method-assign]  # there is no other way to hear of it
 
     def _let_go_of(self, surplus: int) -> None:
-        """So many that are idle, the oldest first; of those with a request under way one, when it is answered.
+        """Close this many idle connections, oldest first; else close one with an open request after its response.
 
-        What is only being set up cannot be closed yet.
+        A connection that is still being set up cannot be closed.
         """
         chosen: list[web.RequestHandler] = []
         for one in self._there:
-            # What it waits for says whether a request is under way; nothing public does.
+            # The private waiter tells whether a request is open; no public attribute does.
             if one.transport is None:
                 continue
             waiter = one._waiter  # noqa: SLF001
-            if waiter is not None and not waiter.done():  # when it is done a request has just come
+            if waiter is not None and not waiter.done():  # done: a request has just arrived
                 chosen.append(one)
             elif one._request_in_progress and self._leaving.isdisjoint(chosen):  # noqa: SLF001
                 self._leaving.add(one)
@@ -105,12 +105,12 @@ class BoundedSite(web.BaseSite):
 
 
 class ConnectionsInUse(asyncio.Protocol):
-    """Says that there is no room, whatever it is asked, and hangs up."""
+    """Refuses every request for lack of connections, then closes."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.write(BUSY)
-        # Closed at once, with a request unread, the answer might be lost.
+        # Closing at once, with the request unread, could lose the response.
         asyncio.get_running_loop().call_later(GOODBYE_S, self._transport.abort)
 
     def data_received(self, data: bytes) -> None:
@@ -118,7 +118,7 @@ class ConnectionsInUse(asyncio.Protocol):
 
 
 def files_at_most() -> int:
-    """How many files and connections the process may have open: as many as it is allowed to ask for."""
+    """Raise the process's limit of open files to its maximum and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

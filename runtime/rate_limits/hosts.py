@@ -1,6 +1,6 @@
-"""Limits per host and per newcomer: how soon a host may call again, how many new computers a volunteer may bring.
+"""Limits per host and network: request rate of a host, and new computers per volunteer or network and day.
 
-Known computers are not counted.
+Known computers do not count as new.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from web.rate_limit import Buckets
 
 
 class HostLimit:
-    """The scheduler requests of hosts; `settings()` are those of the moment."""
+    """Limits the scheduler requests of hosts; `settings()` returns the current settings."""
 
     def __init__(self, buckets: Buckets, settings: Callable[[], ServerSettings]) -> None:
         self._buckets = buckets
         self._settings = settings
 
     def wait_s(self, authenticator: str, host_id: int) -> Seconds:
-        """0: it may ask now."""
+        """Return the seconds to wait; 0: the host may request now."""
         settings = self._settings()
         return self._buckets.wait_s(
             (authenticator, host_id), per_s=settings.host_requests_per_s, burst=settings.host_burst
@@ -38,12 +38,12 @@ log = structlog.get_logger()
 
 class ArrivalCounts(Protocol):
     async def arrive(self, day: int, most: Mapping[str, int]) -> str | None:
-        """Count a new host of everybody in `most`, or of nobody: then who has brought as many as it may that day."""
+        """Count a new host for every key in `most`, or for none; then return the key that has reached its limit."""
         ...
 
 
 class NewcomerLimit:
-    """Satisfies the door's NewcomerLimit. Days are those of UTC; `settings()` are those of the moment."""
+    """Implements the guards' NewcomerLimit. Days are in UTC; `settings()` returns the current settings."""
 
     def __init__(self, arrivals: ArrivalCounts, settings: Callable[[], ServerSettings], clock: Clock) -> None:
         self._arrivals = arrivals
@@ -52,7 +52,7 @@ class NewcomerLimit:
         self._proxies = Networks()
 
     async def admit(self, volunteer_id: VolunteerId) -> None:
-        """Count a new host. Raises TooManyHostsError, and counts nothing, where there were too many today."""
+        """Count a new host. Raises TooManyHostsError, without counting, if there were too many today."""
         settings = self._settings()
         most = {f"volunteer {volunteer_id}": settings.volunteer_new_hosts} if settings.volunteer_new_hosts else {}
         address, network = ASKED_FROM.get(), self.network()
@@ -65,12 +65,12 @@ class NewcomerLimit:
             log.info("too many new hosts", volunteer_id=volunteer_id, address=address, full=full, most=most[full])
             kind = "account" if full.startswith("volunteer") else "address"
             raise TooManyHostsError(
-                f"this {kind} has added as many computers today as it may in a day ({most[full]}). "
+                f"this {kind} has reached its limit of new computers per day ({most[full]}). "
                 "Your client tries again tomorrow"
             )
 
     def network(self) -> str:
-        """Where the request of this task comes from: an address, a /64 of IPv6; empty for a trusted proxy's own."""
+        """Return the network of this task's request: an address, or a /64 of IPv6; empty for a trusted proxy."""
         self._proxies.follow(self._settings().trusted_proxies)
         address = ASKED_FROM.get()
         return network_of(address) if address and not self._proxies.has(address) else ""

@@ -1,6 +1,6 @@
-"""The first limits a request meets: its address, how often that address calls, the size of the body; malformed HTTP.
+"""The first checks of a request: rate limit of its address, size and speed of the body, malformed HTTP.
 
-A malformed request gets status 400 from the HTTP library, which says what is wrong. One log line stands for many.
+The HTTP library answers a malformed request with status 400 and the reason. Many are summarised in one log line.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from domain.settings import ServerSettings
 from domain.units import Seconds
 from web.rate_limit import Buckets
 
-MOST_FORM_BYTES = 1024 * 1024  # of pages' forms, whole in memory; the other areas have limits of their own
-LEAST_BYTES_PER_S = 10_000  # of a body that was announced
+MOST_FORM_BYTES = 1024 * 1024  # for forms, which are read into memory; other areas have their own limits
+LEAST_BYTES_PER_S = 10_000  # minimum speed of a body
 OWN_LIMITS = frozenset({"api", "scheduler", "upload"})
 FORM = "application/x-www-form-urlencoded"
 HOST = re.compile(r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.%]+\])(?::[0-9]{0,5})?")
@@ -37,8 +37,8 @@ NOT_COUNTED = frozenset({"healthz", "readyz", "duties"})
 log = structlog.get_logger()
 
 
-class Entrance:
-    """The middleware of a worker's web application. `failed(status)` is told of scheduler requests turned away."""
+class RequestLimits:
+    """The middleware of a worker's web application. `failed(status)` counts refused scheduler requests."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Entrance:
             if encoding not in ("", "identity"):
                 if area == "scheduler":
                     self._failed(415)
-                raise web.HTTPUnsupportedMediaType(text="Content-Encoding: expected none, bodies come as they are\n")
+                raise web.HTTPUnsupportedMediaType(text="Content-Encoding: expected none; send the body uncompressed\n")
             is_page = area not in OWN_LIMITS
             if request.content.is_eof():
                 if is_page:
@@ -90,7 +90,7 @@ class Entrance:
         return enter
 
     def _wait_s(self, request: web.Request, area: str, settings: ServerSettings) -> Seconds:
-        """A proxy that does not say for whom it asks is not counted; nor is who looks whether the node is well."""
+        """Return the seconds to wait. Proxies without a client address and health checks are not limited."""
         if area in NOT_COUNTED or self._proxies.has(request[ADDRESS]):
             return Seconds(0.0)
         return self._buckets.wait_s(
@@ -113,11 +113,11 @@ def _check_host(request: web.Request) -> None:
     host = request.headers.get(hdrs.HOST, "")
     if not HOST.fullmatch(host):
         shown = ascii(host[:MOST_SHOWN])
-        raise web.HTTPBadRequest(text=f"Host: expected a host name, with a port or without, got {shown}\n")
+        raise web.HTTPBadRequest(text=f"Host: expected a host name with an optional port, got {shown}\n")
 
 
 async def _check_form(request: web.Request) -> None:
-    """Read a page's form: of the one kind that pages have, and text in its encoding. Its handler finds it read."""
+    """Read a page's form, so that its handler finds it parsed; refuse other content types and undecodable text."""
     if request.method != hdrs.METH_POST:
         return
     if request.content_type == "multipart/form-data":
@@ -127,14 +127,14 @@ async def _check_form(request: web.Request) -> None:
         try:
             codecs.lookup(charset)
             await request.post()
-        except (LookupError, ValueError):  # of text that is not in that encoding, too
+        except (LookupError, ValueError):  # includes text that does not match its encoding
             shown = ascii(charset[:MOST_SHOWN])
             raise web.HTTPUnsupportedMediaType(text=f"form: expected text in a known encoding, got {shown}\n") from None
 
 
 @contextmanager
 def _cut_off(request: web.Request, timeout_s: float | None) -> Iterator[None]:
-    """Hang up on a body that is not there in time. An upload has a rule of its own: None."""
+    """Close the connection if the body takes too long. Uploads have their own rule: None."""
     if timeout_s is None:
         yield
         return
@@ -152,16 +152,16 @@ def _cut_off(request: web.Request, timeout_s: float | None) -> Iterator[None]:
         timer.cancel()
 
 
-AREA: Final = "malformed"  # of muster_pages_total
+AREA: Final = "malformed"  # label value of muster_pages_total
 LINE_EVERY_S: Final = Seconds(10.0)
-MOST_CHARS: Final = 200  # of what a line says
+MOST_CHARS: Final = 200  # maximum length of a log text
 
 
 class MalformedRequests(logging.Handler):
-    """Takes what the HTTP library logs through `logger`. `count` is called for each malformed request.
+    """Handles the HTTP library's log through `logger`. `count` is called for each malformed request.
 
-    At most one line in LINE_EVERY_S, with how many requests were malformed since the line before. Errors of our own
-    handlers are logged with where they happened.
+    Logs at most one line per LINE_EVERY_S, with the number of malformed requests since the previous line. Errors of our
+    own handlers are logged with their location.
     """
 
     def __init__(self, count: Callable[[], None], clock: Clock) -> None:

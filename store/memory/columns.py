@@ -1,6 +1,6 @@
-"""Tables of numbers kept in step with objects: of a batch's jobs and instances, of hosts, of turnarounds.
+"""Tables of numbers kept in step with objects: a batch's jobs and instances, hosts, turnarounds.
 
-Rows whose object changed are written again when the table is read.
+Rows of changed objects are rewritten when the table is read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIRST_ROWS = 64
 
 
 class KeptTable:
-    """Rows by place, from 0 on without gaps; it grows by halves.
+    """Rows by index, from 0 without gaps; it grows by halves.
 
     >>> kept = KeptTable((("host_id", "i4"), ("p", "f4")))
     >>> kept.write([1, 0], [(7, 0.5), (8, 1.0)])
@@ -40,11 +40,11 @@ class KeptTable:
 
     @property
     def rows(self) -> Table:
-        """As they are now: who keeps them copies them."""
+        """The current rows; callers that keep them must copy them."""
         return self._table[: self._size]
 
     def write(self, places: Sequence[int], rows: Sequence[tuple[object, ...]]) -> None:
-        """Put these rows in these places."""
+        """Write these rows at these indices."""
         if not places:
             return
         self._size = max(self._size, max(places) + 1)
@@ -56,13 +56,13 @@ class KeptTable:
 
 
 NAN = float("nan")
-CANCELLED = -1  # in the place of a standing, or of what a job needs
+CANCELLED = -1  # in place of a standing, or of a job's missing copies
 
 
 class BatchColumns:
-    """Tables of a batch, brought up to date when they are read. `changed` are the jobs that were touched since.
+    """Tables of a batch, updated when they are read. `changed` are the jobs changed since.
 
-    The first instance of each job has the place of its job, the few others have those behind.
+    The first instance of each job has its job's index, the few others follow.
     """
 
     def __init__(self, batch: StoredBatch, jobs: Sequence[StoredJob]) -> None:
@@ -76,14 +76,14 @@ class BatchColumns:
         self._write(batch.job_ids)
 
     def jobs(self) -> Table:
-        """JOB_FIELDS of those that were not cancelled; a copy."""
+        """Return JOB_FIELDS of all jobs that were not cancelled; a copy."""
         self._update()
         rows = self._jobs.rows
         found: Table = rows[rows["needed"] != CANCELLED]
         return found
 
     def instances(self) -> Table:
-        """INSTANCE_FIELDS of those that were not cancelled, nor their jobs; a copy."""
+        """Return INSTANCE_FIELDS of all instances that were not cancelled, nor their jobs; a copy."""
         self._update()
         rows = self._instances.rows
         found: Table = rows[rows["standing"] != CANCELLED]
@@ -112,14 +112,14 @@ class BatchColumns:
 
 
 def _job(job: StoredJob) -> tuple[object, ...]:
-    """The fields of JOB_FIELDS."""
+    """Return the fields of JOB_FIELDS."""
     one = job.job_class
     needed = CANCELLED if job.state is JobState.CANCELLED else min(one.max_instances, max(one.quorum, job.copies))
     return (job.job_id, one.fpops_est_flop, job.state is JobState.OPEN, needed)
 
 
 def _instance(row: StoredInstance, batch_at: float, *, gone: bool) -> tuple[object, ...]:
-    """The fields of INSTANCE_FIELDS; those made with their batch were made at `batch_at`."""
+    """Return the fields of INSTANCE_FIELDS; instances created with their batch have its time `batch_at`."""
     is_cancelled = gone or row.state is InstanceState.CANCELLED
     return (
         row.job.job_id,
@@ -137,7 +137,7 @@ def _instance(row: StoredInstance, batch_at: float, *, gone: bool) -> tuple[obje
 
 Pair = tuple[HostId, AppVersionId]
 
-# Columns with their types, and the attributes of a host that fill them.
+# Columns with their types, and the host attributes that fill them.
 _OF_HOST = (
     ("last_rpc_at", "f8", "last_rpc_at"),
     ("flop_per_s", "f8", "flop_per_s"),
@@ -146,7 +146,7 @@ _OF_HOST = (
     ("disk_free_bytes", "f8", "disk_free_bytes"),
     ("cpu_fraction", "f8", "cpu_availability_fraction"),
 )
-# The same of a host's row of an app version. NaN where nothing is known.
+# The same for a host's row of an app version. NaN for unknown values.
 _OF_HAV = (
     ("host_id", "i4", "host_id"),
     ("app_version_id", "i4", "app_version_id"),
@@ -183,7 +183,7 @@ _of_its_host = attrgetter("volunteer_id", "last_rpc_at", "cpu_availability_fract
 
 
 class HostColumns:
-    """Tables of `hosts`, brought up to date when they are read. `changed` is what was touched since."""
+    """Tables of `hosts`, updated when they are read. `changed` are the rows changed since."""
 
     def __init__(self, hosts: Mapping[HostId, StoredHost]) -> None:
         self.changed: set[HostId] = set()
@@ -194,18 +194,18 @@ class HostColumns:
         self._of_havs = KeptTable(HAV_COLUMNS)
 
     def of_hosts(self) -> Table:
-        """HOST_COLUMNS of every host, as they are now, in the order in which they came."""
+        """Return the current HOST_COLUMNS of every host, in order of creation."""
         self._update()
         return self._of_hosts.rows
 
     def of_versions(self, versions: Collection[AppVersionId]) -> Table:
-        """HAV_COLUMNS of every host with a row of these versions, in no order that means anything; a copy."""
+        """Return HAV_COLUMNS of every host with a row of these versions, in no particular order; a copy."""
         self._update()
         rows = self._of_havs.rows
         return rows[np.isin(rows["app_version_id"], np.array(sorted(versions), "i4"))]
 
     def of_pairs(self, pairs: Collection[Pair]) -> tuple[Table, list[Pair]]:
-        """HAV_COLUMNS of those of the pairs that have a row, a copy; and the others."""
+        """Return HAV_COLUMNS of the pairs that have a row, a copy; and the other pairs."""
         self._update()
         places = self._places
         known = [places[pair] for pair in pairs if pair in places]
@@ -230,21 +230,21 @@ class HostColumns:
 
 
 def _hav(host: Host, rpc_interval_s: float | None, row: HostAppVersion) -> tuple[object, ...]:
-    """The fields of HAV_COLUMNS."""
+    """Return the fields of HAV_COLUMNS."""
     s_per_flop = row.speed.mean if row.speed.n > 0 else None
     return (*_of_hav(row), s_per_flop, rpc_interval_s, *_of_its_host(host))
 
 
-NOBODY = 0  # in the place of a host: neither back nor timed out
+NO_HOST = 0  # in place of a host: neither returned nor timed out
 RETURN_FIELDS = (("job_id", "i8"), ("host_id", "i8"), ("turnaround_s", "f8"))  # NaN: timed out
-NEARLY = 1e-9  # sums of so many numbers as there are results differ by less, in whatever order they were added
+NEARLY = 1e-9  # bound on the rounding difference between sums of all results in any two orders
 
 
 Floats: TypeAlias = NDArray[np.float64]
 
 
 class BatchReturns:
-    """What came back of a batch, brought up to date when it is read. `changed` are the jobs that were touched since."""
+    """The returned results of a batch, updated when they are read. `changed` are the jobs changed since."""
 
     def __init__(self, batch: StoredBatch, jobs: Sequence[StoredJob]) -> None:
         self.changed: set[JobId] = {JobId(job_id) for job_id in batch.job_ids}
@@ -253,7 +253,7 @@ class BatchReturns:
         self._kept = KeptTable(RETURN_FIELDS, len(batch.job_ids))
 
     def rows(self) -> Table:
-        """RETURN_FIELDS of what is back or timed out; a copy."""
+        """Return RETURN_FIELDS of returned and timed-out instances; a copy."""
         if self.changed:
             instances = [row for job_id in sorted(self.changed) for row in self._all[job_id - 1].instances]
             places = self._places
@@ -262,22 +262,22 @@ class BatchReturns:
             )
             self.changed.clear()
         rows = self._kept.rows
-        found: Table = rows[rows["host_id"] != NOBODY]
+        found: Table = rows[rows["host_id"] != NO_HOST]
         return found
 
 
 def _fields(row: StoredInstance) -> tuple[object, ...]:
-    """RETURN_FIELDS."""
+    """Return the fields of RETURN_FIELDS."""
     if row.state is InstanceState.TIMED_OUT:
         return row.job.job_id, row.host_id, NAN
     if row.state not in SUCCEEDED:
-        return row.job.job_id, NOBODY, NAN
+        return row.job.job_id, NO_HOST, NAN
     assert row.sent_at is not None and row.reported_at is not None
     return row.job.job_id, row.host_id, row.reported_at - row.sent_at
 
 
 def without(rows: Table, jobs: Collection[JobId]) -> Table:
-    """The rows of other jobs than these."""
+    """Return the rows of all jobs except these."""
     if not jobs:
         return rows
     found: Table = rows[~np.isin(rows["job_id"], np.fromiter(jobs, np.int64, len(jobs)))]
@@ -285,7 +285,7 @@ def without(rows: Table, jobs: Collection[JobId]) -> Table:
 
 
 def low_turnaround_of(batches: Iterable[tuple[BatchId, AppId, Table]]) -> LowTurnaround:
-    """The same as `domain.acceleration.low_turnaround`, of RETURN_FIELDS of each batch with its app."""
+    """Compute `domain.acceleration.low_turnaround` from RETURN_FIELDS of each batch with its app."""
     median_of: dict[BatchId, Seconds] = {}
     hosts: list[NDArray[np.int64]] = []
     shares: list[Floats] = []
@@ -307,7 +307,7 @@ def low_turnaround_of(batches: Iterable[tuple[BatchId, AppId, Table]]) -> LowTur
 
 
 def _low(hosts: NDArray[np.int64], shares: Floats) -> list[int]:
-    """Hosts with a mean below LOW_BELOW. Added up all at once; one by one where the last digits decide."""
+    """Return hosts with a mean below LOW_BELOW. Sums are vectorised; one by one where rounding decides."""
     counts = np.bincount(hosts)
     means = np.bincount(hosts, weights=shares) / np.maximum(1, counts)
     is_close = (counts > 0) & (np.abs(means - LOW_BELOW) < NEARLY)

@@ -1,4 +1,4 @@
-"""What the completion estimator reads of a batch, over the tables. Nothing is looked at that has not changed."""
+"""Reads the completion estimator's input for a batch in memory. Unchanged data are not read again."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from store.memory.work import Dispatches, OnTables
 
 NAN = float("nan")
 LOOKED_AT = 2 * SENT_MOST  # dispatches of an app, spread evenly over the recent ones;
-LOOKED_AT_MORE, LEAST_SENT = 20 * LOOKED_AT, 200  # and where the first had fewer of other batches
+LOOKED_AT_MORE, LEAST_SENT = 20 * LOOKED_AT, 200  # used if the first had fewer of other batches
 
 
 class MemoryForecasting(OnTables):
-    """Satisfies batch_estimator's ForecastTables. Samples are every so many-th of what there is."""
+    """Implements batch_estimator's ForecastTables. A sample takes every n-th row."""
 
     async def of_batch(self, batch_id: BatchId, *, now: Instant) -> BatchTables[Table] | None:
         batch = self._work.batches.get(batch_id)
@@ -78,7 +78,7 @@ class MemoryForecasting(OnTables):
         return {version.app_version_id for version in self._registry.versions.values() if version.app_id == app_id}
 
     def _active(self, now: Instant) -> tuple[int, float, float]:
-        """How many hosts called lately, the median of their speeds, and how many of their processors are available."""
+        """Return the number of active hosts, their median speed, and the number of their available processors."""
         hosts = self._work.host_columns.of_hosts()
         active = hosts[hosts["last_rpc_at"] >= now - ACTIVE_WITHIN_S]
         median = float(np.median(active["flop_per_s"])) if active.size else NAN
@@ -106,7 +106,7 @@ class MemoryForecasting(OnTables):
         return [other for other in ready if (_rank(other), other.order) < (_rank(batch), batch.order)]
 
     def _sent(self, app_id: AppId, batch: StoredBatch | None, now: Instant) -> tuple[Table, float]:
-        """SENT_FIELDS of some recent dispatches of other batches, and how many each found stands for."""
+        """Return SENT_FIELDS of some recent dispatches of other batches, and the weight of each."""
         sent = self._work.dispatches.get(app_id) or Dispatches()
         since = Instant(now - SENT_WITHIN_S)
         rows: list[StoredInstance] = []
@@ -120,7 +120,7 @@ class MemoryForecasting(OnTables):
         return table, float(max(1, step))
 
     def _dispatched(self, sent: Iterable[tuple[float, int]], batch: StoredBatch | None) -> list[StoredInstance]:
-        """The instances but for those of this batch, purged, or sent again since."""
+        """Yield the instances, except those of this batch, purged, or sent again since."""
         instances, purged = self._work.instances, self._work.purged
         return [
             row
@@ -140,7 +140,7 @@ class MemoryForecasting(OnTables):
         return table
 
     def _havs(self, instances: Table, sent: Table) -> Table:
-        """FORECAST_HAV_FIELDS of every (host, app version) in either."""
+        """Return FORECAST_HAV_FIELDS of every (host, app version) in either."""
         both = [instances[instances["host_id"] >= 0], sent]
         keys = [rows["host_id"].astype(np.int64) << 32 | rows["app_version_id"].astype(np.int64) for rows in both]
         every = np.unique(np.concatenate(keys)).tolist()
@@ -154,7 +154,7 @@ class MemoryForecasting(OnTables):
         return np.concatenate([table, np.array([self._unknown(pair) for pair in missing], table.dtype)])
 
     def _unknown(self, pair: Pair) -> tuple[object, ...]:
-        """The fields of FORECAST_HAV_FIELDS where nothing is stored."""
+        """Return the fields of FORECAST_HAV_FIELDS for a pair without a row."""
         row, last_rpc_at = HostAppVersion(*pair), self._work.hosts[pair[0]].host.last_rpc_at
         return (*pair, row.log_n, row.log_sum, row.log_sum_sq, row.n_error, row.n_timeout, row.n_due, last_rpc_at)
 
@@ -164,7 +164,7 @@ def _rank(batch: StoredBatch) -> int:
 
 
 def _sent(row: StoredInstance) -> tuple[object, ...]:
-    """The fields of SENT_FIELDS but for `found`."""
+    """Return the fields of SENT_FIELDS except `found`."""
     reported_at = NAN if row.reported_at is None else row.reported_at
     return (
         row.host_id,

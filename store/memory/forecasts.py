@@ -1,4 +1,4 @@
-"""Forecasts of completion, kept, published with their batch and scored, over the tables."""
+"""Forecasts of completion in memory: stored, published with their batch, and scored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOT_SCORED = frozenset((Method.COMPLETE, Method.FALLBACK))
 class MemoryForecasts(OnTables):
     def __init__(self, registry: Registry, work: Work) -> None:
         super().__init__(registry, work)
-        self._last: dict[BatchId, tuple[Instant, int]] = {}  # of batches that are not scored: made_at, jobs over
+        self._last: dict[BatchId, tuple[Instant, int]] = {}  # of unscored batches: made_at, finished jobs
         self._claimed: set[BatchId] = set()
         self._scores: dict[AppId, list[Score]] = {}
         self._accuracies: dict[AppId, AppAccuracy] = {}
@@ -162,7 +162,7 @@ def _delay_bound_s(batch: StoredBatch) -> Seconds:
 def _thinned(
     forecasts: Sequence[ForecastRecord], part_s: Seconds, from_at: Instant, to_at: Instant
 ) -> list[ForecastRecord]:
-    """Of those between two instants that changed nothing only the first of each part of time."""
+    """Keep, of the forecasts between two instants without a change, the first of each interval."""
 
     def goes(one: ForecastRecord) -> bool:
         if one.change is not Change.HELD or one.checkpoint_fraction is not None or not from_at <= one.made_at < to_at:

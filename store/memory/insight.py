@@ -1,4 +1,4 @@
-"""Hosts by rank, waiting work and batches, over the tables."""
+"""Hosts by rank, waiting work and batches, in memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MemoryInsight(OnTables):
         rates = [
             calls_per_hour(stored.rpc_interval_s, stored.host.last_rpc_at, now)
             for stored in self._work.hosts.values()
-            if ids.isdisjoint(stored.havs)  # of nearly all hosts nothing else is looked at
+            if ids.isdisjoint(stored.havs)  # nothing else is read of nearly all hosts
             and stored.host.last_rpc_at >= active_since
             and not platforms.isdisjoint(stored.host.platforms)
             and (kind == CPU or any(gpu.type == kind for gpu in stored.host.coprocessors))
@@ -57,7 +57,7 @@ class MemoryInsight(OnTables):
 
 
 def _standings(rows: Table, now: Instant) -> Table:
-    """STANDING_FIELDS of these HAV_COLUMNS; calls per hour as domain.insight has them."""
+    """Return STANDING_FIELDS of these HAV_COLUMNS; calls per hour as in domain.insight."""
     table = np.empty(rows.size, native_dtype(STANDING_FIELDS))
     for name, _ in STANDING_FIELDS:
         if name in SAME:

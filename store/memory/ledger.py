@@ -1,4 +1,4 @@
-"""What one scheduler request reads and writes, over the tables."""
+"""Reads and writes of a scheduler request, in memory."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _key(one: Trickle) -> object:
     return one.instance_id, one.sent_at, one.variety, one.text
 
 
-DETACHED = "the host lost everything it held"
+DETACHED = "the host lost all its instances"
 
 
 class MemoryLedger:
@@ -126,7 +126,7 @@ class MemoryLedger:
         return reported
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
-        """Raises NotFoundError when there is no such volunteer."""
+        """Raises NotFoundError for an unknown volunteer."""
         if volunteer_id not in self._registry.volunteers:
             raise NotFoundError("volunteer", volunteer_id)
         host_id = HostId(len(self._work.hosts) + 1)
@@ -183,7 +183,7 @@ class MemoryLedger:
         return True
 
     def _report(self, host_id: HostId, report: Report) -> bool:
-        """Make the step if the instance is still this host's and in the state the report was judged by."""
+        """Make the step if the host still has the instance, in the state in which the report was checked."""
         row = self._work.instance(report.instance_id)
         if row is None or row.host_id != host_id or row.state is not report.from_state:
             return False
@@ -199,7 +199,7 @@ class MemoryLedger:
         return True
 
     def _detach(self, stored: StoredHost) -> list[StoredInstance]:
-        """End what the host held; returns it."""
+        """End the host's instances in progress; returns them."""
         lost = [stored.held[instance_id] for instance_id in sorted(stored.held)]
         for row in lost:
             self._work.step(row, InstanceState.ABORTED)
@@ -207,7 +207,7 @@ class MemoryLedger:
         return lost
 
     def _assign(self, assignments: Sequence[Assignment], changed: set[JobId]) -> WriteOutcome:
-        """Send what can be sent; `changed` grows by the jobs that now need more copies than they have."""
+        """Send the instances that can be sent; adds to `changed` the jobs that now need more copies."""
         fates: dict[InstanceId, AssignmentFate] = {}
         sent: dict[InstanceId, SentJob] = {}
         for assignment in assignments:
@@ -223,7 +223,7 @@ class MemoryLedger:
         return WriteOutcome(fates, sent)
 
     def _is_short(self, job: StoredJob, assignment: Assignment) -> bool:
-        """Whether the dispatch asks for more copies than there are instances that may be of use."""
+        """Return whether the dispatch requires more copies than there are usable instances."""
         if assignment.copies <= job.copies:
             return False
         job.ask_for(assignment.copies)
@@ -253,7 +253,7 @@ def _check_instants(assignment: Assignment) -> None:
 
 
 def _fate(row: StoredInstance | None, assignment: Assignment, apps: Mapping[AppId, App]) -> AssignmentFate:
-    """What an assignment comes to: a job of another homogeneous-redundancy class by now is lost, too."""
+    """Decide an assignment: it is also lost if the job now has another homogeneous-redundancy class."""
     if row is None or row.state is not InstanceState.UNSENT:
         return AssignmentFate.LOST
     job = row.job
@@ -270,7 +270,7 @@ def _fate(row: StoredInstance | None, assignment: Assignment, apps: Mapping[AppI
 
 
 def _excludes(sibling: StoredInstance, assignment: Assignment, app: App, spread: Spread) -> bool:
-    """Whether the host may not have an instance because of one that was sent before."""
+    """Return whether an instance sent before keeps the host from getting another of the job."""
     if spread.per_volunteer and sibling.volunteer_id == assignment.volunteer_id:
         return True
     is_one_at_most = app.one_per_host or sibling.state is InstanceState.IN_PROGRESS
@@ -278,7 +278,7 @@ def _excludes(sibling: StoredInstance, assignment: Assignment, app: App, spread:
 
 
 def _computer(host: Host) -> tuple[VolunteerId, str, str]:
-    """What a computer is known by, whatever record it has."""
+    """Return the identity of a computer across its host records."""
     return host.volunteer_id, host.host_cpid, host.domain_name
 
 

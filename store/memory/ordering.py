@@ -1,4 +1,4 @@
-"""The order of batches over dictionaries, what it remembers, and its rules."""
+"""The order of batches in memory: usage, places and rules."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from store.memory.rows import StoredBatch
 from store.memory.work import Work
 
 WindowKey = tuple[LeafId, str, Instant, Seconds]
-LimitKey = tuple[str, str, str]  # scope, quantity, name; empty: everybody's
+LimitKey = tuple[str, str, str]  # scope, quantity, name; empty: for all names
 
 
 class OrderBook:
@@ -57,7 +57,7 @@ class OrderBook:
 
 
 def ordered_batch(batch: StoredBatch, book: OrderBook) -> OrderedBatch:
-    """A batch as the ordering sees it."""
+    """Return a batch in the form of the ordering pass."""
     classes = batch.classes
     return OrderedBatch(
         batch.as_batch(),
@@ -77,7 +77,7 @@ def ordered_batch(batch: StoredBatch, book: OrderBook) -> OrderedBatch:
 
 
 def correct_logical_times(registry: Registry, work: Work, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
-    """Charge what is due in logical time; the batches that were charged."""
+    """Charge corrections of logical time; returns the charged batches."""
     submitters, found = registry.submitters, []
     for one in corrections:
         batch = work.batches[one.batch_id]
@@ -124,7 +124,9 @@ class MemoryOrdering:
             _request(lambda column: float(np.median(column)), hosts),
             _request(lambda column: float(column.max()), hosts),
             FlopPerSecond(float(np.median(hosts["flop_per_s"]))),
-            sum((hosts["ncpus"] * hosts["flop_per_s"] * hosts["cpu_fraction"]).tolist()),  # in order: no other rounding
+            sum(
+                (hosts["ncpus"] * hosts["flop_per_s"] * hosts["cpu_fraction"]).tolist()
+            ),  # in order, for equal rounding
         )
 
     async def used_fractions(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Sequence[float]]:
@@ -165,7 +167,7 @@ class MemoryOrdering:
         return len(active)
 
     async def explain(self, records: Mapping[BatchId, Mapping[str, object]], *, now: Instant) -> None:
-        del now  # it is in the records, too
+        del now  # it is part of the records, too
         self._book.breakdowns.update({batch_id: json.loads(json.dumps(record)) for batch_id, record in records.items()})
 
     def _used_fractions(self, batch: StoredBatch) -> list[float]:
@@ -183,12 +185,12 @@ class MemoryOrdering:
 
 
 def _request(of: Callable[[NDArray[np.float64]], float], hosts: Table) -> Request:
-    """A figure of each resource."""
+    """Return a resource request."""
     return Request(of(hosts["ncpus"]), of(hosts["ram_bytes"]), of(hosts["disk_free_bytes"]))
 
 
 def members_of(registry: Registry) -> list[Member]:
-    """Every submitter in each of its accounts, its own first."""
+    """Return every submitter in each of its accounts, its own account first."""
     members = []
     for submitter_id, submitter in sorted(registry.submitters.items()):
         name, permissions = submitter.name, submitter.permissions

@@ -1,4 +1,4 @@
-"""What the host statistics read and publish, and how long results take, over the tables."""
+"""Input and output of the host statistics, and turnaround medians, in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JOBS_OF_APP, JOBS_OF_BATCH = 100, 400  # of each batch
 
 
 def app_pace(work: Work, batches: Sequence[StoredBatch]) -> float | None:
-    """The median of turnaround in seconds per estimated flop; None below 20 valid results."""
+    """Return the median turnaround in seconds per estimated flop; None below 20 valid results."""
     found = [
         _turnaround_s(one) / one.job.job_class.fpops_est_flop
         for batch in batches
@@ -48,7 +48,7 @@ def app_pace(work: Work, batches: Sequence[StoredBatch]) -> float | None:
 
 
 def median_of_batch(work: Work, batch: StoredBatch) -> Seconds | None:
-    """The median turnaround, what is out or was given up last of all; None before half is back, or below 20."""
+    """Return the median turnaround, with outstanding and timed-out results last; None below half or below 20."""
     sent = list(_instances(work, batch, JOBS_OF_BATCH))
     back = [_turnaround_s(one) for one in sent if one.state is InstanceState.VALID]
     if len(back) < LEAST_RESULTS:
@@ -115,10 +115,10 @@ class MemoryHavTables(OnTables):
 
 
 def _records(rows: Table, since: Since, on_gpus: Sequence[AppVersionId]) -> Table:
-    """HAV_FIELDS of these HAV_COLUMNS."""
+    """Return HAV_FIELDS of these HAV_COLUMNS."""
     of_gpu = np.isin(rows["app_version_id"], np.array(on_gpus, "i4"))
     share = np.where(of_gpu, rows["gpu_fraction"], rows["cpu_fraction"])
-    clean = rows["clean_since_at"] <= since.clean_at  # never where it is NaN
+    clean = rows["clean_since_at"] <= since.clean_at  # false for NaN
     forgiven = clean & (rows["consecutive_valid"] >= FORGIVEN_VALID)
     table = np.empty(rows.size, native_dtype(HAV_FIELDS))
     for name, _ in HAV_FIELDS:
@@ -132,7 +132,7 @@ def _records(rows: Table, since: Since, on_gpus: Sequence[AppVersionId]) -> Tabl
 
 @dataclass(slots=True, eq=False)
 class _Generation:
-    """What a run has written so far; complete once it is published."""
+    """The data written by a run; complete once it is published."""
 
     number: int
     full: bool
@@ -149,7 +149,7 @@ class _Generation:
 
 
 class MemoryGenerations(OnTables):
-    """There is one process, but runs in it may overlap."""
+    """Generations in one process; its runs may overlap."""
 
     def __init__(self, registry: Registry, work: Work) -> None:
         super().__init__(registry, work)
@@ -160,7 +160,7 @@ class MemoryGenerations(OnTables):
 
     @asynccontextmanager
     async def new(self, *, now: Instant, full: bool) -> AsyncIterator[_Generation | None]:
-        del now  # the cut points say when they were computed
+        del now  # the cut points contain the time of their computation
         if self._running:
             yield None
             return
@@ -176,7 +176,7 @@ class MemoryGenerations(OnTables):
                 self._runs.append(generation.run)
 
     async def remove_old(self) -> int:
-        """Of the generations with percentiles two stay, of the others none but the last two."""
+        """Keep two generations with percentiles, and of the others the last two."""
         kept = {id(one) for one in (*self._generations[-2:], *[one for one in self._generations if one.full][-2:])}
         removed = [one for one in self._generations if id(one) not in kept]
         self._generations = [one for one in self._generations if id(one) in kept]
@@ -189,7 +189,7 @@ class MemoryGenerations(OnTables):
         return sorted(self.latest(host_id), key=lambda one: one.app_version_id)
 
     def latest(self, of_host: HostId | None = None) -> list[StoredPercentile]:
-        """What the last full run wrote, of one host or of all."""
+        """Return the last full run's rows of one host or of all."""
         latest = next((one for one in reversed(self._generations) if one.full), None)
         found: list[StoredPercentile] = []
         for table in latest.percentiles if latest is not None else []:

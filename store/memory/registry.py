@@ -1,4 +1,4 @@
-"""What changes seldom: people, applications, files and settings, by id and by their unique names."""
+"""Data that rarely change: people, applications, files and settings, by id and by their unique names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from domain.volunteers import VolunteerRecord
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file a client may fetch; its contents never change under its name."""
+    """A file clients may fetch; the content of a name never changes."""
 
     name: str
     nbytes: int
@@ -28,7 +28,7 @@ class StoredFile:
 
 
 class Registry:
-    """The tables, with the rows a fresh database has: the default account, submitter and plan class."""
+    """The tables, with the rows of a new database: the default account, submitter and plan class."""
 
     def __init__(self) -> None:
         account = Account(AccountId(1), "default")
@@ -50,8 +50,8 @@ class Registry:
         self.changed_settings: dict[str, object] = {}
         self.setting_changes: list[SettingChange] = []
         self.duty_done_at: dict[str, Instant] = {}
-        self.settings = Settings()  # of the catalogue that was loaded last
-        self.cut_points: dict[tuple[AppId, ProcessorType], CutPoints] = {}  # of the generation published last
+        self.settings = Settings()  # of the last loaded catalogue
+        self.cut_points: dict[tuple[AppId, ProcessorType], CutPoints] = {}  # of the last published generation
         self.relaxed_gates: tuple[RelaxedGate, ...] = ()
         self.acceleration: Acceleration | None = None
         self.kept: tuple[Kept, ...] = ()

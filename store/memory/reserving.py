@@ -1,4 +1,4 @@
-"""What is set aside for big jobs, over the registry and the rows."""
+"""Reservations for big jobs, in memory."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ class MemoryReserving:
 
 
 def reserved_in(registry: Registry) -> Reserved:
-    """What is kept and leased, for a catalogue."""
+    """Return the kept slots and leases for a catalogue."""
     return Reserved({one.batch_id: one for one in registry.kept}, dict(sorted(registry.leases.items())))
 
 
 def make_lease(registry: Registry, lease: Lease) -> None:
-    """Promise a host's future, where neither the host nor the batch has a lease."""
+    """Lease a host to a batch, unless either has a lease."""
     taken = any(one.batch_id == lease.batch_id and one.ended_at is None for one in registry.leases.values())
     if lease.host_id not in registry.leases and not taken:
         registry.leases[lease.host_id] = lease

@@ -1,8 +1,8 @@
-"""The rows of the memory store that change, as slotted objects that know their neighbours; a batch's unsent instances.
+"""The changing rows of the memory store, as slotted objects with references to each other; a batch's unsent instances.
 
-Only `work.Work` changes what an index depends on (states, hosts, urgency); everything else only reads. Fresh ids are
-appended in ascending order and skipped, not removed, once they no longer wait; a head moves past them and never back,
-so no read goes over the same dispatched instances twice. Urgent instances are few: one sorted list.
+Only `work.Work` changes the columns that an index depends on (states, hosts, urgency). Ids of fresh instances are
+appended in ascending order and skipped, not removed, when they no longer wait; a head moves past them and never back,
+so no read passes the same dispatched instances twice. Urgent instances are few: one sorted list.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from store.rows import due_terms
 
 Value = TypeVar("Value")
 
-BLOCK = 256  # texts that are compressed together
-BETWEEN = "\0"  # in no text: databases have none either
-LEVEL = 1  # of compression: the quickest
+BLOCK = 256  # texts compressed together
+BETWEEN = "\0"  # separator: occurs in no text, as in databases
+LEVEL = 1  # compression level: the fastest
 
 
 class Texts:
-    """Texts by number, from 0 on. Whole blocks are compressed: texts alike take a sixth of their length.
+    """Texts by number, from 0. They are compressed in blocks: similar texts shrink to a sixth.
 
     >>> texts = Texts()
     >>> numbers = [texts.add(f"due in {days} days") for days in range(1000)]
@@ -43,11 +43,11 @@ class Texts:
 
     def __init__(self) -> None:
         self._blocks: list[bytes] = []
-        self._last: list[str] = []  # not a whole block yet
-        self._read: tuple[int, list[str]] = (-1, [])  # the block that was read last
+        self._last: list[str] = []  # not yet a full block
+        self._read: tuple[int, list[str]] = (-1, [])  # the block read last
 
     def add(self, text: str) -> int:
-        """The number by which it is found again."""
+        """Add a text; returns its number."""
         number = len(self._blocks) * BLOCK + len(self._last)
         self._last.append(text)
         if len(self._last) == BLOCK:
@@ -64,10 +64,12 @@ class Texts:
         return self._read[1][place]
 
 
-COMPACT_FROM = 4096  # skipped ids that are cut off at once
+COMPACT_FROM = 4096  # skipped ids removed at once
 
 Row = TypeVar("Row")
-FreshOf = Callable[[Sequence[InstanceId]], list[Row]]  # of those still waiting, in the same order, what is stored
+FreshOf = Callable[
+    [Sequence[InstanceId]], list[Row]
+]  # of the ids still waiting, in the same order, the stored instances
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +80,7 @@ class FreshQueue:
     head: int = 0
 
     def after(self, instance_id: InstanceId, limit: int, fresh_of: FreshOf[Row]) -> list[Row]:
-        """The first `limit` fresh ones greater than `instance_id`, ascending."""
+        """Return the first `limit` fresh ids greater than `instance_id`, ascending."""
         ids = self.ids
         start = bisect_right(ids, instance_id, lo=self.head)
         found = fresh_of(ids[start : start + limit])
@@ -107,7 +109,7 @@ class WaitingQueues:
     urgent: list[tuple[int, InstanceId]] = field(default_factory=list)  # (-retries, id), sorted
 
     def add_fresh(self, shard: int, instance_id: InstanceId) -> None:
-        """Append; `instance_id` is greater than every id before it."""
+        """Append an id, which must be greater than every id before it."""
         queue = self.fresh.get(shard)
         if queue is None:
             queue = self.fresh[shard] = FreshQueue()
@@ -121,15 +123,15 @@ class WaitingQueues:
 
 
 class Columns(Protocol):
-    """Tables of a batch that are made once somebody reads them; told of its jobs that change."""
+    """Tables of a batch, created on first read; notified of changed jobs."""
 
     changed: set[JobId]
 
 
 def taken(cls: Callable[..., Value], **sources: str) -> Callable[[Any], Value]:
-    """Return the function that makes a value of the dataclass `cls` of a row.
+    """Return a function that creates a `cls` value from a row.
 
-    Each field is the row's attribute of its name, or the one that `sources` name for it.
+    Each field is the row's attribute of its name, or the one given by `sources`.
     """
     read = attrgetter(*[sources.get(one.name, one.name) for one in fields(cls)])  # type: ignore[arg-type]
     return lambda row: cls(*read(row))
@@ -137,14 +139,14 @@ def taken(cls: Callable[..., Value], **sources: str) -> Callable[[Any], Value]:
 
 @dataclass(slots=True, eq=False)
 class StoredHost:
-    """A host, its statistics, and what it has in progress."""
+    """A host, its statistics, and its instances in progress."""
 
     host: Host
     havs: dict[AppVersionId, HostAppVersion] = field(default_factory=dict)
     held: dict[InstanceId, StoredInstance] = field(default_factory=dict)
     rpc_interval_s: Seconds | None = None  # decayed mean of the time between requests
-    refused_at: Instant | None = None  # when it last wanted a job and was given none,
-    refused: Whys = ()  # and why
+    refused_at: Instant | None = None  # time of the last request for work that got none,
+    refused: Whys = ()  # and the reason
 
 
 @dataclass(slots=True, eq=False)
@@ -165,12 +167,12 @@ class StoredBatch:
     completion_q50_at: Instant | None = None
     completion_q90_at: Instant | None = None
     median_turnaround_s: Seconds | None = None
-    turnaround_s_per_flop: Mapping[AppId, float] = field(default_factory=dict)  # of every app, as it is now
-    hold: str | None = None  # the limits that hold it
+    turnaround_s_per_flop: Mapping[AppId, float] = field(default_factory=dict)  # of all apps, current
+    hold: str | None = None  # the limits that block it
     sent_most: int | None = None
-    refunded_s: Seconds = Seconds(0.0)  # of what its submitter's logical time was charged
-    wanted: int | None = None  # the sum of what its jobs want, once somebody has asked
-    tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was looked at last
+    refunded_s: Seconds = Seconds(0.0)  # of the charge to its submitter's logical time
+    wanted: int | None = None  # the sum over its jobs, computed on first use
+    tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was last read
     columns: Columns | None = None  # store.memory.batch_columns
     returns: Columns | None = None  # store.memory.turnarounds
     due_terms: Texts = field(default_factory=Texts)  # of its instances, as JSON
@@ -181,7 +183,7 @@ class StoredBatch:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the feeder may draw from it."""
+        """Return whether the feeder may send its instances."""
         return self.state is BatchState.ACTIVE and self.counts.unsent > 0 and self.hold is None
 
     def as_batch(self) -> Batch:
@@ -199,7 +201,7 @@ class StoredJob:
     job_class: JobClass
     command_line: str
     inputs: tuple[Input, ...] | None
-    copies: int = 0  # what adaptive replication asks for; 0 = the quorum
+    copies: int = 0  # set by adaptive replication; 0 = the quorum
     tail_copies: int = 0
     more_instances: int = 0
     state: JobState = JobState.OPEN
@@ -216,18 +218,18 @@ class StoredJob:
 
     @property
     def wanted(self) -> int:
-        """Instances that it takes while none fails."""
+        """Return the instances needed if none fails."""
         return max(self.job_class.quorum, self.copies)
 
     def ask_for(self, copies: int) -> None:
-        """More instances from now on."""
+        """Require more instances from now on."""
         before, self.copies = self.wanted, copies
         if self.batch.wanted is not None:
             self.batch.wanted += self.wanted - before
         self.changed()
 
     def changed(self) -> None:
-        """Something about the job or its instances is not as a request, the feeder or a forecast has read it."""
+        """Invalidate what requests, the feeder and forecasts have cached of the job or its instances."""
         for row in self.instances:
             row.candidate = row.held = None
         if self.batch.columns is not None:
@@ -237,7 +239,7 @@ class StoredJob:
 
     @property
     def median_turnaround_s(self) -> Seconds | None:
-        """Of its batch's results, or of the app's by size."""
+        """Return the median of its batch's results, or of the app's by size."""
         of_app = self.batch.turnaround_s_per_flop.get(self.batch.new.app_id)
         if self.batch.median_turnaround_s is not None or of_app is None:
             return self.batch.median_turnaround_s
@@ -246,7 +248,7 @@ class StoredJob:
 
 @dataclass(slots=True, eq=False)
 class StoredInstance:
-    """An instance; what is None is known from its dispatch or its report on."""
+    """An instance; fields that are None are set at its dispatch or report."""
 
     instance_id: InstanceId
     job: StoredJob
@@ -261,7 +263,7 @@ class StoredInstance:
     due_at: Instant | None = None
     timeout_at: Instant | None = None
     est_runtime_s: Seconds | None = None
-    terms_number: int | None = None  # among its batch's due terms
+    terms_number: int | None = None  # index in its batch's due terms
     reported_at: Instant | None = None
     elapsed_s: Seconds | None = None
     cpu_s: Seconds | None = None
@@ -273,7 +275,7 @@ class StoredInstance:
     gated: bool = False
     uploads: tuple[Upload, ...] = ()
     created_at: Instant | None = None  # None: with its batch
-    # As the feeder reads it, and a request while a host has it; None: to be made, something has changed.
+    # The feeder's view, and a request's view while a host has it; None: invalidated by a change.
     candidate: Candidate | None = None
     held: InstanceInProgress | None = None
 
@@ -284,14 +286,14 @@ class StoredInstance:
 
     @property
     def due_terms(self) -> DueTerms | None:
-        """Why it is due when it is; None while it was not sent."""
+        """Return the reasons for its due date; None before it is sent."""
         return None if self.terms_number is None else due_terms(self.job.batch.due_terms[self.terms_number])
 
     def counted(self) -> Counted:
         return Counted(self.state, self.sent_at, self.due_at, self.reported_at)
 
     def as_held(self) -> InstanceInProgress:
-        """The instance as its host has it; it must have been sent."""
+        """Return the instance as held by its host; it must have been sent."""
         held, usual_s = self.held, self.job.median_turnaround_s
         if held is None or held.median_turnaround_s != usual_s:
             assert self.sent_at is not None

@@ -1,4 +1,4 @@
-"""Jobs to settle, in the order in which something happened to them; the last jobs of batches, and copies of them."""
+"""Jobs to settle, in the order of their changes; the last jobs of batches, and their copies."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class MemoryUnsettled(OnTables):
         return settled
 
     def _is_current(self, settlement: JobSettlement) -> bool:
-        """Whether nothing has happened since the job was read; a job that has ended stays as it ended."""
+        """Return whether the job is unchanged since it was read; an ended job keeps its end."""
         if self._work.todo.get(settlement.job_id) != settlement.serial:
             return False
         return self._work.jobs[settlement.job_id - 1].state in (JobState.OPEN, settlement.state)
 
     def _settle(self, settlement: JobSettlement) -> list[HavEvent]:
-        """Apply one; the events of the steps that were really made."""
+        """Apply a settlement; returns the events of the steps made."""
         del self._work.todo[settlement.job_id]
         self._work.compared_until.pop(settlement.job_id, None)
         self._work.comparison_attempts.pop(settlement.job_id, None)
@@ -72,7 +72,7 @@ class MemoryUnsettled(OnTables):
         return [step.hav_event for step in made if step.hav_event is not None]
 
     def _add_instances(self, job: StoredJob, settlement: JobSettlement) -> None:
-        """Unsent ones, urgent for a retry or when a sibling is back."""
+        """Add unsent instances, urgent for a retry or when another instance has returned."""
         urgent = settlement.retries > 0 or any(row.state in UNDECIDED for row in job.instances)
         for _ in range(settlement.new_instances):
             self._work.add_instance(job, retries=settlement.retries, urgent=urgent, created_at=settlement.settled_at)
@@ -80,7 +80,7 @@ class MemoryUnsettled(OnTables):
 
 
 def make_step(work: Work, step: InstanceStep) -> bool:
-    """Make a guarded step; False when the instance is in another state by now."""
+    """Make a guarded step; False if the instance is no longer in the expected state."""
     row = work.instance(step.instance_id)
     if row is None or row.state is not step.from_state:
         return False
@@ -131,7 +131,7 @@ class MemoryTails(OnTables):
         return [self._tail_job(self._work.jobs[job_id - 1], now) for job_id in behind]
 
     def _open_jobs(self, batch: StoredBatch) -> Sequence[JobId]:
-        """Ascending. Jobs that are over stay so: those that were open before are all that need be looked at, if any."""
+        """Return the open jobs, ascending. Ended jobs stay ended, so only previously open ones are checked."""
         jobs, known = self._work.jobs, batch.tail
         if known is not None and batch.state is BatchState.ACTIVE and len(known) == batch.counts.jobs_open:
             return known

@@ -1,4 +1,4 @@
-"""Batches as they come in, all of one or nothing, and as they are aborted."""
+"""Writes and aborts batches, each as a whole or not at all, in memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Draft:
     new: NewBatch
     classes: list[JobClass] = field(default_factory=list)
     jobs: list[NewJob] = field(default_factory=list)
-    record: Mapping[str, object] | None = None  # why it stands where it stands
+    record: Mapping[str, object] | None = None  # breakdown of its place
 
 
 class MemoryBatchWriter:
@@ -84,7 +84,7 @@ class MemoryBatchWriter:
         return batch_id
 
     async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
-        del now  # it is in the record, too
+        del now  # it is part of the record, too
         self._draft(batch_id).record = json.loads(json.dumps(record))
 
     async def remember(self, key: SubmissionKey, batch_id: BatchId, *, now: Instant) -> None:
@@ -211,7 +211,7 @@ class MemorySubmissions:
         return JobClassId(self._last_class_id)
 
     def share_fraction(self, submitter: Submitter, now: Instant) -> float:
-        """The submitter's shares over those of all who submitted within 30 days, itself included."""
+        """Return the submitter's shares over those of all submitters of the last 30 days, itself included."""
         submitters = self.registry.submitters
         others = sum(
             submitters[submitter_id].shares
@@ -221,7 +221,7 @@ class MemorySubmissions:
         return fraction_of_shares(submitter.shares, others)
 
     def pool_flop_per_s(self, now: Instant) -> float:
-        """The speed of the CPUs of all hosts that called within 7 days, while they may compute."""
+        """Return the CPU speed of all hosts active within 7 days, weighted by their availability."""
         return sum(
             host.ncpus * host.flop_per_s * host.cpu_availability_fraction
             for host in (stored.host for stored in self._work.hosts.values())
@@ -229,7 +229,7 @@ class MemorySubmissions:
         )
 
     def write(self, batch_id: BatchId, draft: _Draft) -> None:
-        """Make the batch real, with its classes, jobs and first instances."""
+        """Store the batch, with its classes, jobs and first instances."""
         work, new = self._work, draft.new
         batch = StoredBatch(
             batch_id,

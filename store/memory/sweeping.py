@@ -1,4 +1,4 @@
-"""Time-outs, due dates that pass, outages, uploads, and jobs of batches that ended long ago."""
+"""Time-outs, passing due dates, outages, uploads, and jobs of batches that ended long ago, in memory."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from store.memory.rows import StoredBatch, StoredInstance, StoredJob
 from store.memory.settling import make_step
 from store.memory.work import OnTables, Work
 
-DUE_COUNTED = "count_due"  # duties: until when due dates were counted, when the project was last alive
+DUE_COUNTED = "count_due"  # periodic tasks: until when due dates were counted, when the project was last alive
 ALIVE = "alive"
 
 
 class MemoryOverdue(OnTables):
     async def overdue(self, *, now: Instant, limit: int) -> Sequence[Overdue]:
-        """The heap's entries that no longer hold are dropped; the rest stays for time_out."""
+        """Return overdue instances. Outdated heap entries are dropped; the others stay for time_out."""
         heap = self._work.timeouts
         found: list[StoredInstance] = []
         while heap and heap[0][0] <= now and len(found) < limit:
             timeout_at, instance_id = heappop(heap)
             row = self._work.instances[instance_id - 1]
-            # Two equal entries: its due date was moved back and forth. The last found is the only candidate.
+            # Two equal entries: its due date was moved back and forth. The last one found is the only candidate.
             if _times_out_at(row, timeout_at) and (not found or found[-1] is not row):
                 found.append(row)
         for row in found:
@@ -70,7 +70,7 @@ class MemoryOverdue(OnTables):
         return counted
 
     def _take_back(self, now: Instant, counted_until: Instant) -> None:
-        """What was counted while a clock was ahead will be counted when it falls due."""
+        """Subtract instances that were counted with a clock that was ahead; they are counted again when due."""
         waiting = set(self._work.dues)
         for row in self._work.instances:
             if row.due_at is None or not now < row.due_at <= counted_until or (row.due_at, row.instance_id) in waiting:
@@ -81,7 +81,7 @@ class MemoryOverdue(OnTables):
 
 @dataclass(slots=True)
 class _Outage:
-    """An outage that is not made up for. `down_to`: timeout_at and id of the last due date looked at, as it was."""
+    """An unfinished outage. `down_to`: original timeout_at and id of the last due date processed."""
 
     alive_until: Instant
     by_s: Seconds
@@ -110,7 +110,7 @@ class MemoryOutages(OnTables):
         return OutageReport(outage.by_s, len(rows), more=bool(self._open))
 
     def _next(self, outage: _Outage, limit: int) -> list[StoredInstance]:
-        """By timeout_at descending: what was moved lies behind, and is not met again."""
+        """Return the next instances by timeout_at descending: moved ones lie behind and are not found again."""
         found: list[tuple[Instant, InstanceId]] = []
         for stored in self._work.hosts.values():
             for row in stored.held.values():
@@ -124,7 +124,7 @@ class MemoryOutages(OnTables):
         return [self._work.instances[instance_id - 1] for _, instance_id in chosen]
 
     def _move(self, row: StoredInstance, by_s: Seconds) -> None:
-        """One whose due date was counted already is taken back: it lies ahead again."""
+        """Shift a due date. If it was already counted, subtract it: it is in the future again."""
         assert row.due_at is not None and row.timeout_at is not None
         counted_until = self._registry.duty_done_at.get(DUE_COUNTED, Instant(0.0))
         if row.due_at <= counted_until < row.due_at + by_s:
@@ -150,7 +150,7 @@ class MemoryUploads(OnTables):
         completed_at: Instant,
         replace: bool = False,
     ) -> bool:
-        """Record what the file holds; no query of this store reads when it came."""
+        """Record an upload; no query of this store reads its time."""
         del completed_at
         upload, expected = Upload(name, nbytes, md5), await self.expected(instance_id, name)
         if expected is None:
@@ -194,7 +194,7 @@ class MemoryHistory(OnTables):
         return MovedJobs()
 
     def _busy(self, batch: StoredBatch) -> Iterator[StoredJob]:
-        """The batch's jobs that are not in the history."""
+        """Return the batch's jobs that are not in the history."""
         return (self._work.jobs[job_id - 1] for job_id in batch.job_ids if job_id not in self._work.history)
 
     def _is_movable(self, job: StoredJob, before: Instant) -> bool:

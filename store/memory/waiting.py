@@ -1,4 +1,4 @@
-"""The unsent instances in the feeder's order, read from queues and never scanned."""
+"""Reads unsent instances in the feeder's order, from queues and without scans."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class MemoryWaiting(OnTables):
         return candidates
 
     def _first_of_all(self, batch: StoredBatch, limit: int) -> list[Candidate]:
-        """Shard after shard."""
+        """Yield shard after shard."""
         found: list[Candidate] = []
         for shard in sorted(batch.waiting.fresh):
             if len(found) >= limit:
@@ -68,7 +68,7 @@ class MemoryWaiting(OnTables):
 
 
 class AllShards:
-    """The one worker there is owns every shard."""
+    """The only worker owns every shard."""
 
     def owned(self) -> frozenset[int]:
         return ALL_SHARDS

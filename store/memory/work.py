@@ -1,7 +1,7 @@
-"""Hosts, batches, jobs and instances with their indexes, and the steps that keep those in tune.
+"""Hosts, batches, jobs and instances with their indexes, and the steps that keep them consistent.
 
-Every change of an instance's state goes through here, so that counters, queues, the sets of what hosts
-hold and the two calendars (time-outs, due dates) cannot disagree with the rows.
+Every change of an instance's state is made here, so that counters, queues, the hosts' sets of instances and the two
+calendars (time-outs, due dates) agree with the rows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Quota:
 
 
 class SharedQuotas:
-    """As store/quotas.py has them in PostgreSQL."""
+    """Shared quotas, like store/quotas.py in PostgreSQL."""
 
     def __init__(self) -> None:
         self._quotas: dict[str, _Quota] = {}
@@ -59,11 +59,11 @@ class SharedQuotas:
         self._last_day = 0
 
     def network(self, host_id: HostId) -> str:
-        """Where the host last drew on them."""
+        """Return the address from which the host last used them."""
         return self._networks.get(host_id, "")
 
     def drawn_on(self, volunteer_id: VolunteerId, network: str) -> tuple[SharedQuota, ...]:
-        """The quotas of an account and an address, as far as they were drawn on."""
+        """Return the used quotas of an account and an address."""
         return tuple(
             [
                 SharedQuota(name, quota.earned, quota.day, quota.sent)
@@ -73,7 +73,7 @@ class SharedQuotas:
         )
 
     def reserve(self, request: QuotaRequest, start: int) -> QuotaGrant:
-        """Charge what the quotas allow, and note where the host asked from."""
+        """Charge the quotas, and record the host's address."""
         self._networks[request.host_id] = request.network
         if request.day > self._last_day:
             self._forget(request.day - KEPT_DAYS)
@@ -90,19 +90,19 @@ class SharedQuotas:
         return found
 
     def _forget(self, before: int) -> None:
-        """Those that no host drew on since that day."""
+        """Delete quotas that no host has used since that day."""
         for name in [name for name, quota in self._quotas.items() if quota.day < before]:
             del self._quotas[name]
 
     def release(self, request: QuotaRequest, unused: int) -> None:
-        """Count so many fewer jobs as sent on the day of the request."""
+        """Subtract unsent jobs from the counts of the day of the request."""
         for name in request.names:
             quota = self._quotas.get(name)
             if quota is not None and quota.day == request.day:
                 quota.sent = max(0, quota.sent - unused)
 
     def earn(self, added: Mapping[HostId, int], volunteers: Mapping[HostId, VolunteerId], start: int) -> None:
-        """Move the quotas of hosts' accounts and addresses by what their results earned."""
+        """Adjust the quotas of hosts' accounts and addresses by their results."""
         changes = [(volunteers[host_id], self.network(host_id), jobs) for host_id, jobs in added.items()]
         names = {name for volunteer_id, network, _ in changes for name in names_of(volunteer_id, network)}
         known = {name: self._quotas[name].earned for name in names if name in self._quotas}
@@ -125,7 +125,7 @@ class Dispatches:
         self._ids = array("q")
 
     def add(self, at: Instant, instance_id: InstanceId) -> None:
-        """Nearly always the latest."""
+        """Add a dispatch, nearly always the latest."""
         if not self._at or at >= self._at[-1]:
             self._at.append(at)
             self._ids.append(instance_id)
@@ -135,17 +135,17 @@ class Dispatches:
         self._ids.insert(place, instance_id)
 
     def since(self, at: Instant) -> int:
-        """How many there were from `at` on."""
+        """Return the number of dispatches from `at` on."""
         return len(self._at) - bisect_left(self._at, at)
 
     def every(self, step: int, at: Instant) -> Iterator[tuple[float, int]]:
-        """Each `step`-th of them from `at` on, the first one included."""
+        """Return every `step`-th dispatch from `at` on, starting with the first."""
         first = bisect_left(self._at, at)
         return zip(self._at[first::step], self._ids[first::step], strict=True)
 
 
 class Work:
-    """Ids count from 1 without gaps, so jobs and instances are lists."""
+    """Hosts, batches, jobs and instances. Ids count from 1 without gaps, so jobs and instances are lists."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -161,46 +161,46 @@ class Work:
         self.turnaround_s_per_flop: dict[AppId, float] = {}
         self.ready: list[tuple[int, float, BatchId]] = []  # active batches with unsent instances, in order
         self.todo: OrderedDict[JobId, int] = OrderedDict()  # job -> serial, in the order of serials
-        self.compared_until: dict[JobId, Instant] = {}  # jobs left alone, an attempt to compare them being under way
+        self.compared_until: dict[JobId, Instant] = {}  # jobs in back-off during an attempt to compare them
         self.comparison_attempts: dict[JobId, int] = {}
         self._last_serial = 0
-        self.timeouts: list[tuple[Instant, InstanceId]] = []  # heap; an entry holds while the row agrees
-        self.dues: list[tuple[Instant, InstanceId]] = []  # the same of due dates
-        self.history: set[JobId] = set()  # jobs that were moved there; seen only by those who look for them
-        self.purged: set[JobId] = set()  # those of them that are gone
-        self.months: dict[str, Instant | None] = {}  # of the history, with when they were last purged
+        self.timeouts: list[tuple[Instant, InstanceId]] = []  # heap; an entry is valid while the row agrees
+        self.dues: list[tuple[Instant, InstanceId]] = []  # the same for due dates
+        self.history: set[JobId] = set()  # jobs in the history; only history queries read them
+        self.purged: set[JobId] = set()  # purged ones among them
+        self.months: dict[str, Instant | None] = {}  # of the history, with the time of their last purge
         self.forecasts: dict[BatchId, list[ForecastRecord]] = {}  # in order of time
 
     # ------------------------------------------------------------ look-up
 
     def job(self, job_id: JobId) -> StoredJob | None:
-        """One that was not purged."""
+        """Return a job that was not purged."""
         return self.jobs[job_id - 1] if 0 < job_id <= len(self.jobs) and job_id not in self.purged else None
 
     def instance(self, instance_id: InstanceId) -> StoredInstance | None:
-        """One that is not in the history."""
+        """Return an instance that is not in the history."""
         row = self.instance_of_any_age(instance_id)
         return row if row is not None and row.job.job_id not in self.history else None
 
     def instance_of_any_age(self, instance_id: InstanceId) -> StoredInstance | None:
-        """One that was not purged."""
+        """Return an instance that was not purged."""
         row = self.instances[instance_id - 1] if 0 < instance_id <= len(self.instances) else None
         return row if row is not None and row.job.job_id not in self.purged else None
 
     def fresh_of(self, instance_ids: Iterable[InstanceId]) -> list[StoredInstance]:
-        """Those of them that are fresh."""
+        """Return the fresh ones among them."""
         rows, unsent = self.instances, InstanceState.UNSENT
         return [row for id_ in instance_ids if (row := rows[id_ - 1]).state is unsent and not row.urgent]
 
     def newest_host(self, volunteer_id: VolunteerId, host_cpid: str) -> StoredHost | None:
-        """The volunteer's host of that cpid that was made last; an empty cpid is nobody's."""
+        """Return the volunteer's newest host with that cpid; None for an empty cpid."""
         ids = self._hosts_by_cpid.get((volunteer_id, host_cpid)) if host_cpid else None
         return self.hosts[max(ids)] if ids else None
 
     # ------------------------------------------------------------ hosts
 
     def put_host(self, host: Host) -> StoredHost:
-        """Insert the host, or write its new description unless it is overtaken; its volunteer and creation stay."""
+        """Insert the host, or write its new description unless it is outdated; its volunteer and creation time stay."""
         stored = self.hosts.get(host.host_id)
         self.host_columns.changed.add(host.host_id)
         if stored is None:
@@ -223,7 +223,7 @@ class Work:
         return stored
 
     def apply_events(self, events: Iterable[HavEvent]) -> None:
-        """Change the statistics of hosts as domain.havs says."""
+        """Change the statistics of hosts as defined in domain.havs."""
         scheduler, events = self._registry.settings.scheduler, list(events)
         added = earned(events) if scheduler.shared_quota_start else {}
         volunteers = {host_id: self.hosts[host_id].host.volunteer_id for host_id in added}
@@ -234,7 +234,7 @@ class Work:
             self.put_hav(applied(row, delta, quota_start=scheduler.daily_quota_start))
 
     def put_hav(self, row: HostAppVersion) -> None:
-        """Insert the statistics of a host's app version, or write them anew."""
+        """Insert or replace the statistics of a host's app version."""
         self.hosts[row.host_id].havs[row.app_version_id] = row
         self.host_columns.changed.add(row.host_id)
 
@@ -247,13 +247,13 @@ class Work:
     # ------------------------------------------------------------ batches and jobs
 
     def count(self, batch: StoredBatch, change: BatchCounts) -> None:
-        """Change a batch's counters; it is among the ready ones while it has unsent instances and no limit holds it."""
+        """Change a batch's counters; it is ready while it has unsent instances and no limit blocks it."""
         was_ready = batch.is_ready
         batch.counts = added(batch.counts, change)
         self._note_ready(batch, was_ready)
 
     def move_batch(self, batch: StoredBatch, place: StoredPlace) -> None:
-        """Give a batch its place in the order."""
+        """Set a batch's place in the order."""
         if batch.is_ready:
             self._drop_ready(batch)
         batch.new = replace(batch.new, order_tier=place.tier, order_key=place.key)
@@ -278,7 +278,7 @@ class Work:
         batch.columns = None
 
     def end_job(self, job: StoredJob, state: JobState, *, now: Instant) -> None:
-        """Note that the job is over; with the last open job of an active batch the batch is complete."""
+        """Record that the job ended; the last open job of an active batch completes the batch."""
         batch = job.batch
         change = job_counts(job.state, state)
         job.state = state
@@ -289,7 +289,7 @@ class Work:
             self.end_batch(batch, BatchState.COMPLETE, now=now)
 
     def mark(self, job_ids: Iterable[JobId]) -> None:
-        """Something happened to these jobs: they are looked at after all others, by new serials."""
+        """Mark these jobs as changed: they get new serials and are settled after all others."""
         for job_id in sorted(set(job_ids)):
             self._last_serial += 1
             self.todo[job_id] = self._last_serial
@@ -299,7 +299,7 @@ class Work:
     # ------------------------------------------------------------ instances
 
     def add_instance(self, job: StoredJob, *, retries: int, urgent: bool, created_at: Instant | None = None) -> None:
-        """`created_at`: None for one made with its batch."""
+        """Add an instance. `created_at`: None for one created with its batch."""
         row = StoredInstance(InstanceId(len(self.instances) + 1), job, retries, urgent, created_at=created_at)
         self.instances.append(row)
         job.instances = (*job.instances, row)
@@ -317,7 +317,7 @@ class Work:
             row.job.batch.waiting.add_urgent(row.retries, row.instance_id)
 
     def send(self, row: StoredInstance, assignment: Assignment) -> None:
-        """Give an unsent instance to a host."""
+        """Send an unsent instance to a host."""
         job, batch, host = row.job, row.job.batch, self.hosts[assignment.host_id]
         self.step(row, InstanceState.IN_PROGRESS, sent_at=assignment.sent_at)
         row.host_id = assignment.host_id
@@ -339,7 +339,7 @@ class Work:
             job.hr_class = assignment.hr_class
 
     def move(self, row: StoredInstance, host_id: HostId, *, now: Instant) -> None:
-        """Give what a host was sent to another record of it, in whose quota of today it counts."""
+        """Move sent instances to another record of the same computer, in whose quota of today they count."""
         assert row.host_id is not None and row.app_version_id is not None
         self._count_sent_today(self.hosts[host_id], row.app_version_id, now)
         if row.state is InstanceState.IN_PROGRESS:
@@ -350,7 +350,7 @@ class Work:
         row.job.changed()
 
     def set_due(self, row: StoredInstance, *, due_at: Instant, timeout_at: Instant) -> None:
-        """Write both instants and enter them in the calendars."""
+        """Set both instants and add them to the calendars."""
         row.due_at = due_at
         row.timeout_at = timeout_at
         row.job.changed()
@@ -365,8 +365,7 @@ class Work:
         sent_at: Instant | None = None,
         reported_at: Instant | None = None,
     ) -> None:
-        """Change an instance's state, and when it was sent or reported if that is the step, with everything that
-        depends on it; the caller has checked the guard."""
+        """Change an instance's state and everything that depends on it; the caller has checked the guard."""
         before = row.counted()
         row.state = to_state
         row.job.changed()
@@ -381,7 +380,7 @@ class Work:
 
 
 class OnTables:
-    """A part of the store that needs the tables and nothing else."""
+    """A part of the store that needs only the tables."""
 
     def __init__(self, registry: Registry, work: Work) -> None:
         self._registry = registry

@@ -1,5 +1,5 @@
 -- name: app_by_name
--- Purpose: one app.
+-- Purpose: return one app.
 -- Arguments: $1 name.
 -- Result: the app; no row when there is none.
 SELECT app_id, name, user_friendly_name, beta, deprecated, adaptive_copies, one_per_host, one_per_volunteer
@@ -8,7 +8,7 @@ WHERE name = $1;
 
 
 -- name: current_cut_points
--- Purpose: the cut points the pointer names.
+-- Purpose: return the cut points of the current generation.
 -- Arguments: none.
 -- Result: cut points by app and processor type.
 SELECT
@@ -21,14 +21,14 @@ ORDER BY cut.app_id, cut.processor_type;
 
 
 -- name: file_ids
--- Purpose: the ids of registered files.
+-- Purpose: return the ids of registered files.
 -- Arguments: $1 names.
 -- Result: file_id and name, by name.
 SELECT file_id, name FROM file WHERE name = ANY($1::text[]) ORDER BY name;
 
 
 -- name: files_that_differ
--- Purpose: names that stand for other contents than given.
+-- Purpose: return names registered with other content.
 -- Arguments: $1 names, $2 nbytes, $3 md5s (arrays).
 -- Result: names, sorted.
 SELECT file.name
@@ -39,9 +39,9 @@ ORDER BY file.name;
 
 
 -- name: inherit_statistics
--- Purpose: give a new app version its predecessor's statistics: the highest older version of the same
---   app, platform and plan class. At most 11 consecutive valid results are copied; each kind of sums is scaled
---   down to 5 samples, so that new evidence takes over. What happened to the old version is not counted again.
+-- Purpose: give a new app version its predecessor's statistics: the highest older version of the same app, platform
+--   and plan class. At most 11 consecutive valid results are copied; each kind of sums is scaled down to 5 samples,
+--   so that new evidence dominates. Events of the old version are not counted again.
 -- Arguments: $1 app_version_id.
 -- Result: none.
 INSERT INTO host_app_version (
@@ -77,7 +77,7 @@ ON CONFLICT (host_id, app_version_id) DO NOTHING;
 
 
 -- name: insert_app
--- Purpose: a new app.
+-- Purpose: insert an app.
 -- Arguments: $1 name, $2 user_friendly_name, $3 beta, $4 deprecated, $5 adaptive_copies,
 --   $6 one_per_host, $7 one_per_volunteer.
 -- Result: the app; no row when the name is taken.
@@ -88,7 +88,7 @@ RETURNING app_id, name, user_friendly_name, beta, deprecated, adaptive_copies, o
 
 
 -- name: insert_app_version
--- Purpose: a new app version.
+-- Purpose: insert an app version.
 -- Arguments: $1 app_id, $2 platform, $3 version_num, $4 plan_class, $5 api_version, $6 deprecated, $7 created_at.
 -- Result: app_version_id; no row when it exists already.
 INSERT INTO app_version (app_id, platform, version_num, plan_class, api_version, deprecated, created_at)
@@ -98,7 +98,7 @@ RETURNING app_version_id;
 
 
 -- name: insert_app_version_files
--- Purpose: the files of an app version, in order.
+-- Purpose: insert the files of an app version, in order.
 -- Arguments: $1 app_version_id, $2 file_ids, $3 main_program, $4 open_name, $5 copy_file, $6 executable (arrays, in order).
 -- Result: none.
 INSERT INTO app_version_file (app_version_id, position, file_id, main_program, open_name, copy_file, executable)
@@ -109,7 +109,7 @@ ORDER BY new.position;
 
 
 -- name: insert_files
--- Purpose: register files; names that exist are left as they are.
+-- Purpose: register files; existing names are unchanged.
 -- Arguments: $1 names, $2 nbytes, $3 md5s, $4 signatures (arrays, the names distinct), $5 created_at.
 -- Result: none.
 INSERT INTO file (name, nbytes, md5, signature, created_at)
@@ -120,14 +120,14 @@ ON CONFLICT (name) DO NOTHING;
 
 
 -- name: last_app_change
--- Purpose: the last change of app versions, their files and plan classes.
+-- Purpose: return the last change of app versions, their files and plan classes.
 -- Arguments: none.
--- Result: last_change; no row where somebody has emptied the table.
+-- Result: last_change; no row if the table is empty.
 SELECT last_change FROM app_changes;
 
 
 -- name: list_app_version_files
--- Purpose: the files of every app version.
+-- Purpose: return the files of every app version.
 -- Arguments: none.
 -- Result: files by app version and position.
 SELECT
@@ -139,7 +139,7 @@ ORDER BY used.app_version_id, used.position;
 
 
 -- name: list_app_versions
--- Purpose: every app version.
+-- Purpose: return every app version.
 -- Arguments: none.
 -- Result: app versions by id.
 SELECT app_version_id, app_id, platform, version_num, plan_class, api_version, deprecated, created_at
@@ -148,7 +148,7 @@ ORDER BY app_version_id;
 
 
 -- name: list_apps
--- Purpose: every app.
+-- Purpose: return every app.
 -- Arguments: none.
 -- Result: apps by id.
 SELECT app_id, name, user_friendly_name, beta, deprecated, adaptive_copies, one_per_host, one_per_volunteer
@@ -157,7 +157,7 @@ ORDER BY app_id;
 
 
 -- name: list_plan_classes
--- Purpose: every plan class.
+-- Purpose: return every plan class.
 -- Arguments: none.
 -- Result: plan classes by name.
 SELECT
@@ -175,14 +175,14 @@ UPDATE file SET signature = $2 WHERE name = $1 RETURNING file_id;
 
 
 -- name: sign_unsigned_file
--- Purpose: give a signature to a file that has none.
+-- Purpose: set the signature of an unsigned file.
 -- Arguments: $1 name, $2 signature.
 -- Result: none.
 UPDATE file SET signature = $2 WHERE name = $1 AND signature = '' AND $2 <> '';
 
 
 -- name: update_app
--- Purpose: change an app; its name stays, files are named after it.
+-- Purpose: change an app; its name stays, because files are named after it.
 -- Arguments: $1 app_id, $2 user_friendly_name, $3 beta, $4 deprecated, $5 adaptive_copies,
 --   $6 one_per_host, $7 one_per_volunteer.
 -- Result: app_id; no row when there is none.

@@ -1,5 +1,5 @@
 -- name: advance_sequences
--- Purpose: move every id sequence forward, so that no id given out after a backup is given out again.
+-- Purpose: advance every id sequence, so that no id assigned after a backup is assigned again.
 -- Arguments: $1 ids of bigint sequences begin behind this one, $2 step of bigint sequences, $3 step of int sequences.
 -- Result: name, next (the last id that counts as used); by name. An error if an int sequence has no room left.
 SELECT
@@ -17,9 +17,9 @@ ORDER BY sequencename;
 
 
 -- name: check_batches
--- Purpose: batches that lack jobs or have too many, end with open jobs, go on without any, or do not say why a job failed;
---   those whose month was purged left out. Reads every job, those of the history too.
--- Arguments: $1 how many at most.
+-- Purpose: find batches with missing or extra jobs, ended ones with open jobs, active ones without, and failed jobs
+--   without a reason; batches with a purged month are left out. Reads every job, including the history.
+-- Arguments: $1 limit.
 -- Result: thing, because; by batch.
 WITH every_job AS (
     SELECT batch_id, state, failure FROM job
@@ -39,9 +39,9 @@ SELECT
     'batch ' || batch.batch_id AS thing,
     CASE
         WHEN coalesce(jobs, 0) <> jobs_total THEN format('it has %s jobs of %s', coalesce(jobs, 0), jobs_total)
-        WHEN batch.state = 'complete' AND open > 0 THEN format('it is complete, and %s jobs of it are open', open)
+        WHEN batch.state = 'complete' AND open > 0 THEN format('it is complete, and %s of its jobs are open', open)
         WHEN batch.state = 'complete' AND cancelled > 0 THEN format('it is complete, and %s jobs were cancelled', cancelled)
-        WHEN batch.state = 'active' AND open = 0 THEN 'it is active, and no job of it is open'
+        WHEN batch.state = 'active' AND open = 0 THEN 'it is active, and none of its jobs is open'
         ELSE format('%s jobs of it failed without a reason', unexplained)
     END AS because
 FROM batch
@@ -63,10 +63,10 @@ LIMIT $1;
 
 
 -- name: check_doubled
--- Purpose: what is there twice: jobs and instances that are busy and in the history too, canonical instances of two jobs,
---   hosts that have a job in progress twice, which no setting of an app allows. Reads every job and instance, those of the
---   history too.
--- Arguments: $1 how many at most.
+-- Purpose: find duplicates: jobs and instances both in the busy tables and in the history, canonical instances of two
+--   jobs, hosts with two instances of a job in progress, which no app setting allows. Reads every job and instance,
+--   including the history.
+-- Arguments: $1 limit.
 -- Result: thing, because.
 WITH every_instance AS (
     SELECT instance_id FROM instance
@@ -80,12 +80,12 @@ every_job AS (
 )
 SELECT thing, because
 FROM (
-    SELECT 'job ' || job_id AS thing, 'it is there ' || count(*) || ' times' AS because
+    SELECT 'job ' || job_id AS thing, 'it exists ' || count(*) || ' times' AS because
     FROM every_job
     GROUP BY job_id
     HAVING count(*) > 1
     UNION ALL
-    SELECT 'instance ' || instance_id, 'it is there ' || count(*) || ' times'
+    SELECT 'instance ' || instance_id, 'it exists ' || count(*) || ' times'
     FROM every_instance
     GROUP BY instance_id
     HAVING count(*) > 1
@@ -107,9 +107,9 @@ LIMIT $1;
 
 
 -- name: check_ended_jobs
--- Purpose: jobs that are over, and do not stand as their instances say: no valid canonical instance, a valid one beside
---   another verdict, or instances that still wait to be sent. Reads every job and instance, those of the history too.
--- Arguments: $1 how many at most.
+-- Purpose: find ended jobs that contradict their instances: no valid canonical instance, a valid one beside another
+--   outcome, or unsent instances. Reads every job and instance, including the history.
+-- Arguments: $1 limit.
 -- Result: thing, because; by job.
 WITH every_instance AS (
     SELECT instance_id, job_id, state FROM instance
@@ -136,9 +136,9 @@ SELECT
     'job ' || job_id AS thing,
     CASE
         WHEN state = 'valid' AND NOT has_canonical
-            THEN format('it is valid by instance %s, which is no valid instance of it', canonical_instance_id)
+            THEN format('it is valid by instance %s, which is not one of its valid instances', canonical_instance_id)
         WHEN state <> 'valid' AND valid > 0 THEN format('it is %s and has %s valid instances', state, valid)
-        ELSE format('it is %s and %s instances of it wait to be sent', state, unsent)
+        ELSE format('it is %s and %s of its instances are unsent', state, unsent)
     END AS because
 FROM compared
 WHERE (state = 'valid' AND NOT has_canonical) OR (state <> 'valid' AND valid > 0) OR unsent > 0
@@ -147,7 +147,7 @@ LIMIT $1;
 
 
 -- name: check_files_known
--- Purpose: what the database knows of some files of the upload folder.
+-- Purpose: return the records of files in the upload folder.
 -- Arguments: $1 names, $2 instance_ids their names end in (arrays).
 -- Result: name, state (of the instance; null: there is none), nbytes and md5 (null: it was not recorded),
 --   reported_success (its host reported the instance with exit status 0).
@@ -167,8 +167,8 @@ LEFT JOIN LATERAL (
 
 
 -- name: check_finished_uploads_page
--- Purpose: outputs of some instances of the history.
--- Arguments: $1 instance_id behind which to look, $2 how many instances.
+-- Purpose: return outputs of some instances of the history.
+-- Arguments: $1 instance_id after which to start, $2 how many instances.
 -- Result: instance_id, name, nbytes, md5; by instance; name null for an instance without any.
 SELECT
     instance.instance_id, output.file ->> 'name' AS name, (output.file ->> 'nbytes')::bigint AS nbytes,
@@ -181,12 +181,12 @@ ORDER BY instance.instance_id, name;
 
 
 -- name: check_open_jobs
--- Purpose: open jobs that would stay open for ever: nothing of them waits or is under way and no mark asks for a look, or
---   their batch is over; and jobs with reports enough to judge that nobody was asked to judge. Reads every job and instance.
--- Arguments: $1 how many at most.
+-- Purpose: find open jobs that would stay open forever: with nothing unsent, in progress or marked, or in an ended
+--   batch; and jobs with enough reports but no mark for validation. Reads every job and instance.
+-- Arguments: $1 limit.
 -- Result: thing, because; by job.
 WITH stuck AS (
-    SELECT job.job_id, 'it is open, and nothing of it waits, is under way or is to be looked at' AS because
+    SELECT job.job_id, 'it is open, and nothing of it is unsent, in progress or marked for validation' AS because
     FROM job
     WHERE job.state = 'open'
         AND NOT EXISTS (SELECT FROM job_todo WHERE job_todo.job_id = job.job_id)
@@ -199,7 +199,7 @@ WITH stuck AS (
     JOIN batch USING (batch_id)
     WHERE job.state = 'open' AND batch.state <> 'active'
     UNION ALL
-    SELECT instance.job_id, format('its instance %s is reported, and is not to be looked at', instance.instance_id)
+    SELECT instance.job_id, format('its instance %s is reported, but not marked for validation', instance.instance_id)
     FROM instance
     JOIN job USING (job_id)
     JOIN job_class ON job_class.job_class_id = job.job_class_id
@@ -221,8 +221,8 @@ LIMIT $1;
 
 
 -- name: check_orphans
--- Purpose: rows whose owner is not there, or is another one's. Reads every job, instance and upload.
--- Arguments: $1 how many at most.
+-- Purpose: find rows with a missing or wrong owner. Reads every job, instance and upload.
+-- Arguments: $1 limit.
 -- Result: thing, because.
 SELECT thing, because
 FROM (
@@ -270,9 +270,8 @@ LIMIT $1;
 
 
 -- name: check_outputs
--- Purpose: results that were taken as good without one of the outputs their jobs must have. Reads every instance, those of
---   the history too.
--- Arguments: $1 how many at most.
+-- Purpose: find valid results without a required output. Reads every instance, including the history.
+-- Arguments: $1 limit.
 -- Result: thing, because; by instance.
 WITH wanted AS (
     SELECT job_class.job_class_id, output.position - 1 AS number, output.file ->> 'name' AS name
@@ -293,7 +292,7 @@ taken AS (
     SELECT instance_id, job_class_id, state FROM finished_instance WHERE state IN ('reported', 'inconclusive', 'valid')
 )
 SELECT
-    'instance ' || taken.instance_id AS thing, format('it is %s, and its output %s was not brought', taken.state, wanted.name) AS because
+    'instance ' || taken.instance_id AS thing, format('it is %s, and its output %s is missing', taken.state, wanted.name) AS because
 FROM taken
 JOIN wanted USING (job_class_id)
 WHERE NOT EXISTS (
@@ -308,22 +307,23 @@ LIMIT $1;
 
 
 -- name: check_times
--- Purpose: logical times, charges and usage that are no numbers or below nothing, and instances told before they were made.
--- Arguments: $1 how many at most.
+-- Purpose: find logical times, charges and usage that are negative or not finite, and instances sent before they were
+--   created.
+-- Arguments: $1 limit.
 -- Result: thing, because.
 SELECT thing, because
 FROM (
     SELECT
         'batch ' || batch_id AS thing,
         format(
-            'its logical times are %s to %s, %s s were charged and %s s given back',
+            'its logical times are %s to %s, %s s were charged and %s s refunded',
             logical_start_at, logical_end_at, charged_s, refunded_s
         ) AS because
     FROM batch
     WHERE NOT (
         logical_start_at > '-infinity' AND logical_start_at < 'infinity'
         AND logical_end_at >= logical_start_at AND logical_end_at < 'infinity'
-        AND charged_s >= 0 AND charged_s < 'infinity' AND refunded_s > '-infinity'  -- below 0: it took more than was charged
+        AND charged_s >= 0 AND charged_s < 'infinity' AND refunded_s > '-infinity'  -- below 0: it used more than was charged
         AND refunded_s <= charged_s + 1e-6 * (1 + charged_s)
         AND order_key > '-infinity' AND order_key < 'infinity'
     )
@@ -345,7 +345,7 @@ FROM (
     FROM account_grant
     WHERE NOT (used_su >= 0 AND used_su < 'infinity' AND reserved_su >= 0 AND reserved_su < 'infinity')
     UNION ALL
-    SELECT 'instance ' || instance_id, format('it was sent at %s, to be back at %s', sent_at, due_at)
+    SELECT 'instance ' || instance_id, format('it was sent at %s, due at %s', sent_at, due_at)
     FROM instance
     WHERE sent_at IS NOT NULL AND NOT (sent_at > '-infinity' AND timeout_at < 'infinity')
 ) AS odd
@@ -354,8 +354,8 @@ LIMIT $1;
 
 
 -- name: check_uploads_page
--- Purpose: outputs that are whole on disk, some at a time.
--- Arguments: $1 instance_id and $2 name behind which to look, $3 how many.
+-- Purpose: return one page of recorded outputs.
+-- Arguments: $1 instance_id and $2 name after which to start, $3 how many.
 -- Result: instance_id, name, nbytes, md5; by instance and name.
 SELECT instance_id, name, nbytes, md5
 FROM upload
@@ -365,8 +365,8 @@ LIMIT $3;
 
 
 -- name: counters_that_differ
--- Purpose: counters that differ from what the rows say, those of batches whose month was purged left out, and batches that
---   wait without being marked; reads every job and instance, those of the history too.
+-- Purpose: find counters that differ from the rows, except those of batches with a purged month, and waiting batches
+--   without a mark; reads every job and instance, including the history.
 -- Arguments: none.
 -- Result: batch_id, counted and expected (JSON), by batch.
 WITH expected AS (
@@ -430,7 +430,7 @@ ORDER BY batch_id;
 
 
 -- name: forget_uploads_of_unsent
--- Purpose: remove the records of outputs of instances that no host was sent. Reads every unsent instance; run after a restore.
+-- Purpose: delete the upload records of unsent instances. Reads every unsent instance; used after a restore.
 -- Arguments: none.
 -- Result: one row for each record.
 DELETE FROM upload
@@ -440,7 +440,8 @@ RETURNING upload.name;
 
 
 -- name: greatest_instance_id
--- Purpose: the greatest id that instances had in this database. Unsent instances are given ids beyond it after a restore.
+-- Purpose: return the highest instance id ever used in this database. Unsent instances get ids beyond it after a
+--   restore.
 -- Arguments: none.
 -- Result: instance_id.
 SELECT greatest(
@@ -451,8 +452,8 @@ SELECT greatest(
 
 
 -- name: renumber_unsent
--- Purpose: give every unsent instance a new id, in the order of the old ones. Clients may know the old ids from before a
---   restore. Reads every unsent instance.
+-- Purpose: give every unsent instance a new id, in the order of the old ones: clients may know the old ids from
+--   before a restore. Reads every unsent instance.
 -- Arguments: $1 the new ids begin behind this one; it is greater than every id in use.
 -- Result: instances, how many.
 WITH numbered AS (
@@ -468,8 +469,8 @@ SELECT count(*) AS instances FROM renumbered;
 
 
 -- name: sessions_that_lock
--- Purpose: how many sessions of processes that serve this project there are: workers and background processes hold advisory
---   locks as long as they run.
+-- Purpose: count the sessions of processes that serve this project: workers and background processes hold advisory
+--   locks while they run.
 -- Arguments: none.
 -- Result: sessions.
 SELECT count(DISTINCT pid) AS sessions

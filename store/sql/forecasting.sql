@@ -1,5 +1,5 @@
 -- name: by_key
--- Purpose: let the queries of this transaction find their rows by key, on a connection that may read whole tables.
+-- Purpose: make the queries of this transaction find rows by key, on a connection that may also scan tables.
 -- Arguments: none.
 -- Result: none.
 SET LOCAL enable_seqscan = off;
@@ -8,10 +8,10 @@ SET LOCAL enable_mergejoin = off;
 
 
 -- name: forecast_app
--- Purpose: an app's versions, and how large the tables are that samples are drawn from.
--- Arguments: $1 app_id, $2 since when history matters.
+-- Purpose: return an app's versions and the sizes of the sampled tables.
+-- Arguments: $1 app_id, $2 start of the relevant history.
 -- Result: app_id, app_version_ids; in pages: hav_pages, host_pages, sent_pages (instances, and the months of the history).
---   No row unless there is such an app.
+--   No row if there is no such app.
 SELECT
     app.app_id, version.ids AS app_version_ids,
     pg_relation_size('host_app_version') / current_setting('block_size')::bigint AS hav_pages,
@@ -33,10 +33,10 @@ WHERE app.app_id = $1;
 
 
 -- name: forecast_batch
--- Purpose: an active batch's terms, and how large the tables are that samples are drawn from.
--- Arguments: $1 batch_id, $2 since when history matters.
+-- Purpose: return an active batch's terms and the sizes of the sampled tables.
+-- Arguments: $1 batch_id, $2 start of the relevant history.
 -- Result: app_id, qos, created_at, delay_bound_s, held (by a limit), app_version_ids; in pages: hav_pages, host_pages, sent_pages
---   (instances, and the months of the history). No row unless such a batch is active.
+--   (instances, and the months of the history). No row unless the batch is active.
 SELECT
     batch.app_id, batch.qos, batch.created_at, class.delay_bound_s, batch.hold IS NOT NULL AS held, version.ids AS app_version_ids,
     pg_relation_size('host_app_version') / current_setting('block_size')::bigint AS hav_pages,
@@ -59,12 +59,12 @@ CROSS JOIN LATERAL (
     FROM app_version
     WHERE app_version.app_id = batch.app_id
 ) AS version
-WHERE batch.batch_id = $1 AND batch.ended_at IS NULL;  -- which an active batch's is: found by its id alone
+WHERE batch.batch_id = $1 AND batch.ended_at IS NULL;  -- true for an active batch, which is found by its id alone
 
 
 -- name: forecast_few_havs
--- Purpose: whether few hosts have done anything with an app's versions.
--- Arguments: $1 app_version_ids, $2 how many rows are few.
+-- Purpose: return whether an app's versions have only few rows of host statistics.
+-- Arguments: $1 app_version_ids, $2 what counts as few rows.
 -- Result: few.
 SELECT NOT EXISTS (
     SELECT
@@ -75,7 +75,7 @@ SELECT NOT EXISTS (
 
 
 -- name: forecast_havs
--- Purpose: what some hosts have done with some app versions.
+-- Purpose: return the statistics of some hosts with some app versions.
 -- Arguments: $1 host_ids, $2 app_version_ids (arrays, pairs distinct).
 -- Result: the fields of domain/forecasting.py FORECAST_HAV_FIELDS for every pair, none of them null.
 SELECT
@@ -90,7 +90,7 @@ LEFT JOIN host ON host.host_id = asked.host_id
 
 
 -- name: forecast_havs_few
--- Purpose: what all hosts have done with an app's versions, where those are few.
+-- Purpose: return all hosts' statistics with an app's versions, if they are few.
 -- Arguments: $1 app_version_ids, $2 how many rows at most.
 -- Result: the fields of domain/forecasting.py SAMPLED_HAV_FIELDS, none of them null.
 SELECT
@@ -108,7 +108,7 @@ JOIN host ON host.host_id = hav.host_id
 
 
 -- name: forecast_havs_sampled
--- Purpose: what hosts have done with an app's versions, from a sample of the pages.
+-- Purpose: return hosts' statistics with an app's versions, from a sample of the pages.
 -- Arguments: $1 app_version_ids, $2 how many rows at most, $3 per cent of the pages, $4 the sample's seed.
 -- Result: the fields of domain/forecasting.py SAMPLED_HAV_FIELDS, none of them null.
 SELECT
@@ -126,7 +126,7 @@ JOIN host ON host.host_id = hav.host_id
 
 
 -- name: forecast_hosts
--- Purpose: how many hosts of a sample of pages are active, and how fast their processors are.
+-- Purpose: return the number of active hosts in a sample of pages, and their speed.
 -- Arguments: $1 per cent of the pages, $2 the sample's seed, $3 since when an active host has called.
 -- Result: one row: hosts, median_flop_per_s (NaN when there are none), processors (by the share of time they are
 --   available).
@@ -138,8 +138,8 @@ WHERE last_rpc_at >= $3::double precision;
 
 
 -- name: forecast_instances
--- Purpose: the instances of a batch that were not cancelled. A batch's job ids are next to each other but for those of
---   batches submitted at the same time, so that a range of the index has them.
+-- Purpose: return the instances of a batch that were not cancelled. A batch's job ids are consecutive except for
+--   those of batches submitted at the same time, so a range of the index contains them.
 -- Arguments: $1 batch_id, $2 its first job_id, $3 its last one.
 -- Result: the fields of domain/forecasting.py INSTANCE_FIELDS, none of them null.
 SELECT
@@ -161,7 +161,7 @@ WHERE job_id BETWEEN $2::bigint AND $3::bigint AND batch_id = $1::bigint AND sta
 
 
 -- name: forecast_jobs
--- Purpose: the jobs of a batch that were not cancelled, for the completion estimator.
+-- Purpose: return the jobs of a batch that were not cancelled, for the completion estimator.
 -- Arguments: $1 batch_id.
 -- Result: the fields of domain/forecasting.py JOB_FIELDS, none of them null.
 SELECT
@@ -173,7 +173,7 @@ WHERE job.batch_id = $1::bigint AND job.state <> 'cancelled'
 
 
 -- name: forecast_places
--- Purpose: what active batches wait for, in the order in which they are sent.
+-- Purpose: return the unsent work of active batches, in the order of sending.
 -- Arguments: none.
 -- Result: batch_id, app_id, qos, deadline_at, unpaid, unsent (0 while a limit holds the batch), in the order of the queue.
 SELECT
@@ -190,8 +190,8 @@ ORDER BY batch.order_tier, batch.order_key, batch.batch_id;
 
 
 -- name: forecast_sent
--- Purpose: a sample of the instances of an app's other batches by when they were sent, whatever became of them since: from
---   a sample of pages, the same share of the instances at hand and of the history.
+-- Purpose: return a sample of the instances of an app's other batches by time of dispatch, in any state: from a
+--   sample of pages, with the same fraction of current and history instances.
 -- Arguments: $1 app_version_ids, $2 batch_id left out, $3 since when they were sent, $4 how many rows at most, $5 per cent
 --   of the pages, $6 the sample's seed.
 -- Result: the fields of domain/forecasting.py SENT_FIELDS, none of them null.

@@ -1,12 +1,12 @@
 -- name: app_forecasts
--- Purpose: how good the forecasts of each app are.
+-- Purpose: return the accuracy of each app's forecasts.
 -- Arguments: none.
 -- Result: rows of app_forecast by app_id.
 SELECT * FROM app_forecast ORDER BY app_id;
 
 
 -- name: checkpoint_forecasts
--- Purpose: the forecasts of some batches that are scored: the model's own at their checkpoints.
+-- Purpose: return the scored forecasts of some batches: the model's own at their checkpoints.
 -- Arguments: $1 batch_ids (array).
 -- Result: batch_id, checkpoint_fraction, made_at, q10_at, q50_at, q90_at, spread; by batch_id and checkpoint_fraction.
 SELECT batch_id, checkpoint_fraction, made_at, q10_at, q50_at, q90_at, spread
@@ -16,14 +16,14 @@ ORDER BY batch_id, checkpoint_fraction;
 
 
 -- name: drop_forecast_terms
--- Purpose: forget what an ended batch's forecasts rested on.
+-- Purpose: delete the input of an ended batch's forecasts.
 -- Arguments: $1 batch_id.
 -- Result: none.
 UPDATE forecast SET terms = NULL, holds = '[]' WHERE batch_id = $1;
 
 
 -- name: ended_forecasts
--- Purpose: batches that ended since they were forecast last.
+-- Purpose: return batches that ended since their last forecast.
 -- Arguments: $1 limit.
 -- Result: rows of batch_with_counts by batch_id, with delay_bound_s.
 SELECT batch_with_counts.*, class.delay_bound_s
@@ -45,8 +45,9 @@ ORDER BY batch_with_counts.batch_id;
 
 
 -- name: forecast_ages
--- Purpose: the active batches that are due for a forecast if jobs of them were over since the last one, the longest first.
--- Arguments: $1 now, $2 pause_s, $3 timer_s, $4 the part of the time that was left for which validations are gathered.
+-- Purpose: return the active batches due for a forecast if any of their jobs ended since the last one, oldest
+--   forecast first.
+-- Arguments: $1 now, $2 pause_s, $3 timer_s, $4 the fraction of the remaining time for which validations are collected.
 -- Result: batch_id, made_at (null when never), completion_at, jobs_over_then, jobs_over.
 SELECT
     batch.batch_id, last.made_at, batch.completion_at, coalesce(last.jobs_over, 0) AS jobs_over_then,
@@ -68,7 +69,7 @@ ORDER BY last.made_at NULLS FIRST, batch.batch_id;
 
 
 -- name: forecast_curve
--- Purpose: how the forecasts of a batch went, for a chart.
+-- Purpose: return the history of a batch's forecasts, for a chart.
 -- Arguments: $1 batch_id, $2 into how many spans of equal length their time is divided.
 -- Result: the first forecast of each span and the last of all, in order of time.
 SELECT DISTINCT ON (spanned.span)
@@ -88,7 +89,8 @@ ORDER BY spanned.span, spanned.made_at;
 
 
 -- name: forecast_health
--- Purpose: how forecasting goes, app by app: how old the last forecasts are, and how good those of ended batches were.
+-- Purpose: return the state of forecasting per app: the age of the latest forecasts, and the accuracy for ended
+--   batches.
 -- Arguments: none.
 -- Result: by app_id: app_id, app_name, active_batches, never_forecast, oldest_at and latest_at (null when no active batch was
 --   forecast), and the columns of app_forecast (null when none of its batches was scored).
@@ -120,7 +122,7 @@ SELECT made_at FROM batch_forecast WHERE batch_id = $1;
 
 
 -- name: forecast_scores
--- Purpose: the scores of an app's forecasts, those of the batches that ended last first.
+-- Purpose: return the scores of an app's forecasts, latest ended batches first.
 -- Arguments: $1 app_id, $2 limit.
 -- Result: rows of forecast_score by (ended_at, batch_id) descending, progress_fraction.
 SELECT *
@@ -131,11 +133,11 @@ LIMIT $2;
 
 
 -- name: forecast_standing
--- Purpose: an active batch as a forecast of it begins.
+-- Purpose: return the state of an active batch at the start of a forecast.
 -- Arguments: $1 batch_id.
 -- Result: the row of batch_with_counts with made_at and jobs_over_then of its last forecast (nulls when there is none),
 --   delay_bound_s, least_spare_instances, spread (null while its app has none) and
---   checkpoint_fraction (the last one of a forecast that is scored, null when there is none). No row unless such a batch is active.
+--   checkpoint_fraction (the last one of a forecast that is scored, null when there is none). No row unless the batch is active.
 SELECT
     batch_with_counts.*, last.made_at, last.jobs_over AS jobs_over_then, class.delay_bound_s, class.least_spare_instances,
     app_forecast.spread, checkpoint.checkpoint_fraction
@@ -156,14 +158,14 @@ WHERE batch_with_counts.batch_id = $1 AND batch_with_counts.ended_at IS NULL;
 
 
 -- name: forget_forecast_age
--- Purpose: note that a batch is not forecast any more.
+-- Purpose: record that a batch is no longer forecast.
 -- Arguments: $1 batch_id.
 -- Result: batch_id; no row when that was noted already.
 DELETE FROM batch_forecast WHERE batch_id = $1 RETURNING batch_id;
 
 
 -- name: insert_forecast
--- Purpose: keep a forecast, as the last one of its batch.
+-- Purpose: store a forecast, as the latest of its batch.
 -- Arguments: $1 batch_id, $2 made_at, $3 trigger, $4 q10_at, $5 q50_at, $6 q90_at, $7 method, $8 method_because, $9 spread,
 --   $10 completion_at, $11 change, $12 because, $13 jobs_total, $14 jobs_validated, $15 jobs_failed,
 --   $16 checkpoint_fraction, $17 at_risk, $18 flag, $19 terms and $20 holds (JSON).
@@ -182,7 +184,7 @@ VALUES (
 
 
 -- name: insert_forecast_scores
--- Purpose: keep the scores of an ended batch's forecasts.
+-- Purpose: store the scores of an ended batch's forecasts.
 -- Arguments: $1 batch_id, $2 app_id, $3 ended_at; arrays, one element per forecast: $4 progress_fraction, $5 below_q10,
 --   $6 below_q50, $7 below_q90, $8 error_fraction, $9 remaining_error_fraction, $10 pinball, $11 needed_spread.
 -- Result: none.
@@ -198,7 +200,7 @@ FROM unnest(
 
 
 -- name: last_forecasts
--- Purpose: the last forecast of each of some batches.
+-- Purpose: return the latest forecast of each of some batches.
 -- Arguments: $1 batch_ids (array).
 -- Result: rows of forecast, one at most for each batch.
 SELECT last.*
@@ -209,23 +211,23 @@ CROSS JOIN LATERAL (
 
 
 -- name: list_forecasts
--- Purpose: the forecasts of a batch.
+-- Purpose: return the forecasts of a batch.
 -- Arguments: $1 batch_id, $2 limit.
 -- Result: the last rows of forecast, latest first.
 SELECT * FROM forecast WHERE batch_id = $1 ORDER BY made_at DESC LIMIT $2;
 
 
 -- name: publish_completion
--- Purpose: publish when a batch should be complete.
--- Arguments: $1 batch_id, $2 completion_at, $3 completion_q50_at, $4 completion_q90_at (null: people are told none).
+-- Purpose: publish a batch's expected completion.
+-- Arguments: $1 batch_id, $2 completion_at, $3 completion_q50_at, $4 completion_q90_at (null: none is shown).
 -- Result: batch_id; no row unless the batch is active.
 UPDATE batch SET completion_at = $2, completion_q50_at = $3, completion_q90_at = $4
-WHERE batch_id = $1 AND ended_at IS NULL  -- which an active batch's is: found by its id alone
+WHERE batch_id = $1 AND ended_at IS NULL  -- true for an active batch, which is found by its id alone
 RETURNING batch_id;
 
 
 -- name: thin_ended_forecasts
--- Purpose: of an ended batch's forecasts that changed nothing keep the checkpoints and the first of each part of time.
+-- Purpose: of an ended batch's forecasts without a change, keep the checkpoints and the first of each interval.
 -- Arguments: $1 batch_id, $2 seconds of a part.
 -- Result: none.
 DELETE FROM forecast
@@ -240,8 +242,8 @@ WHERE batch_id = $1 AND change = 'held' AND checkpoint_fraction IS NULL
 
 
 -- name: thin_forecasts
--- Purpose: before a forecast is kept, remove one of the same instant, and of those that changed nothing all but the first
---   of each part of time, from a while ago.
+-- Purpose: before a forecast is stored, delete one of the same instant and, in a past period, all but the first of
+--   each interval among those without a change.
 -- Arguments: $1 batch_id, $2 made_at of the new one, $3 from and $4 to, the while; $5 seconds of a part.
 -- Result: none.
 DELETE FROM forecast
@@ -263,7 +265,7 @@ WHERE batch_id = $1
 
 
 -- name: upsert_app_forecast
--- Purpose: note how good an app's forecasts are, and the spread of the next ones.
+-- Purpose: store the accuracy of an app's forecasts, and the spread for the next ones.
 -- Arguments: $1 app_id, $2 scored_at, $3 batches, $4 coverage_q10, $5 coverage_q50, $6 coverage_q90,
 --   $7 median_error_fraction, $8 median_remaining_error_fraction, $9 bias_fraction, $10 pinball, $11 spread,
 --   $12 spread_because.

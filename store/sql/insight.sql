@@ -1,5 +1,6 @@
 -- name: active_hosts
--- Purpose: hosts that called lately: what they have (sql/equipment_of_hosts.sql), and how often they call. In any order.
+-- Purpose: return recently active hosts: their equipment (sql/equipment_of_hosts.sql) and their request rate. In any
+--   order.
 -- Arguments: $1 since when a host has called, $2 the present instant.
 -- Result: host_id, equipment, calls_per_hour, none of them null.
 SELECT
@@ -13,7 +14,7 @@ WHERE last_rpc_at >= $1::double precision
 
 
 -- name: caller_of_host
--- Purpose: a host by what its next request would be looked up.
+-- Purpose: return the look-up key of a host's next request.
 -- Arguments: $1 host_id.
 -- Result: a caller; no row when there is no such host.
 SELECT host.host_id, host.host_cpid, host.last_rpc_at, host.rpc_interval_s, volunteer.authenticator_hash
@@ -23,7 +24,7 @@ WHERE host.host_id = $1::bigint;
 
 
 -- name: count_web_sessions
--- Purpose: how many people are signed in.
+-- Purpose: count the signed-in users.
 -- Arguments: $1 now.
 -- Result: one row: sessions of the project's people, and of volunteers.
 SELECT count(person_id) AS people, count(volunteer_id) AS volunteers
@@ -32,7 +33,7 @@ WHERE expires_at > $1;
 
 
 -- name: database_figures
--- Purpose: how large the database is, how long its oldest transaction is open, and its clients' sessions by state.
+-- Purpose: return the size of the database, the age of its oldest transaction, and its client sessions by state.
 -- Arguments: $1 now.
 -- Result: one row; states and sessions are arrays of the same length, the age is null while no transaction is open.
 SELECT
@@ -57,7 +58,7 @@ FROM (
 
 
 -- name: equipment_of_hosts
--- Purpose: what hosts that called lately have that decides which app versions they could run.
+-- Purpose: return the equipment of recently active hosts that decides which app versions they could run.
 -- Arguments: $1 since when a host has called.
 -- Result: equipment (sql/active_hosts.sql), platforms, coprocessors (JSON, the types of the present ones).
 SELECT
@@ -71,7 +72,8 @@ ORDER BY platforms, types;
 
 
 -- name: hav_standings
--- Purpose: how hosts that called lately stand with some app versions, and how often they call. In any order.
+-- Purpose: return the statistics of recently active hosts with some app versions, and their request rate. In any
+--   order.
 -- Arguments: $1 app_version_ids with commas between them, $2 since when a host has called, $3 the present instant.
 -- Result: the fields of domain/insight.py STANDING_FIELDS, none of them null.
 SELECT
@@ -89,7 +91,7 @@ WHERE hav.app_version_id = ANY(string_to_array($1::text, ',')::int[]) AND host.l
 
 
 -- name: recent_callers
--- Purpose: the hosts that called last, by what their next requests would be looked up.
+-- Purpose: return the look-up keys of the most recently active hosts.
 -- Arguments: $1 limit.
 -- Result: callers, the latest first.
 SELECT host.host_id, host.host_cpid, host.last_rpc_at, host.rpc_interval_s, volunteer.authenticator_hash
@@ -100,7 +102,7 @@ LIMIT $1;
 
 
 -- name: sampled_hosts
--- Purpose: some of the hosts that called lately, drawn by their ids alone, and how many there are.
+-- Purpose: return a sample, by id, of recently active hosts, and their number.
 -- Arguments: $1 since when a host has called, $2 how many hosts at most.
 -- Result: hosts by id, each with active, the number of hosts that called since.
 SELECT host.*, sampled.active
@@ -116,10 +118,10 @@ ORDER BY host.host_id;
 
 
 -- name: short_batches
--- Purpose: active batches that no host that called lately can finish, because a volunteer or a host gets one instance of a job
---   at most: fewer of them than results that must agree, or all of them have had a job that waits.
--- Arguments: $1 batch_ids, $2 instant since which a call counts, $3 hosts of an app that are looked at (an app with so many is
---   left out), $4 urgent instances of a batch that are looked at.
+-- Purpose: return active batches that the recently active hosts cannot finish, because a volunteer or a host gets at
+--   most one instance per job: fewer hosts than results that must agree, or all have already had a waiting job.
+-- Arguments: $1 batch_ids, $2 instant since which a call counts, $3 hosts of an app that are read (an app with so many is
+--   left out), $4 urgent instances of a batch that are read.
 -- Result: by batch_id: batch_id, one_per ('volunteer' or 'host'), agreeing, jobs, hosts, volunteers.
 WITH wanted AS MATERIALIZED (
     SELECT
@@ -135,7 +137,7 @@ WITH wanted AS MATERIALIZED (
         AND batch.state = 'active'
         AND (
             class.agreeing > 1
-            OR EXISTS (  -- of all others nothing can be short: no host is read for them
+            OR EXISTS (  -- the others cannot be short: no host is read for them
                 SELECT
                 FROM instance
                 WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND instance.urgent
@@ -220,7 +222,7 @@ ORDER BY batch_id;
 
 
 -- name: sizes_of_batches
--- Purpose: how large the jobs of some batches are, and what they ask for.
+-- Purpose: return the size and the requirements of batches' jobs.
 -- Arguments: $1 batch_ids.
 -- Result: batch_id, flop of a job on average, and the most its classes ask for: memory_bytes, ncpus, quorum.
 SELECT
@@ -237,7 +239,7 @@ ORDER BY batch.batch_id;
 
 
 -- name: waiting_batches
--- Purpose: the first active batches that no limit holds and that have unsent instances, with how many of those are retries.
+-- Purpose: return the first active, unblocked batches with unsent instances, with their number of unsent retries.
 -- Arguments: $1 limit.
 -- Result: rows of batch_with_counts by (order_tier, order_key, batch_id), with retries_unsent, the least delay_bound_s, most_quorum and most_retries of its jobs.
 SELECT
@@ -267,7 +269,7 @@ ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_c
 
 
 -- name: work_ahead
--- Purpose: what stands before a batch in the order.
+-- Purpose: return the work ahead of a batch in the order.
 -- Arguments: $1 batch_id.
 -- Result: one row: active batches with unsent instances before it that no limit holds, and how many instances those are.
 SELECT count(*) AS batches, coalesce(sum(ahead.unsent), 0)::bigint AS unsent

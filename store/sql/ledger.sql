@@ -1,16 +1,16 @@
 -- name: abort_instances
--- Purpose: end as aborted what detached hosts lost; the instances are locked and in progress.
+-- Purpose: end the instances lost by detached hosts as aborted; they are locked and in progress.
 -- Arguments: $1 instance_ids.
 -- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at, host_id,
 --   app_version_id.
-UPDATE instance SET state = 'aborted', reason = 'the host lost everything it held'
+UPDATE instance SET state = 'aborted', reason = 'the host lost all its instances'
 WHERE instance_id = ANY($1::bigint[])
 RETURNING instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at, host_id, app_version_id;
 
 
 -- name: forget_trickles
--- Purpose: delete trickle messages whose time is over, some at a time.
--- Arguments: $1 before when, $2 limit.
+-- Purpose: delete expired trickle messages, up to a limit.
+-- Arguments: $1 before which time, $2 limit.
 -- Result: none.
 DELETE FROM trickle WHERE (instance_id, trickle_id) IN (
     SELECT instance_id, trickle_id FROM trickle WHERE received_at < $1 ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -18,7 +18,7 @@ DELETE FROM trickle WHERE (instance_id, trickle_id) IN (
 
 
 -- name: insert_host
--- Purpose: a new host.
+-- Purpose: insert a host.
 -- Arguments: $1 volunteer_id, $2 created_at, $3 rpc_seqno, $4 last_rpc_at, $5 host_cpid, $6 domain_name, $7 ncpus,
 --   $8 flop_per_s, $9 ram_bytes, $10 disk_free_bytes, $11 on_fraction, $12 active_fraction, $13 gpu_active_fraction,
 --   $14 platforms, $15 os_name, $16 os_version, $17 cpu_vendor, $18 cpu_model, $19 client_version,
@@ -36,7 +36,7 @@ RETURNING host_id;
 
 
 -- name: instances_on_hosts
--- Purpose: what hosts have in progress, with what it takes to judge a report about it, uploads included (JSON).
+-- Purpose: return hosts' instances in progress, with the data to check a report, including uploads (JSON).
 -- Arguments: $1 host_ids.
 -- Result: instances by host and id.
 SELECT
@@ -62,7 +62,7 @@ ORDER BY instance.host_id, instance.instance_id;
 
 
 -- name: instances_reported
--- Purpose: instances that hosts report about, with their uploads (JSON) and their computers.
+-- Purpose: return reported instances, with their uploads (JSON) and their computers.
 -- Arguments: $1 instance_ids.
 -- Result: sent instances by id.
 SELECT
@@ -89,7 +89,7 @@ ORDER BY instance.instance_id;
 
 
 -- name: keep_trickles
--- Purpose: store trickle messages, so many of each instance at most; one that is stored already is left as it is.
+-- Purpose: store trickle messages, up to a limit per instance; stored ones are unchanged.
 -- Arguments: $1 instance_ids, $2 sent_ats, $3 digests, $4 varieties, $5 texts (arrays, one entry per message, in order),
 --   $6 received_at, $7 most of an instance.
 -- Result: too_many, the number of messages that there was no room for.
@@ -119,8 +119,8 @@ SELECT count(*) AS too_many FROM fresh WHERE number > $7;
 
 
 -- name: lock_ended
--- Purpose: lock the instances that hosts report, with those that detached hosts lost: in one order, as whoever settles
---   their jobs locks them.
+-- Purpose: lock reported instances and those lost by detached hosts, in the same order as transactions that settle
+--   their jobs.
 -- Arguments: $1 instance_ids, $2 host_ids (arrays).
 -- Result: instance_id, host_id, state and reported_at, ascending.
 SELECT instance_id, host_id, state, reported_at
@@ -135,7 +135,8 @@ FOR UPDATE;
 
 
 -- name: lock_unsent
--- Purpose: lock those of some instances that are still unsent and nobody else is sending, with what deciding about them takes.
+-- Purpose: lock those of some instances that are still unsent and not locked by another transaction, with the data to
+--   decide assignments.
 -- Arguments: $1 instance_ids.
 -- Result: by id: the instance, its job, whether job and batch still want it, how the app spreads instances, how many results
 --   must agree at present, the volunteers of sent instances with their places (nths), the hosts that had the job
@@ -182,16 +183,16 @@ ORDER BY locked.instance_id;
 
 
 -- name: move_instances
--- Purpose: move instances to a host from other records of the same computer and volunteer; they are locked. Only what a late
---   success could still complete, and never to a host that has had an instance of the job. The sample of a time-out stays
---   with the old host.
+-- Purpose: move instances to a host from other records of the same computer and volunteer; they are locked. Only
+--   instances that a late success could still complete, and never to a host that has had an instance of the job. The
+--   sample of a time-out stays with the old host.
 -- Arguments: $1 instance_ids, $2 from_host_ids, $3 to_host_ids, $4 whether only from a record that no client has
 --   called as yet (arrays, the instance_ids distinct, one per job and host).
 -- Result: instance_id and app_version_id of each that moved.
 UPDATE instance SET
     host_id = claim.to_host_id,
     turnaround_sample = NULL,
-    nth = (  -- so that a concurrent dispatch of the job to this volunteer violates the key and looks again
+    nth = (  -- so that a concurrent dispatch of the job to this volunteer violates the key and is retried
         SELECT max(sibling.nth) + 1
         FROM instance AS sibling
         WHERE sibling.job_id = instance.job_id AND sibling.volunteer_id = instance.volunteer_id
@@ -217,7 +218,8 @@ RETURNING instance.instance_id, instance.app_version_id;
 
 
 -- name: note_dispatches
--- Purpose: what a dispatch fixes for its job: the homogeneous-redundancy class, the copies wanted. In key order.
+-- Purpose: record what a dispatch fixes for its job: the homogeneous-redundancy class and the number of copies. In
+--   key order.
 -- Arguments: $1 job_ids, $2 hr_classes, $3 copies (arrays, the job_ids distinct).
 -- Result: job_id of each; left out when another transaction fixed another class.
 UPDATE job SET
@@ -233,9 +235,9 @@ RETURNING job.job_id;
 
 
 -- name: record_reports
--- Purpose: end instances as their hosts report them, each only from the state it is thought to be in; in key order.
--- Arguments: $1 instance_ids, $2 host_ids, $3 from_states, $4 to_states, $5 reported_at, $6 elapsed_s, $7 cpu_s, $8 exit_statuses,
---   $9 reasons, $10 turnaround_samples or nulls (arrays, the instance_ids distinct).
+-- Purpose: end instances as reported, each only from the expected state; in key order.
+-- Arguments: $1 instance_ids, $2 host_ids, $3 from_states, $4 to_states, $5 reported_at, $6 elapsed_s, $7 cpu_s,
+--   $8 exit_statuses or nulls, $9 reasons, $10 turnaround_samples or nulls (arrays, the instance_ids distinct).
 -- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at.
 UPDATE instance SET
     state = report.to_state,
@@ -264,7 +266,7 @@ RETURNING
 
 
 -- name: record_stderr
--- Purpose: keep the standard error of instances.
+-- Purpose: store the standard error of instances.
 -- Arguments: $1 instance_ids, $2 texts (arrays, the instance_ids distinct).
 -- Result: none.
 INSERT INTO instance_stderr (instance_id, stderr)
@@ -273,8 +275,8 @@ ON CONFLICT (instance_id) DO UPDATE SET stderr = excluded.stderr;
 
 
 -- name: send_instances
--- Purpose: give instances to hosts; they were locked by lock_unsent. In the order of the unique key (job, volunteer,
---   nth), so that no two transactions wait for each other's.
+-- Purpose: assign instances locked by lock_unsent to hosts. In the order of the unique key (job, volunteer, nth), so
+--   that no two transactions wait for each other.
 -- Arguments: $1 instance_ids, $2 host_ids, $3 volunteer_ids, $4 app_version_ids, $5 sent_at, $6 due_at, $7 timeout_at,
 --   $8 est_runtime_s, $9 tight, $10 due_terms, $11 job_ids, $12 gated, $13 nths (arrays, the
 --   instance_ids distinct).
@@ -308,7 +310,7 @@ WHERE instance.instance_id = assigned.instance_id AND instance.state = 'unsent';
 
 
 -- name: sent_jobs
--- Purpose: what a reply needs to send instances once more.
+-- Purpose: return what a reply needs to send instances again.
 -- Arguments: $1 instance_ids.
 -- Result: instance_id, command_line, inputs (JSON or null), by id.
 SELECT
@@ -323,7 +325,7 @@ ORDER BY instance.instance_id;
 
 
 -- name: trickles_of_instance
--- Purpose: the trickle messages of an instance, in the order they came.
+-- Purpose: return the trickle messages of an instance, in order of arrival.
 -- Arguments: $1 instance_id, $2 after which trickle_id, $3 limit.
 -- Result: trickle_id, instance_id, sent_at, received_at, variety, text.
 SELECT trickle_id, instance_id, sent_at, received_at, variety, text
@@ -334,14 +336,14 @@ LIMIT $3;
 
 
 -- name: update_hosts
--- Purpose: what hosts said of themselves, in key order. rpc_interval_s moves a tenth of the way to the time since the last
---   request. What was said shortly before the last request that is written changes nothing: two requests of one host may
---   be written in the other order. A last request that lies further ahead was noted while a clock was wrong.
--- Arguments: $1 host_ids, $2 rpc_seqnos, $3 last_rpc_at, then the description, all null when it is as before: $4 host_cpids,
+-- Purpose: write hosts' descriptions, in key order. rpc_interval_s moves a tenth of the way to the time since the
+--   last request. A description from shortly before the last written request is ignored: two requests of one host may
+--   be written out of order. A last request further in the future was recorded with a wrong clock.
+-- Arguments: $1 host_ids, $2 rpc_seqnos, $3 last_rpc_at, then the description, all null if unchanged: $4 host_cpids,
 --   $5 domain_names, $6 ncpus, $7 flop_per_s, $8 ram_bytes, $9 disk_free_bytes, $10 on_fractions, $11 active_fractions,
 --   $12 gpu_active_fractions, $13 platforms (JSON arrays), $14 os_names, $15 os_versions, $16 cpu_vendors, $17 cpu_models,
---   $18 client_versions, $19 coprocessors (JSON), $20 clock_skew_s, then $21 why they were given no job (JSON), null where
---   they were or wanted none (arrays, the host_ids distinct), $22 by how much a request may be overtaken, s.
+--   $18 client_versions, $19 coprocessors (JSON), $20 clock_skew_s, then $21 why they got no job (JSON), null where
+--   they got one or requested none (arrays, the host_ids distinct), $22 by how much a request may be overtaken, s.
 -- Result: none.
 UPDATE host SET
     rpc_seqno = said.rpc_seqno,
@@ -392,11 +394,11 @@ WHERE host.host_id = said.host_id
 
 
 -- name: who_asks
--- Purpose: the volunteers and hosts that requests come from, with what is known of the hosts' app versions.
+-- Purpose: return the volunteers and hosts behind requests, with the hosts' statistics per app version.
 -- Arguments: $1 authenticator_hashes, $2 host_ids (0 = the volunteer's newest host of the host_cpid), $3 host_cpids, $4 networks they come from
 --   (null = where the host last drew on its shared quotas; arrays).
 -- Result: one row per known account key with its position from 1: the volunteer (v_ columns) and the host; host_id null when
---   there is no such host or it is somebody else's;
+--   there is no such host or it is another volunteer's;
 --   the host's rows of host_app_version (versions); the network (asked_network), and the quotas of account and network.
 SELECT
     asked.position, volunteer.volunteer_id AS v_volunteer_id, volunteer.name AS v_name, volunteer.email AS v_email,

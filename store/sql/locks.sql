@@ -1,5 +1,5 @@
 -- name: bulk_session
--- Purpose: let this session read and write whole tables: the settings of the others are for rows found by key.
+-- Purpose: let this session read and write whole tables: the other sessions' settings favour look-ups by key.
 -- Arguments: none.
 -- Result: none.
 SET enable_seqscan = on;
@@ -10,23 +10,23 @@ SET maintenance_work_mem = '256MB';
 
 
 -- name: connection_alive
--- Purpose: whether the connection is alive; whoever gets no answer knows.
+-- Purpose: check that the connection works.
 -- Arguments: none.
 -- Result: alive, true.
 SELECT true AS alive;
 
 
 -- name: database_now
--- Purpose: the database's clock, to compare a node's with; the one query that asks the database what time it is.
+-- Purpose: return the database's clock, to compare a node's with; no other query reads the database's time.
 -- Arguments: none.
 -- Result: database_now, seconds since the epoch.
 SELECT extract(epoch FROM clock_timestamp())::double precision AS database_now;
 
 
 -- name: enter_duty
--- Purpose: whether a session still holds the lock of a background duty; until the end of the transaction nobody else
--- can take it then (try_duty_lock.sql). The shared lock is taken before the holders are read.
--- Arguments: $1 name of the duty; $2 process id of the session.
+-- Purpose: return whether a session still holds the lock of a periodic task; until the end of the transaction no
+--   other session can take it (try_duty_lock.sql). The shared lock is taken before the holders are read.
+-- Arguments: $1 name of the task; $2 process id of the session.
 -- Result: held.
 SELECT entered.is_free AND EXISTS (
     SELECT FROM pg_locks
@@ -43,8 +43,8 @@ FROM (SELECT pg_try_advisory_xact_lock_shared(1297437781, hashtext($1)) AS is_fr
 
 
 -- name: give_up_duty
--- Purpose: give the session lock of a background duty up.
--- Arguments: $1 name of the duty.
+-- Purpose: release the session lock of a periodic task.
+-- Arguments: $1 name of the task.
 -- Result: given_up, false where this session did not hold it.
 SELECT pg_advisory_unlock(1297437780, hashtext($1)) AS given_up;
 
@@ -57,23 +57,24 @@ SELECT pg_advisory_unlock(1297437781, ($1::bigint % 2147483647)::int) AS release
 
 
 -- name: session_pid
--- Purpose: the server's process of this session; a connection pooler tells its clients another one.
+-- Purpose: return the server process of this session; a connection pooler reports a different one.
 -- Arguments: none.
 -- Result: pid.
 SELECT pg_backend_pid() AS pid;
 
 
 -- name: try_claim
--- Purpose: claim a batch for a forecast, unless another connection has; held until released or the connection ends.
+-- Purpose: claim a batch for a forecast, unless another connection has claimed it; held until released or the
+--   connection ends.
 -- Arguments: $1 batch_id.
 -- Result: claimed.
 SELECT pg_try_advisory_lock(1297437781, ($1::bigint % 2147483647)::int) AS claimed;
 
 
 -- name: try_duty_lock
--- Purpose: take the session lock of a background duty, so that it runs once per cluster; not while a transaction of
--- the process that had it before is under way (enter_duty.sql).
--- Arguments: $1 name of the duty.
+-- Purpose: take the session lock of a periodic task, so that it runs once per cluster; fails during a transaction of
+--   the previous holder (enter_duty.sql).
+-- Arguments: $1 name of the task.
 -- Result: locked.
 SELECT CASE
     WHEN NOT pg_try_advisory_lock(1297437780, hashtext($1)) THEN false

@@ -1,5 +1,5 @@
 -- name: add_usage_windows
--- Purpose: add to what submitters used in windows of time.
+-- Purpose: add to submitters' usage per time window.
 -- Arguments: $1 submitter_ids, $2 account_ids, $3 levels, $4 starts_at, $5 length_s, $6 flop (arrays).
 -- Result: none.
 INSERT INTO usage_window AS old (submitter_id, account_id, level, starts_at, length_s, flop)
@@ -12,7 +12,7 @@ ON CONFLICT (submitter_id, account_id, level, starts_at, length_s) DO UPDATE SET
 
 
 -- name: batches_to_order
--- Purpose: every active batch, and every other one that something is still to be charged for.
+-- Purpose: return every active batch, and every other one with charges still due.
 -- Arguments: none.
 -- Result: rows of batch_with_counts by batch_id with refunded_s, with what the ordering noted of each (columns noted_*, null where it noted
 --   nothing yet), whether it is explained, and what its jobs ask for: the most of its classes, and the mean estimate.
@@ -51,8 +51,8 @@ ORDER BY wanted.batch_id;
 
 
 -- name: correct_logical_times
--- Purpose: charge submitters' logical times for what batches that are over used. Whoever submits just now is left for the next
---   time, and so is a batch that was charged otherwise meanwhile.
+-- Purpose: charge submitters' logical times for the usage of ended batches. Skips submitters with a locked row, and
+--   batches charged otherwise meanwhile; the next pass charges them.
 -- Arguments: $1 batch_ids, $2 submitter_ids, $3 what each is charged, refunds taken off, $4 what is due, in
 --   seconds (arrays).
 -- Result: batch_id, of those that were charged.
@@ -84,7 +84,7 @@ SELECT batch_id FROM changed ORDER BY batch_id;
 
 
 -- name: count_ordering
--- Purpose: begin to write an ordering, unless another has been written since the one it goes by.
+-- Purpose: begin to write an ordering pass, unless another was written since the one it is based on.
 -- Arguments: $1 serial it goes by, $2 now, $3 reference.
 -- Result: the new serial; no row when it is too late.
 UPDATE ordering SET serial = serial + 1, computed_at = $2, reference = $3::jsonb WHERE serial = $1
@@ -92,35 +92,35 @@ RETURNING serial;
 
 
 -- name: drop_batch_orders
--- Purpose: forget batches that have ended and of which nothing is under way any more.
+-- Purpose: delete the notes of ended batches without instances in progress.
 -- Arguments: $1 batch_ids.
 -- Result: none.
 DELETE FROM batch_order WHERE batch_id = ANY($1::bigint[]);
 
 
 -- name: drop_breakdowns
--- Purpose: forget why batches stood where they stood: they have ended.
+-- Purpose: delete the breakdowns of ended batches.
 -- Arguments: $1 batch_ids.
 -- Result: none.
 DELETE FROM batch_breakdown WHERE batch_id = ANY($1::bigint[]);
 
 
 -- name: drop_usage_windows
--- Purpose: forget windows that no setting looks back to.
+-- Purpose: delete windows that no setting uses any more.
 -- Arguments: $1 instant before which they ended.
 -- Result: none.
 DELETE FROM usage_window WHERE starts_at + length_s < $1;
 
 
 -- name: last_ordering
--- Purpose: the last ordering.
+-- Purpose: return the last ordering pass.
 -- Arguments: none.
 -- Result: one row of ordering.
 SELECT serial, computed_at, reference FROM ordering;
 
 
 -- name: lock_places
--- Purpose: lock batches to move them in the order; one that ended or that somebody else is changing is left out.
+-- Purpose: lock batches to move them in the order; ended or locked ones are skipped.
 -- Arguments: $1 batch_ids.
 -- Result: batch_id, ascending.
 SELECT batch_id
@@ -131,7 +131,7 @@ FOR NO KEY UPDATE SKIP LOCKED;
 
 
 -- name: move_batches
--- Purpose: give batches their places in the order, and what holds them. Their rows are locked.
+-- Purpose: set the places of locked batches in the order, and the limits that block them.
 -- Arguments: $1 batch_ids, $2 order_tier, $3 order_key, $4 hold or nulls, $5 sent_most or nulls, $6 unpaid,
 --   $7 job_pe (arrays).
 -- Result: none.
@@ -145,7 +145,7 @@ WHERE batch.batch_id = moved.batch_id;
 
 
 -- name: ordering_members
--- Purpose: every submitter in each of its accounts, its own account first.
+-- Purpose: return every submitter in each of its accounts, its own account first.
 -- Arguments: none.
 -- Result: submitter_id, name, account_id, shares, permissions, by submitter_id.
 SELECT submitter_id, name, account_id, shares, permissions
@@ -160,7 +160,7 @@ ORDER BY submitter_id, place, account_id;
 
 
 -- name: reference_host
--- Purpose: what a host is like, resource by resource, and what the largest has.
+-- Purpose: return the median host, resource by resource, and the largest values.
 -- Arguments: $1 instant since which a call counts.
 -- Result: one row: hosts, medians of ncpus, ram_bytes, disk_free_bytes and flop_per_s, the most of ncpus, ram_bytes and
 --   disk_free_bytes, and the speed of all together, availability included; nulls without hosts.
@@ -179,8 +179,8 @@ WHERE last_rpc_at >= $1;
 
 
 -- name: used_of_estimates
--- Purpose: what jobs took of their estimates, from the first 100 jobs of each batch: elapsed time * cores * speed of the host
---   / estimate. Results of GPU versions are left out: a host's speed is its CPUs'.
+-- Purpose: return used / estimated runtime of jobs, from the first 100 jobs of each batch: elapsed time * cores *
+--   speed of the host / estimate. Results of GPU versions are left out: a host's speed is that of its CPUs.
 -- Arguments: $1 batch_ids.
 -- Result: batch_id, used_fraction, by batch and the instance that came back last first.
 SELECT wanted.batch_id, instance.elapsed_s * class.ncpus * host.flop_per_s / class.fpops_est_flop AS used_fraction
@@ -201,7 +201,7 @@ ORDER BY wanted.batch_id, instance.reported_at DESC, instance.instance_id;
 
 
 -- name: write_batch_orders
--- Purpose: note what the ordering remembers of batches.
+-- Purpose: store the ordering pass's notes on batches.
 -- Arguments: $1 batch_ids (ascending), $2 waited_s, $3 waiting_since or nulls, $4 bypassed, $5 sent, $6 charged, $7 used,
 --   $8 charged_at, $9 used_fraction, $10 sampled, $11 rate (arrays).
 -- Result: none.
@@ -221,7 +221,7 @@ ON CONFLICT (batch_id) DO UPDATE SET
 
 
 -- name: write_breakdowns
--- Purpose: why batches stand where they stand.
+-- Purpose: store the breakdowns of batches' places.
 -- Arguments: $1 batch_ids, $2 computed_at, $3 records as JSON (arrays).
 -- Result: none.
 INSERT INTO batch_breakdown (batch_id, computed_at, record)
@@ -232,7 +232,7 @@ ON CONFLICT (batch_id) DO UPDATE SET computed_at = excluded.computed_at, record 
 
 
 -- name: write_grants
--- Purpose: what is used and reserved of grants, in the periods they are in.
+-- Purpose: store the used and reserved amounts of grants in their current periods.
 -- Arguments: $1 account_ids, $2 period_start_at, $3 used_su, $4 reserved_su (arrays).
 -- Result: none.
 UPDATE account_grant SET
@@ -244,7 +244,7 @@ WHERE account_grant.account_id = charged.account_id;
 
 
 -- name: write_standings
--- Purpose: how submitters stand, for who submits next.
+-- Purpose: store the standings of submitters, for their next submissions.
 -- Arguments: $1 submitter_ids, $2 account_ids, $3 now, $4 standings as JSON (arrays but for now).
 -- Result: none.
 INSERT INTO usage (submitter_id, account_id, flop, cpu_s, memory_byte_s, gpu_s, at, standing)
@@ -256,7 +256,7 @@ WHERE usage.standing IS DISTINCT FROM excluded.standing;
 
 
 -- name: write_usage
--- Purpose: what submitters used.
+-- Purpose: store submitters' usage.
 -- Arguments: $1 submitter_ids, $2 account_ids, $3 flop, $4 cpu_s, $5 memory_byte_s, $6 gpu_s, $7 at (arrays),
 --   $8 accuracies as JSON arrays.
 -- Result: none.
@@ -274,50 +274,50 @@ ON CONFLICT (submitter_id, account_id) DO UPDATE SET
     at = excluded.at, accuracies = excluded.accuracies;
 
 -- name: batches_in_order
--- Purpose: the first active batches in their order.
+-- Purpose: return the first active batches in order.
 -- Arguments: $1 limit.
 -- Result: batch_id, in order.
 SELECT batch_id FROM batch WHERE state = 'active' ORDER BY order_tier, order_key, batch_id LIMIT $1;
 
 
 -- name: drop_grant
--- Purpose: let an account's work be charged nobody's service units.
+-- Purpose: delete an account's grant: its work is no longer charged to it.
 -- Arguments: $1 account_id.
 -- Result: none.
 DELETE FROM account_grant WHERE account_id = $1;
 
 
 -- name: drop_limit
--- Purpose: a limit less.
--- Arguments: $1 scope, $2 quantity, $3 name, empty for everybody's.
+-- Purpose: delete a limit.
+-- Arguments: $1 scope, $2 quantity, $3 name, empty for all.
 -- Result: its scope; no row when there was none.
 DELETE FROM work_limit WHERE scope = $1 AND quantity = $2 AND name = $3
 RETURNING scope;
 
 
 -- name: list_breakdowns
--- Purpose: why batches stand where they stand.
+-- Purpose: return the breakdowns of batches' places.
 -- Arguments: $1 batch_ids.
 -- Result: batch_id, record, by batch_id.
 SELECT batch_id, record FROM batch_breakdown WHERE batch_id = ANY($1::bigint[]) ORDER BY batch_id;
 
 
 -- name: list_grants
--- Purpose: the grants of accounts.
+-- Purpose: return the grants of accounts.
 -- Arguments: none.
 -- Result: rows of account_grant by account_id.
 SELECT account_id, granted_su, period_start_at, period_s, used_su, reserved_su FROM account_grant ORDER BY account_id;
 
 
 -- name: list_limits
--- Purpose: every limit.
+-- Purpose: return every limit.
 -- Arguments: none.
 -- Result: rows of work_limit by key.
 SELECT scope, quantity, name, soft, hard FROM work_limit ORDER BY scope, quantity, name;
 
 
 -- name: list_usage
--- Purpose: what everybody used, decayed.
+-- Purpose: return all submitters' decayed usage.
 -- Arguments: none.
 -- Result: rows of usage by key.
 SELECT submitter_id, account_id, flop, cpu_s, memory_byte_s, gpu_s, at, accuracies
@@ -326,7 +326,7 @@ ORDER BY submitter_id, account_id;
 
 
 -- name: list_usage_windows
--- Purpose: what everybody used by windows of time.
+-- Purpose: return all submitters' usage by time window.
 -- Arguments: none.
 -- Result: rows of usage_window by key.
 SELECT submitter_id, account_id, level, starts_at, length_s, flop
@@ -335,7 +335,7 @@ ORDER BY submitter_id, account_id, level, starts_at, length_s;
 
 
 -- name: places_of_batches
--- Purpose: where batches stand in the order of all active ones.
+-- Purpose: return batches' places in the order of all active ones.
 -- Arguments: $1 batch_ids.
 -- Result: batch_id, place (1 = first), active (how many are ordered), by batch_id; no row for a batch that is over.
 SELECT ordered.batch_id, ordered.place, ordered.active
@@ -352,7 +352,7 @@ ORDER BY ordered.batch_id;
 
 
 -- name: put_grant
--- Purpose: give an account service units per period, instead of what it had; what it used stays used.
+-- Purpose: insert or replace an account's service units per period; the used amount stays.
 -- Arguments: $1 account_id, $2 granted_su, $3 period_start_at, $4 period_s.
 -- Result: none.
 INSERT INTO account_grant (account_id, granted_su, period_start_at, period_s) VALUES ($1, $2, $3, $4)
@@ -361,15 +361,15 @@ ON CONFLICT (account_id) DO UPDATE SET
 
 
 -- name: put_limit
--- Purpose: a limit, instead of the one of the same scope, quantity and name.
--- Arguments: $1 scope, $2 quantity, $3 name, empty for everybody's, $4 soft or null, $5 hard or null.
+-- Purpose: insert or replace the limit of a scope, quantity and name.
+-- Arguments: $1 scope, $2 quantity, $3 name, empty for all, $4 soft or null, $5 hard or null.
 -- Result: none.
 INSERT INTO work_limit (scope, quantity, name, soft, hard) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (scope, quantity, name) DO UPDATE SET soft = excluded.soft, hard = excluded.hard;
 
 
 -- name: set_account
--- Purpose: let another account be charged for an active batch; what was sent is charged to the account it was sent for.
+-- Purpose: charge an active batch to another account; sent work stays charged to the previous one.
 -- Arguments: $1 batch_id, $2 account_id.
 -- Result: batch_id; no row when there is no such batch, or something of it was sent.
 UPDATE batch SET account_id = $2
@@ -388,7 +388,7 @@ RETURNING batch_id;
 
 
 -- name: set_service
--- Purpose: change the service level and the queue of an active batch; null leaves one as it is.
+-- Purpose: change the service level and the queue of an active batch; null leaves one unchanged.
 -- Arguments: $1 batch_id, $2 level, $3 queue.
 -- Result: batch_id; no row when there is no such active batch.
 UPDATE batch SET level = coalesce($2, level), queue = coalesce($3, queue) WHERE batch_id = $1 AND ended_at IS NULL

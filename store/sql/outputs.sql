@@ -1,5 +1,5 @@
 -- name: expected_output
--- Purpose: what is known of one output: the state of its instance, and what was recorded.
+-- Purpose: return the record of one output and the state of its instance.
 -- Arguments: $1 instance_id, $2 name.
 -- Result: state, nbytes and md5 (null: not recorded); no row when there is no such instance.
 SELECT instance.state, upload.nbytes, upload.md5
@@ -16,7 +16,7 @@ WHERE finished_instance.instance_id = $1;
 
 
 -- name: record_finished_upload
--- Purpose: record an output that became whole after its instance was moved to the history; the rules of record_upload.
+-- Purpose: record an output completed after its instance was moved to the history; with the rules of record_upload.
 -- Arguments: $1 instance_id, $2 name, $3 nbytes, $4 md5, $5 completed_at, $6 states that accept outputs, $7 replace.
 -- Result: instance_id; no row when there is no such instance, its state does not accept outputs, or other content is recorded.
 WITH found AS (
@@ -60,8 +60,8 @@ RETURNING finished_instance.instance_id;
 
 
 -- name: record_upload
--- Purpose: record that an output is whole on disk. Repeating a record changes nothing. Other content of a recorded name is
---   recorded only with $7. The instance is locked, so that its state cannot change before this transaction ends.
+-- Purpose: record that an output is complete on disk. Idempotent. Other content of a recorded name is recorded only
+--   with $7. The instance is locked, so that its state cannot change before this transaction ends.
 -- Arguments: $1 instance_id, $2 name, $3 nbytes, $4 md5, $5 completed_at, $6 states that accept outputs, $7 replace.
 -- Result: instance_id; no row when there is no such instance, its state does not accept outputs, or other content is recorded.
 INSERT INTO upload AS old (instance_id, name, nbytes, md5, completed_at)
@@ -83,9 +83,10 @@ RETURNING instance_id;
 
 
 -- name: unneeded_files
--- Purpose: which files of the upload folder does nobody need? Not recorded, and of no instance that waits or is under way.
+-- Purpose: return the unneeded files of the upload folder: not recorded, and of no instance that is unsent or in
+--   progress.
 -- Arguments: $1 names, $2 instance_ids their names end in (arrays).
--- Result: name of each that nobody needs; by name.
+-- Result: name of each unneeded file; by name.
 SELECT file.name
 FROM unnest($1::text[], $2::bigint[]) AS file (name, instance_id)
 LEFT JOIN instance ON instance.instance_id = file.instance_id

@@ -1,12 +1,12 @@
 -- name: account_by_name
--- Purpose: one account.
+-- Purpose: return one account.
 -- Arguments: $1 name.
 -- Result: the account; no row when there is none.
 SELECT account_id, name, parent_id, shares, permissions FROM account WHERE name = $1;
 
 
 -- name: insert_account
--- Purpose: a new account, under a parent or none.
+-- Purpose: insert an account, with or without a parent.
 -- Arguments: $1 name, $2 parent_id or null, $3 shares.
 -- Result: the account.
 INSERT INTO account (name, parent_id, shares) VALUES ($1, $2, $3)
@@ -14,7 +14,7 @@ RETURNING account_id, name, parent_id, shares, permissions;
 
 
 -- name: insert_submitter
--- Purpose: a new submitter.
+-- Purpose: insert a submitter.
 -- Arguments: $1 name, $2 account_id, $3 shares, $4 created_at.
 -- Result: the submitter.
 INSERT INTO submitter (name, account_id, shares, logical_at, created_at) VALUES ($1, $2, $3, 0, $4)
@@ -22,7 +22,7 @@ RETURNING submitter_id, name, account_id, shares, logical_at, permissions;
 
 
 -- name: insert_volunteer
--- Purpose: a new volunteer.
+-- Purpose: insert a volunteer.
 -- Arguments: $1 email in lower case, $2 name, $3 authenticator_nonce, $4 authenticator_hash, $5 password_salt,
 --   $6 password_hash, $7 cross_project_id, $8 beta, $9 created_at.
 -- Result: volunteer_id; no row when the e-mail is known.
@@ -35,22 +35,22 @@ RETURNING volunteer_id;
 
 
 -- name: list_accounts
--- Purpose: every account.
+-- Purpose: return every account.
 -- Arguments: none.
 -- Result: accounts by id.
 SELECT account_id, name, parent_id, shares, permissions FROM account ORDER BY account_id;
 
 
 -- name: list_submitters
--- Purpose: every submitter.
+-- Purpose: return every submitter.
 -- Arguments: none.
 -- Result: submitters by id.
 SELECT submitter_id, name, account_id, shares, logical_at, permissions FROM submitter ORDER BY submitter_id;
 
 
 -- name: list_volunteers
--- Purpose: volunteers with the stored secrets.
--- Arguments: $1 limit or null for all, $2 volunteer_id after which to go on, 0 for the start.
+-- Purpose: return volunteers with their stored secrets.
+-- Arguments: $1 limit or null for all, $2 volunteer_id after which to continue, 0 for the start.
 -- Result: volunteers by id.
 SELECT volunteer_id, email, name, authenticator_nonce, authenticator_hash, password_salt, password_hash, cross_project_id, beta,
        no_gpu, max_jobs, app_ids, no_cpu, max_cpus, preferred_at, created_at
@@ -61,14 +61,14 @@ LIMIT $1;
 
 
 -- name: memberships_of
--- Purpose: the further accounts of a submitter.
+-- Purpose: return the further accounts of a submitter.
 -- Arguments: $1 submitter_id.
 -- Result: account_id, shares, by account_id.
 SELECT account_id, shares FROM membership WHERE submitter_id = $1 ORDER BY account_id;
 
 
 -- name: permit_account
--- Purpose: what who submits in an account or below it may do.
+-- Purpose: set the permissions of submissions in an account and below it.
 -- Arguments: $1 name, $2 permissions.
 -- Result: account_id; no row when there is none.
 UPDATE account SET permissions = $2 WHERE name = $1
@@ -76,7 +76,7 @@ RETURNING account_id;
 
 
 -- name: permit_submitter
--- Purpose: what a submitter may do.
+-- Purpose: set a submitter's permissions.
 -- Arguments: $1 name, $2 permissions.
 -- Result: submitter_id; no row when there is none.
 UPDATE submitter SET permissions = $2 WHERE name = $1
@@ -84,7 +84,7 @@ RETURNING submitter_id;
 
 
 -- name: put_membership
--- Purpose: let a submitter submit in a further account, with these shares.
+-- Purpose: add a submitter to a further account, with these shares.
 -- Arguments: $1 submitter_id, $2 account_id, $3 shares.
 -- Result: none.
 INSERT INTO membership (submitter_id, account_id, shares) VALUES ($1, $2, $3)
@@ -92,7 +92,7 @@ ON CONFLICT (submitter_id, account_id) DO UPDATE SET shares = excluded.shares;
 
 
 -- name: submitter_by_name
--- Purpose: one submitter.
+-- Purpose: return one submitter.
 -- Arguments: $1 name.
 -- Result: the submitter; no row when there is none.
 SELECT submitter_id, name, account_id, shares, logical_at, permissions FROM submitter WHERE name = $1;
@@ -126,7 +126,7 @@ RETURNING volunteer_id;
 
 
 -- name: update_volunteer_password
--- Purpose: a volunteer's new password; the account key stays, so that attached clients do.
+-- Purpose: set a volunteer's password; the account key stays, so that clients stay attached.
 -- Arguments: $1 volunteer_id, $2 password_salt, $3 password_hash.
 -- Result: volunteer_id; no row when there is none.
 UPDATE volunteer SET password_salt = $2, password_hash = $3
@@ -135,7 +135,7 @@ RETURNING volunteer_id;
 
 
 -- name: volunteer_by_email
--- Purpose: one volunteer with the stored secrets.
+-- Purpose: return one volunteer with the stored secrets.
 -- Arguments: $1 email in lower case.
 -- Result: the volunteer; no row when there is none.
 SELECT volunteer_id, email, name, authenticator_nonce, authenticator_hash, password_salt, password_hash, cross_project_id, beta,
@@ -144,7 +144,7 @@ FROM volunteer
 WHERE email = $1;
 
 -- name: drop_ended_sessions
--- Purpose: sessions that ran out are forgotten, some at a time.
+-- Purpose: delete expired sessions, up to a limit.
 -- Arguments: $1 now, $2 limit.
 -- Result: none.
 DELETE FROM web_session WHERE session_hash IN (
@@ -153,8 +153,8 @@ DELETE FROM web_session WHERE session_hash IN (
 
 
 -- name: drop_known_networks
--- Purpose: forget networks from which nobody has signed in for long, some at a time.
--- Arguments: $1 before when, $2 limit.
+-- Purpose: delete networks without a recent sign-in, up to a limit.
+-- Arguments: $1 before which time, $2 limit.
 -- Result: none.
 DELETE FROM known_network WHERE (who, network) IN (
     SELECT who, network FROM known_network WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -162,8 +162,8 @@ DELETE FROM known_network WHERE (who, network) IN (
 
 
 -- name: drop_old_attempts
--- Purpose: failures of long ago are forgotten, some at a time.
--- Arguments: $1 before when, $2 limit.
+-- Purpose: delete old sign-in failures, up to a limit.
+-- Arguments: $1 before which time, $2 limit.
 -- Result: none.
 DELETE FROM sign_in_attempt WHERE key IN (
     SELECT key FROM sign_in_attempt WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -171,7 +171,7 @@ DELETE FROM sign_in_attempt WHERE key IN (
 
 
 -- name: end_sessions_of_person
--- Purpose: a person is signed out everywhere, but for one session.
+-- Purpose: sign a person out everywhere, except for one session.
 -- Arguments: $1 person_id, $2 session_hash that stays, or an empty one.
 -- Result: session_hash of those ended.
 DELETE FROM web_session WHERE person_id = $1 AND session_hash <> $2
@@ -179,7 +179,7 @@ RETURNING session_hash;
 
 
 -- name: end_sessions_of_volunteer
--- Purpose: a volunteer is signed out everywhere, but for one session.
+-- Purpose: sign a volunteer out everywhere, except for one session.
 -- Arguments: $1 volunteer_id, $2 session_hash that stays, or an empty one.
 -- Result: session_hash of those ended.
 DELETE FROM web_session WHERE volunteer_id = $1 AND session_hash <> $2
@@ -187,21 +187,21 @@ RETURNING session_hash;
 
 
 -- name: end_web_session
--- Purpose: somebody signs out.
+-- Purpose: sign out.
 -- Arguments: $1 session_hash.
 -- Result: none.
 DELETE FROM web_session WHERE session_hash = $1;
 
 
 -- name: insert_act
--- Purpose: what somebody did.
+-- Purpose: add an entry to the audit trail.
 -- Arguments: $1 acted_at, $2 who, $3 what, $4 target, $5 detail (JSON), $6 address.
 -- Result: none.
 INSERT INTO act (acted_at, who, what, target, detail, address) VALUES ($1, $2, $3, $4, $5::jsonb, $6);
 
 
 -- name: insert_api_token
--- Purpose: a token of the API.
+-- Purpose: insert an API token.
 -- Arguments: $1 token_hash, $2 name, $3 person_id, $4 rights, $5 created_at, $6 expires_at.
 -- Result: the row.
 INSERT INTO api_token (token_hash, name, person_id, rights, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)
@@ -209,7 +209,7 @@ RETURNING *, name AS token_name, created_at AS token_created_at;
 
 
 -- name: insert_person
--- Purpose: somebody who may sign in.
+-- Purpose: insert a person who may sign in.
 -- Arguments: $1 name, $2 role, $3 submitter_id, $4 password_hash, $5 password_salt, $6 scrypt_n, $7 scrypt_r,
 --   $8 scrypt_p, $9 one_time_until, $10 created_at.
 -- Result: the row; none when the name is taken.
@@ -222,7 +222,7 @@ RETURNING *;
 
 
 -- name: insert_web_session
--- Purpose: somebody has signed in.
+-- Purpose: insert a session after a sign-in.
 -- Arguments: $1 session_hash, $2 person_id, $3 volunteer_id (one of them), $4 created_at, $5 seen_at, $6 expires_at,
 --   $7 address, $8 agent.
 -- Result: none.
@@ -231,22 +231,22 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 
 
 -- name: known_network
--- Purpose: has an account signed in from this network?
+-- Purpose: return whether an account has signed in from this network.
 -- Arguments: $1 who, $2 network.
 -- Result: at; no row when it has not.
 SELECT at FROM known_network WHERE who = $1 AND network = $2;
 
 
 -- name: list_acts
--- Purpose: the audit trail.
--- Arguments: $1 limit, $2 act_id before which to go on.
+-- Purpose: return the audit trail.
+-- Arguments: $1 limit, $2 act_id before which to continue.
 -- Result: acts, newest first.
 SELECT * FROM act WHERE act_id < $2 ORDER BY act_id DESC LIMIT $1;
 
 
 -- name: list_api_tokens
--- Purpose: tokens of the API.
--- Arguments: $1 person_id or null for everybody's, $2 limit, $3 token_id after which to go on, 0 for the start.
+-- Purpose: return API tokens.
+-- Arguments: $1 person_id or null for all, $2 limit, $3 token_id after which to continue, 0 for the start.
 -- Result: tokens by id.
 SELECT *, name AS token_name, created_at AS token_created_at FROM api_token
 WHERE ($1::int IS NULL OR person_id = $1) AND token_id > $3
@@ -254,14 +254,14 @@ ORDER BY token_id LIMIT $2;
 
 
 -- name: list_people
--- Purpose: those who may sign in.
--- Arguments: $1 limit, $2 person_id after which to go on, 0 for the start.
+-- Purpose: return the people who may sign in.
+-- Arguments: $1 limit, $2 person_id after which to continue, 0 for the start.
 -- Result: people by id.
 SELECT * FROM person WHERE person_id > $2 ORDER BY person_id LIMIT $1;
 
 
 -- name: list_web_sessions
--- Purpose: where is a person signed in?
+-- Purpose: return a person's sessions.
 -- Arguments: $1 person_id, $2 now, $3 limit.
 -- Result: the person's sessions, the last used first.
 SELECT *, created_at AS session_created_at FROM web_session
@@ -270,7 +270,7 @@ ORDER BY seen_at DESC LIMIT $3;
 
 
 -- name: lock_attempt
--- Purpose: how often did signing in fail? The row is locked until the transaction ends.
+-- Purpose: return the number of failed sign-ins. The row is locked until the transaction ends.
 -- Arguments: $1 key, $2 now.
 -- Result: failures and when the last one was.
 INSERT INTO sign_in_attempt (key, failures, at) VALUES ($1, 0, $2)
@@ -279,7 +279,7 @@ RETURNING failures, at;
 
 
 -- name: note_known_network
--- Purpose: an account signed in from this network.
+-- Purpose: record that an account signed in from this network.
 -- Arguments: $1 who, $2 network, $3 at.
 -- Result: none.
 INSERT INTO known_network (who, network, at) VALUES ($1, $2, $3)
@@ -287,28 +287,28 @@ ON CONFLICT (who, network) DO UPDATE SET at = excluded.at;
 
 
 -- name: note_token_use
--- Purpose: a token was used.
+-- Purpose: record the use of a token.
 -- Arguments: $1 token_id, $2 last_used_at.
 -- Result: none.
 UPDATE api_token SET last_used_at = $2 WHERE token_id = $1;
 
 
 -- name: person_by_name
--- Purpose: who signs in.
+-- Purpose: return the person who signs in.
 -- Arguments: $1 name.
 -- Result: the person, or none.
 SELECT * FROM person WHERE name = $1;
 
 
 -- name: renew_web_session
--- Purpose: a session was used.
+-- Purpose: record the use of a session.
 -- Arguments: $1 session_hash, $2 seen_at, $3 expires_at.
 -- Result: none.
 UPDATE web_session SET seen_at = $2, expires_at = $3 WHERE session_hash = $1;
 
 
 -- name: revoke_api_token
--- Purpose: a token serves no longer.
+-- Purpose: revoke a token.
 -- Arguments: $1 token_id, $2 revoked_at.
 -- Result: the row; none when there is no such token.
 UPDATE api_token SET revoked_at = coalesce(revoked_at, $2) WHERE token_id = $1
@@ -316,7 +316,7 @@ RETURNING *, name AS token_name, created_at AS token_created_at;
 
 
 -- name: session_of_person
--- Purpose: whose session is it?
+-- Purpose: return the person of a session.
 -- Arguments: $1 session_hash, $2 now.
 -- Result: the session with its person, who must be active; no row when it has ended.
 SELECT
@@ -326,7 +326,7 @@ WHERE s.session_hash = $1 AND s.expires_at > $2 AND p.active;
 
 
 -- name: session_of_volunteer
--- Purpose: whose session is it?
+-- Purpose: return the volunteer of a session.
 -- Arguments: $1 session_hash, $2 now.
 -- Result: the session with its volunteer; no row when it has ended.
 SELECT
@@ -336,7 +336,7 @@ WHERE s.session_hash = $1 AND s.expires_at > $2;
 
 
 -- name: token_by_hash
--- Purpose: whose token is it?
+-- Purpose: return the person of a token.
 -- Arguments: $1 token_hash.
 -- Result: the token and its person, who must be active; or none.
 SELECT
@@ -347,7 +347,7 @@ WHERE t.token_hash = $1 AND p.active;
 
 
 -- name: update_password
--- Purpose: a new password.
+-- Purpose: set a password.
 -- Arguments: $1 person_id, $2 password_hash, $3 password_salt, $4 scrypt_n, $5 scrypt_r, $6 scrypt_p,
 --   $7 one_time_until.
 -- Result: person_id; none when there is no such person.
@@ -358,7 +358,7 @@ RETURNING person_id;
 
 
 -- name: update_person
--- Purpose: what a person may do.
+-- Purpose: change a person's role and status.
 -- Arguments: $1 person_id, $2 role, $3 submitter_id, $4 active.
 -- Result: the row; none when there is no such person.
 UPDATE person SET role = $2, submitter_id = $3, active = $4 WHERE person_id = $1
@@ -366,7 +366,7 @@ RETURNING *;
 
 
 -- name: write_attempt
--- Purpose: one more try.
+-- Purpose: record a failed sign-in.
 -- Arguments: $1 key, $2 failures, $3 at.
 -- Result: none.
 UPDATE sign_in_attempt SET failures = $2, at = $3 WHERE key = $1;

@@ -1,19 +1,19 @@
 -- name: add_percentile_table
--- Purpose: make the table that a generation's percentiles are written into; nobody sees it yet.
+-- Purpose: create the table for a generation's percentiles, not yet visible to queries.
 -- Arguments: $1 generation.
 -- Result: its name.
 SELECT add_percentile_table($1) AS name;
 
 
 -- name: attach_percentile_table
--- Purpose: index a generation's percentiles and make them a part of host_percentile.
+-- Purpose: index a generation's percentiles and attach them to host_percentile.
 -- Arguments: $1 generation.
--- Result: one row without meaning.
+-- Result: one row, to be ignored.
 SELECT attach_percentile_table($1);
 
 
 -- name: broken_generations
--- Purpose: what runs that were broken off left behind. Whoever asks has the right to run, so that no run is under way.
+-- Purpose: return generations left by interrupted runs. The caller holds the run lock, so no run is in progress.
 -- Arguments: none.
 -- Result: generation.
 SELECT generation FROM percentile_generation WHERE NOT complete ORDER BY generation;
@@ -39,7 +39,7 @@ INSERT INTO percentile_generation (computed_at, with_percentiles) VALUES ($1, $2
 
 
 -- name: list_statistics_runs
--- Purpose: runs of the host statistics that were published, newest first.
+-- Purpose: return published runs of the host statistics, newest first.
 -- Arguments: $1 limit.
 -- Result: rows of host_statistics_run.
 SELECT generation, is_full, started_at, seconds, parts
@@ -49,7 +49,8 @@ LIMIT $1;
 
 
 -- name: old_generations
--- Purpose: generations older than the previous one; of those with percentiles, the present and the previous stay.
+-- Purpose: return generations older than the previous one; of those with percentiles, the current and the previous
+--   are kept.
 -- Arguments: none.
 -- Result: generation.
 SELECT old.generation
@@ -71,7 +72,7 @@ ORDER BY old.generation;
 
 
 -- name: percentiles_of_host
--- Purpose: where a host stood by the last full run of the host statistics.
+-- Purpose: return a host's percentiles in the last full run of the host statistics.
 -- Arguments: $1 host_id.
 -- Result: host_id, app_version_id, p, x, y.
 SELECT host_id, app_version_id, p, x, y
@@ -86,14 +87,14 @@ ORDER BY app_version_id;
 
 
 -- name: remove_generation
--- Purpose: remove a generation with all that belongs to it; gives up when its percentiles are read for too long.
+-- Purpose: remove a generation and its data; gives up if its percentiles are read for too long.
 -- Arguments: $1 generation.
--- Result: one row without meaning.
+-- Result: one row, to be ignored.
 SELECT remove_generation($1);
 
 
 -- name: remove_old_runs
--- Purpose: forget runs of the host statistics but the newest.
+-- Purpose: delete all but the newest runs of the host statistics.
 -- Arguments: $1 how many stay.
 -- Result: none.
 DELETE FROM host_statistics_run
@@ -103,7 +104,7 @@ WHERE generation <= (
 
 
 -- name: switch_generation
--- Purpose: switch to a generation that is written, and note the run that made it; nothing when another run removed it.
+-- Purpose: make a complete generation the current one, and record its run; does nothing if another run removed it.
 -- Arguments: $1 generation, $2 full, $3 started_at, $4 seconds, $5 parts (JSON).
 -- Result: the generation, if it is now the present one.
 WITH written AS (
@@ -119,7 +120,7 @@ ON CONFLICT (only_row) DO UPDATE SET generation = excluded.generation
 RETURNING generation;
 
 -- name: add_statistics_rows
--- Purpose: empty rows of statistics, for hosts' app versions seen for the first time.
+-- Purpose: insert empty statistics for new pairs of host and app version.
 -- Arguments: $1 host_ids, $2 app_version_ids (arrays, keys distinct).
 -- Result: none.
 INSERT INTO host_app_version (host_id, app_version_id)
@@ -128,8 +129,8 @@ ON CONFLICT (host_id, app_version_id) DO NOTHING;
 
 
 -- name: app_facts
--- Purpose: how large an app's jobs are, and how long validation takes after a result is back: of its 50 newest batches,
---   from at most 100 jobs of each.
+-- Purpose: return the size of an app's jobs, and the validation delay of its results: of its 50 newest batches, from
+--   at most 100 jobs of each.
 -- Arguments: $1 app_id.
 -- Result: typical_flop, validation_lag_s; null where there are none.
 WITH recent AS (
@@ -160,8 +161,8 @@ SELECT
 
 
 -- name: change_statistics
--- Purpose: add to the statistics of hosts' app versions, as domain/havs.py does in memory: sums are brought forward to
---   the later instant first, each losing half its weight in 14 days (1209600 s). Rows are changed in key order.
+-- Purpose: add to the statistics of hosts' app versions, as domain/havs.py does in memory: sums are first decayed to
+--   the later instant, with a half-life of 14 days (1209600 s). Rows are changed in key order.
 -- Arguments: $1 host_ids, $2 app_version_ids, $3 at, $4 judged (whether there were events), $5 valid_reset, $6 valid_added,
 --   $7 quota_factor, $8 quota_added, $9 to $11 speed, $12 to $14 tight, $15 to $17 relaxed (n, sum, sum_sq),
 --   $18 to $20 log (n, sum, sum_sq), $21 n_valid, $22 n_error, $23 n_timeout, $24 tight_missed_n, $25 day,
@@ -203,7 +204,7 @@ UPDATE host_app_version SET
             host_app_version.relaxed_sum * weight + delta.relaxed_sum,
             host_app_version.relaxed_sum_sq * weight + delta.relaxed_sum_sq
         FROM (
-            -- 200 half-lives are nothing; more would underflow
+            -- 200 half-lives leave nothing; more would underflow
             VALUES (
                 power(2::double precision, -least(200, greatest(0, delta.at - host_app_version.stats_at) / 1209600))
             )
@@ -257,9 +258,9 @@ RETURNING host_app_version.host_id, host_app_version.app_version_id;
 
 
 -- name: hav_rows
--- Purpose: the statistics of all hosts with some app versions, to be ranked. In the order of the table: a sort would take
---   longer than the ranking, which sorts anyway. What is asked of hosts is in ranked_hosts: joined here, it would be
---   worked out once for each of a host's rows.
+-- Purpose: return the statistics of all hosts with some app versions, for ranking. In table order: a sort would take
+--   longer than the ranking, which sorts anyway. Host data are in ranked_hosts: joined here, they would be computed
+--   once for each of a host's rows.
 -- Arguments: $1 app_version_ids, $2 since when a row had no failure that is forgiven.
 -- Result: the fields of store/hav_tables.py ROW_FIELDS, none of them null.
 SELECT
@@ -276,7 +277,7 @@ WHERE app_version_id = ANY($1::int[])
 
 
 -- name: ranked_hosts
--- Purpose: what a ranking asks of each host: whether it is active, and how much of the time it computes.
+-- Purpose: return the host data of a ranking: whether the host is active, and the fraction of time it computes.
 -- Arguments: $1 since when an active host has called.
 -- Result: the fields of store/hav_tables.py HOST_FIELDS, by host_id.
 SELECT
@@ -288,8 +289,8 @@ ORDER BY host_id
 
 
 -- name: refresh_app_turnaround
--- Purpose: note how long an app's results take for each estimated flop: the median over at most 100 jobs of each of its 50
---   newest batches, once there are 20 valid results. Batches without a median of their own expect this.
+-- Purpose: store an app's turnaround per estimated flop: the median over at most 100 jobs of each of its 50 newest
+--   batches, if there are 20 valid results. It is the expectation for batches without a median of their own.
 -- Arguments: $1 app_id.
 -- Result: none.
 UPDATE app SET turnaround_s_per_flop = found.median
@@ -320,10 +321,10 @@ WHERE app.app_id = $1 AND found.n >= 20 AND found.median IS DISTINCT FROM app.tu
 
 
 -- name: refresh_batch_turnarounds
--- Purpose: note the median turnaround of an app's active batches (the 1000 newest), from the instances of at most 400 jobs of
---   each. What is still out or was given up counts as longer than all that is back, so that a young batch is not judged
---   by its fastest hosts; a batch has none before 20 results are valid and half of what was sent is back. Changes of less
---   than a twentieth are not written. A batch that somebody else is changing is left for the next time.
+-- Purpose: store the median turnaround of an app's active batches (the 1000 newest), from the instances of at most
+--   400 jobs of each. Instances that are outstanding or timed out count as longer than all returned ones, so that a
+--   young batch is not rated by its fastest hosts; a batch has none before 20 results are valid and half of the sent
+--   ones are back. Changes of less than 5 % are not written. Batches with a locked row are skipped.
 -- Arguments: $1 app_id.
 -- Result: none.
 WITH sampled AS (
@@ -368,7 +369,7 @@ UPDATE batch SET median_turnaround_s = locked.median FROM locked WHERE batch.bat
 
 
 -- name: sampled_versions
--- Purpose: about how many rows of statistics there are for each app version, from one page in a hundred.
+-- Purpose: estimate the number of statistics rows of each app version, from one page in a hundred.
 -- Arguments: none.
 -- Result: app_version_id, rows.
 SELECT app_version_id, count(*) * 100 AS rows

@@ -1,5 +1,5 @@
 -- name: charge_quotas
--- Purpose: count jobs as sent on a day; nothing is counted once a later day has begun.
+-- Purpose: count jobs as sent on a day; ignored once a later day has begun.
 -- Arguments: $1 names of quotas, $2 jobs of each, below 0 to take back (arrays), $3 day.
 -- Result: none.
 UPDATE shared_quota SET sent = greatest(0, shared_quota.sent + locked.jobs)
@@ -14,7 +14,7 @@ WHERE shared_quota.name = locked.name AND shared_quota.day = $3;
 
 
 -- name: earn_quotas
--- Purpose: set what results have earned quotas that the transaction has locked.
+-- Purpose: set the earned amounts of locked quotas.
 -- Arguments: $1 names, $2 earned (arrays).
 -- Result: none.
 UPDATE shared_quota SET earned = moved.earned
@@ -23,7 +23,7 @@ WHERE shared_quota.name = moved.name;
 
 
 -- name: forget_quotas
--- Purpose: forget quotas that nobody drew on for long. One that is in use is left for the next time.
+-- Purpose: delete quotas that have not been used for long. Locked ones are skipped.
 -- Arguments: $1 day before which.
 -- Result: none.
 DELETE FROM shared_quota
@@ -38,7 +38,7 @@ SELECT name, earned FROM shared_quota WHERE name = ANY($1::text[]) ORDER BY name
 
 
 -- name: note_networks
--- Purpose: note from where hosts last drew on the quotas they share.
+-- Purpose: record from which network hosts last used their shared quotas.
 -- Arguments: $1 host_ids, $2 networks (arrays, the host_ids distinct).
 -- Result: none.
 UPDATE host SET network = moved.network
@@ -54,8 +54,8 @@ WHERE host.host_id = moved.host_id;
 
 
 -- name: open_quotas
--- Purpose: lock quotas, in the order of their names, as of a day: a new day begins with no job sent, and
---   a quota that was not drawn on for long starts again.
+-- Purpose: lock quotas, in the order of their names, as of a day: a new day begins with no jobs sent, and a quota
+--   that was not used for long starts again.
 -- Arguments: $1 names, $2 day, $3 days that what was earned is kept.
 -- Result: name, earned, day and sent of each.
 INSERT INTO shared_quota (name, day)
@@ -68,7 +68,7 @@ RETURNING name, earned, day, sent;
 
 
 -- name: quotas_of_hosts
--- Purpose: the accounts and networks of hosts, with the accounts' quotas. Nothing is locked.
+-- Purpose: return the accounts and networks of hosts, with the accounts' quotas. Takes no locks.
 -- Arguments: $1 host_ids.
 -- Result: host_id, volunteer_id, network and earned, of the hosts whose account has drawn on its quota; in order.
 SELECT host.host_id, host.volunteer_id, host.network, quota.earned

@@ -1,5 +1,5 @@
 -- name: alike_hosts
--- Purpose: active hosts by what makes them alike for homogeneous redundancy, and by what they can run.
+-- Purpose: return active hosts grouped by their homogeneous-redundancy properties and by what they can run.
 -- Arguments: $1 instant since which a call counts.
 -- Result: rows (os_name, cpu_vendor, platforms, hosts, cores, flop_per_s of all, mean seconds between calls).
 SELECT
@@ -12,7 +12,7 @@ ORDER BY os_name, cpu_vendor, platforms;
 
 
 -- name: big_batches
--- Purpose: the first waiting batches that no limit holds and whose jobs may be big.
+-- Purpose: return the first waiting, unblocked batches whose jobs may be big.
 -- Arguments: $1 least cores, $2 least memory_bytes, $3 least disk_bytes of one job, $4 app_ids whose jobs always are,
 --   $5 limit.
 -- Result: rows in the batches' order: batch_id, app_id, instances sent, and the most that one of its jobs asks for.
@@ -53,21 +53,21 @@ WHERE lease.host_id = ended.host_id AND lease.batch_id = ended.batch_id AND leas
 
 
 -- name: forget_leases
--- Purpose: forget leases that ended long ago, and at once those that were of use: their hosts may be given one.
--- Arguments: $1 instant until which the others are forgotten, $2 host_ids of those of use.
+-- Purpose: delete leases that ended long ago, and used ones at once: their hosts may get a new one.
+-- Arguments: $1 instant until which the others are forgotten, $2 host_ids of used ones.
 -- Result: none.
 DELETE FROM lease WHERE ended_at IS NOT NULL AND (ended_at < $1 OR host_id = ANY ($2::int[]));
 
 
 -- name: give_up_shard
--- Purpose: give up a shard.
+-- Purpose: release a shard.
 -- Arguments: $1 class, $2 shard.
 -- Result: none.
 SELECT pg_advisory_unlock($1, $2);
 
 
 -- name: insert_leases
--- Purpose: promise hosts' futures to batches, where neither the host nor the batch has a lease.
+-- Purpose: lease hosts to batches, where neither the host nor the batch has a lease.
 -- Arguments: $1 host_ids, $2 batch_ids, $3 processor_types, $4 cores, $5 start_at, $6 limit_s, $7 made_at, $8 expires_at
 --   (arrays, one entry per lease, by batch).
 -- Result: none.
@@ -81,14 +81,14 @@ ON CONFLICT DO NOTHING;
 
 
 -- name: join_workers
--- Purpose: say that this worker lives; held until the connection ends.
+-- Purpose: register this worker as alive; held until the connection ends.
 -- Arguments: $1 class.
 -- Result: none.
 SELECT pg_advisory_lock_shared($1, -1);
 
 
 -- name: list_leases
--- Purpose: the last lease of every host that has had one of late.
+-- Purpose: return the last lease of every host that recently had one.
 -- Arguments: none.
 -- Result: rows of lease by host_id.
 SELECT host_id, batch_id, processor_type, cores, start_at, limit_s, made_at, expires_at, ended_at, because
@@ -97,7 +97,7 @@ ORDER BY host_id;
 
 
 -- name: note_report
--- Purpose: keep what a duty found.
+-- Purpose: store the report of a periodic task.
 -- Arguments: $1 name, $2 done_at, $3 report (JSON).
 -- Result: none.
 INSERT INTO duty (name, done_at, report) VALUES ($1, $2, $3::jsonb)
@@ -105,7 +105,7 @@ ON CONFLICT (name) DO UPDATE SET done_at = excluded.done_at, report = excluded.r
 
 
 -- name: queued_of_classes
--- Purpose: the unsent work of some batches that is committed to a class of hosts.
+-- Purpose: return the unsent work of some batches that is committed to a host class.
 -- Arguments: $1 batch_ids.
 -- Result: rows (app_id, hr_type, hr_class, flop).
 SELECT batch.app_id, job_class.hr_type, job.hr_class, sum(job_class.fpops_est_flop) AS flop
@@ -125,7 +125,7 @@ ORDER BY batch.app_id, job_class.hr_type, job.hr_class;
 
 
 -- name: redundant_batches
--- Purpose: waiting batches with jobs whose replicas need hosts alike.
+-- Purpose: return waiting batches with homogeneous-redundancy jobs.
 -- Arguments: none.
 -- Result: distinct rows (batch_id, app_id, hr_type).
 SELECT DISTINCT batch.batch_id, batch.app_id, job_class.hr_type
@@ -136,16 +136,16 @@ ORDER BY batch.batch_id, job_class.hr_type;
 
 
 -- name: report_of_duty
--- Purpose: what a duty found last.
+-- Purpose: return the latest report of a periodic task.
 -- Arguments: $1 name.
 -- Result: report (JSON); no row before the first time.
 SELECT report FROM duty WHERE name = $1;
 
 
 -- name: shard_holders
--- Purpose: who holds shards, and which workers live.
+-- Purpose: return the holders of shards, and the live workers.
 -- Arguments: $1 class.
--- Result: me, workers, and taken, the shards somebody holds; me and workers are process ids, ascending.
+-- Result: me, workers, and taken, the shards that are held; me and workers are process ids, ascending.
 SELECT
     pg_backend_pid() AS me,
     coalesce(array_agg(pid ORDER BY pid) FILTER (WHERE objid = 4294967295), '{}') AS workers,
@@ -159,7 +159,7 @@ WHERE locktype = 'advisory'
 
 
 -- name: standing_leases
--- Purpose: leases that are not over, and what became of their hosts and batches.
+-- Purpose: return leases in force, and the state of their hosts and batches.
 -- Arguments: none.
 -- Result: rows of lease by host_id, with the batch's unsent instances, whether the host has been sent one since, and when
 --   the host calls.
@@ -181,7 +181,7 @@ ORDER BY lease.host_id;
 
 
 -- name: try_lock_shard
--- Purpose: take a shard unless another worker has it; held until given up or the connection ends.
+-- Purpose: take a shard unless another worker has it; held until released or the connection ends.
 -- Arguments: $1 class, $2 shard.
 -- Result: taken.
 SELECT pg_try_advisory_lock($1, $2) AS taken;

@@ -1,12 +1,12 @@
 -- name: delete_setting
--- Purpose: take a setting's default back.
+-- Purpose: reset a setting to its default.
 -- Arguments: $1 key.
 -- Result: none.
 DELETE FROM setting WHERE key = $1;
 
 
 -- name: insert_setting_change
--- Purpose: note who changed a setting, and why.
+-- Purpose: record who changed a setting, and why.
 -- Arguments: $1 key, $2 from_value, $3 to_value (JSON, null = default), $4 changed_at, $5 changed_by, $6 why.
 -- Result: none.
 INSERT INTO setting_audit (key, from_value, to_value, changed_at, changed_by, why)
@@ -14,8 +14,8 @@ VALUES ($1, $2::jsonb, $3::jsonb, $4, $5, $6);
 
 
 -- name: list_setting_changes
--- Purpose: the latest changes of settings.
--- Arguments: $1 limit, $2 audit_id before which to go on.
+-- Purpose: return the latest changes of settings.
+-- Arguments: $1 limit, $2 audit_id before which to continue.
 -- Result: changes, newest first.
 SELECT audit_id, key, from_value, to_value, changed_at, changed_by, why
 FROM setting_audit
@@ -25,14 +25,14 @@ LIMIT $1;
 
 
 -- name: list_settings
--- Purpose: the changed settings.
+-- Purpose: return the changed settings.
 -- Arguments: none.
 -- Result: key and value (JSON), by key.
 SELECT key, value FROM setting ORDER BY key;
 
 
 -- name: lock_setting
--- Purpose: one changed setting, locked until the transaction ends.
+-- Purpose: return one changed setting, locked until the transaction ends.
 -- Arguments: $1 key.
 -- Result: value (JSON); no row when it has its default.
 SELECT value FROM setting WHERE key = $1 FOR UPDATE;

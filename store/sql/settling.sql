@@ -4,8 +4,8 @@
 --   $9 deadlines_missed, $10 last_first_dispatch_at or nulls (arrays, the batch_ids distinct).
 -- Result: none.
 WITH mine AS MATERIALIZED (
-    -- The first stripe that nobody has, until this transaction ends; the subquery tries them one after the other. When
-    -- all 16 are taken, two share one: the later waits for the earlier, in the order of batches.
+    -- The first free stripe, locked until this transaction ends; the subquery tries them in turn. When
+    -- all 16 are taken, two transactions share one: the later waits for the earlier, in the order of batches.
     SELECT coalesce(
         (SELECT stripe FROM generate_series(0, 15) AS stripe WHERE pg_try_advisory_xact_lock(1297437782, stripe) LIMIT 1),
         pg_backend_pid() % 16
@@ -40,8 +40,8 @@ ON CONFLICT (batch_id, stripe) DO UPDATE SET
 
 
 -- name: begin_comparisons
--- Purpose: count an attempt to compare jobs' outputs before it is made. Until it ends no other process takes the jobs; when the
---   attempt ends with its process, they are taken again a minute later, then 4, 16, ... minutes, at most a day.
+-- Purpose: count an attempt to compare jobs' outputs before it starts. During the attempt no other process takes the
+--   jobs; if the process dies, they are retried a minute later, then after 4, 16, ... minutes, at most a day.
 -- Arguments: $1 job_ids, sorted, $2 now.
 -- Result: job_id, attempts with this one.
 UPDATE job_todo SET
@@ -65,7 +65,7 @@ WHERE batch.batch_id = settled.batch_id
 
 
 -- name: hasten_instances
--- Purpose: make the unsent instances of jobs urgent: a sibling is back.
+-- Purpose: make the unsent instances of jobs urgent, because another instance has returned.
 -- Arguments: $1 job_ids.
 -- Result: none.
 UPDATE instance SET urgent = true
@@ -73,7 +73,7 @@ WHERE job_id = ANY($1::bigint[]) AND state = 'unsent' AND urgent IS NOT TRUE;  -
 
 
 -- name: insert_instances
--- Purpose: new unsent instances of jobs; urgent for a retry, or when a sibling is back.
+-- Purpose: insert unsent instances of jobs; urgent for a retry, or if another instance has returned.
 -- Arguments: $1 job_ids, $2 batch_ids, $3 job_class_ids, $4 shards, $5 how many, $6 retries, $7 created_at (arrays, one entry per
 --   job).
 -- Result: none.
@@ -94,7 +94,7 @@ ORDER BY new.position;
 
 
 -- name: instances_of_jobs
--- Purpose: the instances of jobs as the validator looks at them, with their uploads (JSON).
+-- Purpose: return the instances of jobs for the validator, with their uploads (JSON).
 -- Arguments: $1 job_ids.
 -- Result: instances by job and id.
 SELECT
@@ -116,7 +116,7 @@ ORDER BY instance.job_id, instance.instance_id;
 
 
 -- name: job_classes
--- Purpose: job classes by id.
+-- Purpose: return job classes by id.
 -- Arguments: $1 job_class_ids.
 -- Result: job classes by id.
 SELECT job_class_id, batch_id, fpops_est_flop, fpops_bound_flop, memory_bytes, disk_bytes, delay_bound_s, ncpus, quorum,
@@ -159,7 +159,7 @@ SELECT job_id, serial FROM job_todo WHERE job_id = ANY($1::bigint[]) ORDER BY jo
 
 
 -- name: settle_jobs
--- Purpose: write what was settled about locked jobs. A job that has ended keeps how and when it ended.
+-- Purpose: write the outcome of locked jobs. An ended job keeps its end.
 -- Arguments: $1 job_ids, $2 states, $3 settled_at, $4 canonical_instance_ids or nulls, $5 failures or nulls (arrays, the job_ids
 --   distinct).
 -- Result: none.
@@ -174,7 +174,7 @@ WHERE job.job_id = settled.job_id;
 
 
 -- name: step_instances
--- Purpose: take locked instances a step further, each only from the state it is thought to be in.
+-- Purpose: change the state of locked instances, each only from the expected state.
 -- Arguments: $1 instance_ids, $2 from_states, $3 to_states, $4 turnaround_samples or nulls, $5 reasons or nulls
 --   (arrays, the instance_ids distinct).
 -- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at.
@@ -191,14 +191,14 @@ RETURNING
 
 
 -- name: unmark_jobs
--- Purpose: take the marks off jobs that were settled; they are locked.
+-- Purpose: remove the marks of settled jobs; they are locked.
 -- Arguments: $1 job_ids.
 -- Result: none.
 DELETE FROM job_todo WHERE job_id = ANY($1::bigint[]);
 
 
 -- name: unsettled_jobs
--- Purpose: the jobs something happened to first, but those whose outputs are being compared.
+-- Purpose: return the jobs to settle, oldest change first, except those whose outputs are being compared.
 -- Arguments: $1 limit, $2 now.
 -- Result: the job's serial, state, class, copies and canonical instance, whether its batch was aborted, and its app's name; by
 --   serial.
@@ -219,7 +219,7 @@ JOIN app ON app.app_id = batch.app_id
 ORDER BY todo.serial;
 
 -- name: batch_tails
--- Purpose: the active batches of which little is still open, or little is still to be sent.
+-- Purpose: return the active batches with few open jobs or few unsent instances.
 -- Arguments: $1 share of a batch's jobs, $2 jobs (the larger of both counts), $3 limit, $4 unsent instances per job.
 -- Result: rows of batch_with_counts by (order_tier, order_key, batch_id).
 SELECT *
@@ -235,7 +235,7 @@ LIMIT $3;
 
 
 -- name: copy_use
--- Purpose: how many results a batch needs, and how many copies of its jobs were made beyond that.
+-- Purpose: return the number of results a batch needs, and the number of extra copies made.
 -- Arguments: $1 batch_id.
 -- Result: one row: wanted, the sum over all its jobs of the larger of quorum and copies; copies, that of tail_copies.
 SELECT
@@ -247,7 +247,7 @@ WHERE job.batch_id = $1;
 
 
 -- name: insert_copies
--- Purpose: one more unsent instance of each of some jobs, urgent like the retry it may save, and why.
+-- Purpose: insert one more unsent instance of each of some jobs, urgent like the retry it may save, with the reason.
 -- Arguments: $1 job_ids, $2 batch_ids, $3 job_class_ids, $4 shards, $5 retries, $6 reasons (arrays, one entry per job),
 --   $7 created_at.
 -- Result: none. They wait in the order given: instance ids ascend in it.
@@ -259,8 +259,8 @@ ORDER BY new.place;
 
 
 -- name: low_turnaround
--- Purpose: the hosts with low turnaround, the accelerable apps, and the median turnaround of batches, as batch acceleration
---   counts them (domain/acceleration.py, which this keeps to).
+-- Purpose: return the hosts with low turnaround, the accelerable apps, and the median turnaround of batches, as
+--   defined for batch acceleration (domain/acceleration.py).
 -- Arguments: $1 since when batches count, $2 least results of a batch, $3 what a time-out counts in medians, $4 a host's
 --   mean below which it is low, $5 more hosts than this an app must have, $6 more than this share of them low.
 -- Result: kind (host, app, batch), id, and the median of a batch.
@@ -310,7 +310,7 @@ ORDER BY kind, id;
 
 
 -- name: open_jobs_of_batch
--- Purpose: the open jobs of a batch.
+-- Purpose: return the open jobs of a batch.
 -- Arguments: $1 batch_id, $2 the job_id after which to begin, $3 limit.
 -- Result: job_id, job_class_id, copies, tail_copies, and the median turnaround of the batch's results, or of the app's by
 --   size, by id.
@@ -327,7 +327,7 @@ LIMIT $3;
 
 
 -- name: tail_instances_of_jobs
--- Purpose: the instances of jobs that a batch waits for, with what is known of the hosts that have them.
+-- Purpose: return the instances of jobs that a batch waits for, with their hosts' statistics.
 -- Arguments: $1 job_ids, $2 the present instant.
 -- Result: instances by job and id; ln_ratio is the mean of the host's turnaround samples of such
 --   due dates (tight or not), shrunk by two pseudo-samples of 0.
@@ -349,7 +349,7 @@ ORDER BY instance.job_id, instance.instance_id;
 
 
 -- name: take_tail_copies
--- Purpose: count copies of locked jobs that are as they were when the copies were decided.
+-- Purpose: count copies of locked jobs that are unchanged since the copies were decided.
 -- Arguments: $1 job_ids, $2 how many instances each had, $3 how many copies, $4 what its most instances are raised by
 --   (arrays, the job_ids distinct).
 -- Result: job_id, batch_id and job_class_id of those that get one.

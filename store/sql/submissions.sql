@@ -1,5 +1,5 @@
 -- name: active_shares
--- Purpose: the shares of other submitters who have submitted lately.
+-- Purpose: return the shares of other submitters with recent submissions.
 -- Arguments: $1 submitter_id to leave out, $2 instant since which a batch counts.
 -- Result: shares, their sum.
 SELECT coalesce(sum(shares), 0) AS shares
@@ -9,21 +9,21 @@ WHERE submitter_id <> $1
 
 
 -- name: add_batch_order
--- Purpose: let the ordering know of a new batch, whose queue clock runs from now on.
+-- Purpose: insert the ordering notes of a new batch; its queue clock starts now.
 -- Arguments: $1 batch_id, $2 now.
 -- Result: none.
 INSERT INTO batch_order (batch_id, waiting_since) VALUES ($1, $2);
 
 
 -- name: advance_submitter
--- Purpose: move a submitter's logical time.
+-- Purpose: advance a submitter's logical time.
 -- Arguments: $1 submitter_id, $2 logical_at.
 -- Result: none.
 UPDATE submitter SET logical_at = $2 WHERE submitter_id = $1;
 
 
 -- name: batch_created_at
--- Purpose: when a batch was submitted.
+-- Purpose: return when a batch was submitted.
 -- Arguments: $1 batch_id.
 -- Result: created_at.
 SELECT created_at FROM batch WHERE batch_id = $1;
@@ -48,7 +48,7 @@ RETURNING job.job_id;
 
 
 -- name: cancel_unsent_of_batch
--- Purpose: cancel some unsent instances of a batch, found by the indexes of those that wait, wherever its instances lie.
+-- Purpose: cancel some unsent instances of a batch, found by the indexes of waiting instances, in all shards.
 -- Arguments: $1 batch_id, $2 how many of each kind.
 -- Result: instance_id, shard of each; none is left when there is no row.
 WITH fresh AS (
@@ -76,7 +76,7 @@ RETURNING instance.instance_id, instance.shard;
 
 
 -- name: count_active
--- Purpose: how many active batches there are of a submitter, an account, an app and a queue.
+-- Purpose: return the number of active batches of a submitter, an account, an app and a queue.
 -- Arguments: $1 submitter_id, $2 account_id, $3 app_id, $4 queue.
 -- Result: one row: submitter, account, app, queue.
 SELECT
@@ -89,7 +89,7 @@ WHERE state = 'active';
 
 
 -- name: end_batch_as_aborted
--- Purpose: end an active batch; nothing of it is given out from here on.
+-- Purpose: end an active batch; nothing of it is sent from then on.
 -- Arguments: $1 batch_id, $2 ended_at.
 -- Result: batch_id; no row where it was not active.
 UPDATE batch SET state = 'aborted', ended_at = $2 WHERE batch_id = $1 AND state = 'active'
@@ -97,7 +97,7 @@ RETURNING batch_id;
 
 
 -- name: ended_batch_to_correct
--- Purpose: what an ended batch's correction in logical time is made of.
+-- Purpose: return the data for an ended batch's correction in logical time.
 -- Arguments: $1 batch_id.
 -- Result: the row of batch_with_counts with refunded_s, what the ordering noted of it (columns noted_*, null where it noted
 --   nothing), and what its jobs ask for: the most of its classes, and the mean estimate.
@@ -130,7 +130,7 @@ WHERE batch.batch_id = $1;
 
 
 -- name: forget_abort
--- Purpose: an abort is finished, unless somebody else's part of it is not committed yet.
+-- Purpose: record that an abort is finished, unless another process's part of it is not committed yet.
 -- Arguments: $1 batch_id.
 -- Result: batch_id when it is finished.
 DELETE FROM abort_todo
@@ -142,15 +142,15 @@ RETURNING batch_id;
 
 
 -- name: forget_submission_key
--- Purpose: a key may be used anew when its time is over.
--- Arguments: $1 owner, $2 key, $3 before when.
+-- Purpose: delete an expired submission key.
+-- Arguments: $1 owner, $2 key, $3 before which time.
 -- Result: none.
 DELETE FROM submission_key WHERE owner = $1 AND key = $2 AND created_at < $3;
 
 
 -- name: forget_submission_keys
--- Purpose: keys whose time is over, some at a time.
--- Arguments: $1 before when, $2 limit.
+-- Purpose: delete expired submission keys, up to a limit.
+-- Arguments: $1 before which time, $2 limit.
 -- Result: none.
 DELETE FROM submission_key WHERE (owner, key) IN (
     SELECT owner, key FROM submission_key WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -158,7 +158,7 @@ DELETE FROM submission_key WHERE (owner, key) IN (
 
 
 -- name: insert_batch
--- Purpose: a new batch.
+-- Purpose: insert a batch.
 -- Arguments: $1 submitter_id, $2 account_id, $3 app_id, $4 name, $5 qos, $6 state, $7 jobs_total, $8 created_at,
 --   $9 order_tier, $10 order_key, $11 logical_start_at, $12 logical_end_at, $13 charged_s, $14 batch_flop,
 --   $15 deadline_at, $16 user_priority, $17 queue, $18 level, $19 unpaid, $20 job_pe.
@@ -173,14 +173,14 @@ RETURNING batch_id;
 
 
 -- name: insert_job_template
--- Purpose: what many jobs of a batch have in common.
+-- Purpose: insert what many jobs of a batch have in common.
 -- Arguments: $1 batch_id, $2 command_line, $3 inputs (JSON or null).
 -- Result: template_id.
 INSERT INTO job_template (batch_id, command_line, inputs) VALUES ($1, $2, $3) RETURNING template_id;
 
 
 -- name: insert_submission_key
--- Purpose: what a submission is known by. Whoever has inserted the same and not yet committed is waited for.
+-- Purpose: insert a submission key. Waits for a concurrent transaction that inserts the same key.
 -- Arguments: $1 owner, $2 key, $3 said, $4 batch_id, $5 created_at.
 -- Result: batch_id; no row when the key is known.
 INSERT INTO submission_key (owner, key, said, batch_id, created_at) VALUES ($1, $2, $3, $4, $5)
@@ -189,28 +189,28 @@ RETURNING batch_id;
 
 
 -- name: lock_submitter
--- Purpose: a submitter's standing; the row is locked until the transaction ends.
+-- Purpose: return a submitter's shares and logical time; the row is locked until the transaction ends.
 -- Arguments: $1 submitter_id.
 -- Result: shares, logical_at; no row when there is none.
 SELECT shares, logical_at FROM submitter WHERE submitter_id = $1 FOR NO KEY UPDATE;
 
 
 -- name: note_abort
--- Purpose: remember that jobs of a batch have yet to be cancelled.
+-- Purpose: record that jobs of a batch are still to be cancelled.
 -- Arguments: $1 batch_id.
 -- Result: none.
 INSERT INTO abort_todo VALUES ($1) ON CONFLICT (batch_id) DO NOTHING;
 
 
 -- name: note_answer
--- Purpose: what was answered to a submission.
--- Arguments: $1 owner, $2 key, $3 answer (JSON).
+-- Purpose: store the reply to a submission.
+-- Arguments: $1 owner, $2 key, $3 reply (JSON).
 -- Result: none.
 UPDATE submission_key SET answer = $3::jsonb WHERE owner = $1 AND key = $2;
 
 
 -- name: pool_speed
--- Purpose: what all hosts that called lately can compute together, availability included.
+-- Purpose: return the total speed of recently active hosts, weighted by availability.
 -- Arguments: $1 instant since which a call counts.
 -- Result: flop_per_s.
 SELECT coalesce(sum(ncpus * flop_per_s * on_fraction * active_fraction), 0) AS flop_per_s
@@ -219,8 +219,8 @@ WHERE last_rpc_at >= $1;
 
 
 -- name: standing_of_leaf
--- Purpose: how a submitter in an account stood at the last ordering, with the reference host of then and the grant that
---   the account spends: its own, or that of the next account above it that has one.
+-- Purpose: return the standing of a submitter in an account at the last ordering pass, with the reference host of
+--   that pass and the grant charged: the account's own, or its nearest ancestor's.
 -- Arguments: $1 submitter_id, $2 account_id.
 -- Result: one row: standing and reference (JSON or null), account_id (that of the grant), granted_su, period_start_at,
 --   period_s, used_su, reserved_su (null without a grant).
@@ -248,28 +248,28 @@ LEFT JOIN (
 
 
 -- name: submitted_before
--- Purpose: was something submitted with this key?
+-- Purpose: return the submission with this key.
 -- Arguments: $1 owner, $2 key, $3 since when.
--- Result: what was said, which batch that is, and the answer; or none.
+-- Result: what was submitted, its batch, and the reply; no row if there is none.
 SELECT said, batch_id, answer FROM submission_key WHERE owner = $1 AND key = $2 AND created_at >= $3;
 
 
 -- name: take_job_class_ids
--- Purpose: ids for new job classes.
+-- Purpose: reserve ids for new job classes.
 -- Arguments: $1 how many.
 -- Result: job_class_id, ascending.
 SELECT nextval('job_class_job_class_id_seq') AS job_class_id FROM generate_series(1, $1::int) ORDER BY job_class_id;
 
 
 -- name: take_job_ids
--- Purpose: ids for new jobs.
+-- Purpose: reserve ids for new jobs.
 -- Arguments: $1 how many.
 -- Result: job_id, ascending.
 SELECT nextval('job_job_id_seq') AS job_id FROM generate_series(1, $1::int) ORDER BY job_id;
 
 
 -- name: unfinished_aborts
--- Purpose: aborted batches of which jobs may have yet to be cancelled.
+-- Purpose: return aborted batches that may have jobs still to be cancelled.
 -- Arguments: none.
 -- Result: batch_id, ended_at; by batch_id.
 SELECT batch_id, batch.ended_at

@@ -1,5 +1,6 @@
 -- name: count_due
--- Purpose: add to n_due of hosts' app versions the instances that fell due, or take off what a clock that was ahead had counted.
+-- Purpose: add to n_due of hosts' app versions the instances that fell due, or subtract those counted by a clock that
+--   was ahead.
 -- Arguments: $1 since (excluded), $2 until (included), $3 1 to add them, -1 to take them off: not below 0.
 -- Result: counted, the number of instances.
 WITH due AS (
@@ -24,21 +25,21 @@ SELECT coalesce(sum(count), 0)::bigint AS counted FROM due;
 
 
 -- name: insert_outage
--- Purpose: remember an outage, whose due dates are moved afterwards.
+-- Purpose: record an outage, whose due dates are shifted afterwards.
 -- Arguments: $1 alive_until, $2 ended_at.
 -- Result: none.
 INSERT INTO outage (alive_until, ended_at) VALUES ($1, $2);
 
 
 -- name: lock_duty
--- Purpose: when a duty was done last; the row is locked until the transaction ends.
+-- Purpose: return when a periodic task was last done; the row is locked until the transaction ends.
 -- Arguments: $1 name.
 -- Result: done_at; no row before the first time.
 SELECT done_at FROM duty WHERE name = $1 FOR UPDATE;
 
 
 -- name: mark_jobs
--- Purpose: say that something happened to jobs; in key order so that no two transactions wait for each other.
+-- Purpose: mark jobs as changed; in key order so that no two transactions wait for each other.
 -- Arguments: $1 job_ids, distinct.
 -- Result: none.
 INSERT INTO job_todo (job_id, serial)
@@ -49,12 +50,12 @@ ON CONFLICT (job_id) DO UPDATE SET serial = excluded.serial, not_before = 0;
 
 
 -- name: move_open_deadlines
--- Purpose: move the next due dates that an outage made unfair: of instances in progress that were sent before it and not
---   overdue when it began. They are taken by timeout_at descending: what was moved lies behind, and is not met again. One
---   whose due date was counted and now lies ahead again is taken off its n_due.
+-- Purpose: shift the next due dates affected by an outage: of instances in progress that were sent before it and not
+--   overdue when it began. They are taken by timeout_at descending: shifted ones lie behind and are not read again.
+--   If a due date was already counted and is now in the future, it is subtracted from n_due.
 -- Arguments: $1 by_s, $2 alive_until, $3 until when due dates were counted, $4 timeout_at and $5 instance_id of the last one
---   looked at, $6 limit.
--- Result: moved, looked_at (how many), timeout_at and instance_id of the last one looked at (null when there was none).
+--   read, $6 limit.
+-- Result: moved, looked_at (how many), timeout_at and instance_id of the last one read (null if there was none).
 WITH looked_at AS (
     SELECT instance_id, timeout_at
     FROM instance
@@ -103,7 +104,7 @@ LEFT JOIN (SELECT timeout_at, instance_id FROM looked_at ORDER BY timeout_at, in
 
 
 -- name: note_duty
--- Purpose: note that a duty was done.
+-- Purpose: record that a periodic task was done.
 -- Arguments: $1 name, $2 done_at.
 -- Result: none.
 INSERT INTO duty (name, done_at) VALUES ($1, $2)
@@ -111,7 +112,7 @@ ON CONFLICT (name) DO UPDATE SET done_at = greatest(duty.done_at, excluded.done_
 
 
 -- name: note_outage
--- Purpose: how far an outage is made up for.
+-- Purpose: store the progress of an outage's shift.
 -- Arguments: $1 outage_id, $2 moved (added), $3 moved_down_to or null (leave), $4 moved_down_to_id or null (leave), $5 over.
 -- Result: none.
 UPDATE outage SET
@@ -123,7 +124,7 @@ WHERE outage_id = $1;
 
 
 -- name: open_outages
--- Purpose: the first two outages that are not made up for; locked until the transaction ends.
+-- Purpose: return the first two unfinished outages; locked until the transaction ends.
 -- Arguments: none.
 -- Result: outages by outage_id.
 SELECT outage_id, alive_until, ended_at, moved_down_to, moved_down_to_id
@@ -135,7 +136,7 @@ FOR UPDATE;
 
 
 -- name: overdue_instances
--- Purpose: instances whose due date and grace have passed in silence.
+-- Purpose: return instances past their due date and grace period without a report.
 -- Arguments: $1 now, $2 limit.
 -- Result: held instances with fpops_est_flop, earliest timeout_at first.
 SELECT
@@ -160,7 +161,7 @@ ORDER BY instance.timeout_at, instance.instance_id;
 
 
 -- name: set_duty_back
--- Purpose: a duty was done at an instant before the one that was noted while a clock was ahead.
+-- Purpose: set back the time of a periodic task that was recorded with a clock that was ahead.
 -- Arguments: $1 name, $2 done_at.
 -- Result: none.
 UPDATE duty SET done_at = $2 WHERE name = $1;
@@ -190,14 +191,14 @@ RETURNING
     instance.reported_at;
 
 -- name: add_finished_month
--- Purpose: make the partitions of a month of the history unless they are there.
+-- Purpose: create the partitions of a month of the history if they do not exist.
 -- Arguments: $1 month, $2 starts_at, $3 ends_at.
--- Result: one row without meaning.
+-- Result: one row, to be ignored.
 SELECT add_finished_month($1, $2, $3);
 
 
 -- name: count_finished
--- Purpose: add to what there is of a month of the history.
+-- Purpose: add to the totals of a month of the history.
 -- Arguments: $1 month, $2 jobs, $3 instances, $4 files, $5 file_bytes.
 -- Result: none.
 UPDATE finished_month SET
@@ -211,14 +212,15 @@ WHERE month = $1;
 -- name: drop_finished_month
 -- Purpose: drop the partitions of a month of the history.
 -- Arguments: $1 month, $2 dropped_at.
--- Result: one row without meaning.
+-- Result: one row, to be ignored.
 SELECT drop_finished_month($1, $2);
 
 
 -- name: ended_jobs
--- Purpose: the next jobs of a batch that ended long ago. Walks over the batches that have jobs here, one probe each, so
---   that it costs as little after ten years of batches as after one; stops at the first that ended long ago.
--- Arguments: $1 until when a batch must have ended, $2 batch_id and $3 job_id behind which to look, $4 limit.
+-- Purpose: return the next jobs of a batch that ended long ago. Walks over the batches that still have jobs here, one
+--   probe each, so that the cost does not grow with the number of old batches; stops at the first that ended long
+--   ago.
+-- Arguments: $1 until when a batch must have ended, $2 batch_id and $3 job_id after which to start, $4 limit.
 -- Result: batch_id, batch_ended_at and job_id, ascending; all of one batch.
 WITH RECURSIVE walked AS (
     SELECT $2::bigint AS batch_id, $3::bigint AS job_id, false AS ended, NULL::double precision AS batch_ended_at
@@ -308,7 +310,7 @@ ORDER BY job_id;
 
 
 -- name: finished_months
--- Purpose: what there is of each month of the history, and on which a purge was ever made.
+-- Purpose: return the totals of each month of the history, and its last purge.
 -- Arguments: none.
 -- Result: month, jobs, instances, files, file_bytes, table_bytes and purged_at, by month.
 SELECT
@@ -322,8 +324,8 @@ ORDER BY month;
 
 
 -- name: finished_outputs
--- Purpose: the uploaded outputs of instances of a month of the history.
--- Arguments: $1 month, $2 instance_id behind which to look, $3 how many instances.
+-- Purpose: return the uploaded outputs of instances of a month of the history.
+-- Arguments: $1 month, $2 instance_id after which to start, $3 how many instances.
 -- Result: instance_id and name of each output, ascending; name null for an instance without any.
 SELECT instance.instance_id, output.file ->> 'name' AS name
 FROM (
@@ -340,16 +342,16 @@ ORDER BY instance.instance_id, name;
 
 
 -- name: lock_history
--- Purpose: let nobody else move jobs to the history or purge months of it until the transaction ends.
+-- Purpose: keep other processes from moving jobs to the history or purging months of it until the transaction ends.
 -- Arguments: none.
--- Result: one row without meaning.
+-- Result: one row, to be ignored.
 SELECT pg_advisory_xact_lock(1297437780, hashtext('history of jobs'));
 
 
 -- name: movable_jobs
--- Purpose: those of some locked jobs that nothing more will happen to: they are over and unmarked, no instance of them is
---   waiting or under way, and every due date has passed and was counted.
--- Arguments: $1 job_ids, $2 until when a due date must have passed, $3 name of the duty that counts due dates.
+-- Purpose: return those of some locked jobs that can no longer change: ended and unmarked, with no instance unsent or
+--   in progress, and every due date passed and counted.
+-- Arguments: $1 job_ids, $2 until when a due date must have passed, $3 name of the task that counts due dates.
 -- Result: job_id, ascending.
 SELECT job.job_id
 FROM job
@@ -368,7 +370,7 @@ ORDER BY job.job_id;
 
 
 -- name: purge_forecasts
--- Purpose: remove the forecasts of batches that ended in a month; their scores stay.
+-- Purpose: delete the forecasts of batches that ended in a month; their scores stay.
 -- Arguments: $1 month.
 -- Result: none.
 DELETE FROM forecast

@@ -1,33 +1,33 @@
 -- name: account_name
--- Purpose: an account's name.
+-- Purpose: return an account's name.
 -- Arguments: $1 account_id.
 -- Result: the name; no row when there is none.
 SELECT name FROM account WHERE account_id = $1;
 
 
 -- name: app_name
--- Purpose: an app's name.
+-- Purpose: return an app's name.
 -- Arguments: $1 app_id.
 -- Result: the name; no row when there is none.
 SELECT name FROM app WHERE app_id = $1;
 
 
 -- name: batch_by_id
--- Purpose: one batch with its totals.
+-- Purpose: return one batch with its totals.
 -- Arguments: $1 batch_id.
 -- Result: the row of batch_with_counts; none when there is no such batch.
 SELECT * FROM batch_with_counts WHERE batch_id = $1;
 
 
 -- name: batches_with
--- Purpose: some batches with their totals.
+-- Purpose: return some batches with their totals.
 -- Arguments: $1 batch_ids.
 -- Result: rows of batch_with_counts by id.
 SELECT * FROM batch_with_counts WHERE batch_id = ANY($1::bigint[]) ORDER BY batch_id;
 
 
 -- name: classes_of_batch
--- Purpose: the job classes of a batch.
+-- Purpose: return the job classes of a batch.
 -- Arguments: $1 batch_id.
 -- Result: job classes by id.
 SELECT job_class_id, batch_id, fpops_est_flop, fpops_bound_flop, memory_bytes, disk_bytes, delay_bound_s, ncpus, quorum,
@@ -38,7 +38,7 @@ ORDER BY job_class_id;
 
 
 -- name: finished_instances_of_job
--- Purpose: the instances of a job of the history as people look at them.
+-- Purpose: return the instances of a job of the history, for display.
 -- Arguments: $1 job_id, $2 batch_id.
 -- Result: instances by id, with their standard error and uploads (JSON).
 SELECT
@@ -50,7 +50,7 @@ ORDER BY instance_id;
 
 
 -- name: finished_job_by_id
--- Purpose: one job of the history.
+-- Purpose: return one job of the history.
 -- Arguments: $1 job_id.
 -- Result: the job; no row when there is none.
 SELECT
@@ -63,14 +63,14 @@ WHERE finished_job.job_id = $1;
 
 
 -- name: host_by_id
--- Purpose: one host.
+-- Purpose: return one host.
 -- Arguments: $1 host_id.
 -- Result: the host; no row when there is none.
 SELECT * FROM host WHERE host_id = $1::bigint;
 
 
 -- name: instances_of_job
--- Purpose: the instances of a job as people look at them.
+-- Purpose: return the instances of a job, for display.
 -- Arguments: $1 job_id.
 -- Result: instances by id, with their standard error and uploads (JSON).
 SELECT
@@ -90,7 +90,7 @@ ORDER BY instance.instance_id;
 
 
 -- name: job_by_id
--- Purpose: one job.
+-- Purpose: return one job.
 -- Arguments: $1 job_id.
 -- Result: the job; no row when there is none.
 SELECT
@@ -102,7 +102,7 @@ WHERE job.job_id = $1;
 
 
 -- name: job_of_instance
--- Purpose: the job of an instance of any age.
+-- Purpose: return the job of an instance, also in the history.
 -- Arguments: $1 instance_id.
 -- Result: its job_id; no row when the instance is unknown. The history is read only for what is not in instance.
 SELECT job_id FROM instance WHERE instance_id = $1
@@ -112,8 +112,8 @@ LIMIT 1;
 
 
 -- name: list_batches
--- Purpose: batches with their totals.
--- Arguments: $1 limit, $2 batch_id before which to go on, or null.
+-- Purpose: return batches with their totals.
+-- Arguments: $1 limit, $2 batch_id before which to continue, or null.
 -- Result: rows of batch_with_counts, newest first.
 SELECT *
 FROM batch_with_counts
@@ -123,8 +123,8 @@ LIMIT $1;
 
 
 -- name: list_finished_jobs
--- Purpose: jobs of a batch that are in the history.
--- Arguments: $1 batch_id, $2 limit, $3 job_id after which to go on, 0 for the start.
+-- Purpose: return jobs of a batch that are in the history.
+-- Arguments: $1 batch_id, $2 limit, $3 job_id after which to continue, 0 for the start.
 -- Result: jobs by id.
 SELECT
     finished_job.job_id, finished_job.batch_id, finished_job.job_class_id, finished_job.state, finished_job.failure,
@@ -140,15 +140,15 @@ LIMIT $2;
 
 
 -- name: list_hosts
--- Purpose: hosts.
--- Arguments: $1 limit, $2 host_id after which to go on, 0 for the start.
+-- Purpose: return hosts.
+-- Arguments: $1 limit, $2 host_id after which to continue, 0 for the start.
 -- Result: hosts by id.
 SELECT * FROM host WHERE host_id > $2 ORDER BY host_id LIMIT $1;
 
 
 -- name: list_jobs
--- Purpose: jobs of a batch.
--- Arguments: $1 batch_id, $2 limit, $3 job_id after which to go on, 0 for the start.
+-- Purpose: return jobs of a batch.
+-- Arguments: $1 batch_id, $2 limit, $3 job_id after which to continue, 0 for the start.
 -- Result: jobs by id.
 SELECT
     job.job_id, job.batch_id, job.job_class_id, job.state, job.failure, job.canonical_instance_id,
@@ -161,16 +161,16 @@ LIMIT $2;
 
 
 -- name: submitter_name
--- Purpose: a submitter's name.
+-- Purpose: return a submitter's name.
 -- Arguments: $1 submitter_id.
 -- Result: the name; no row when there is none.
 SELECT name FROM submitter WHERE submitter_id = $1;
 
 
 -- name: uploads_of_finished_instances
--- Purpose: what instances of a batch that are in the history brought.
+-- Purpose: return the uploads of a batch's instances in the history.
 -- Arguments: $1 batch_id, $2 instance_ids.
--- Result: instances that brought something, with their uploads (JSON).
+-- Result: instances with uploads, with their uploads (JSON).
 SELECT instance_id, uploads
 FROM finished_instance
 WHERE
@@ -180,9 +180,9 @@ WHERE
 
 
 -- name: uploads_of_instances
--- Purpose: what instances brought.
+-- Purpose: return the uploads of instances.
 -- Arguments: $1 instance_ids.
--- Result: instances that brought something, with their uploads (JSON).
+-- Result: instances with uploads, with their uploads (JSON).
 SELECT
     instance_id,
     jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name) AS uploads
@@ -192,7 +192,7 @@ GROUP BY instance_id;
 
 
 -- name: versions_of_hosts
--- Purpose: what is known of hosts' app versions.
+-- Purpose: return hosts' statistics per app version.
 -- Arguments: $1 host_ids.
 -- Result: rows of host_app_version by host and app version.
 SELECT *
@@ -202,7 +202,7 @@ ORDER BY host_id, app_version_id;
 
 
 -- name: whose_batches
--- Purpose: whose some batches are, and of which app, by name.
+-- Purpose: return the owners and the app of batches, by name.
 -- Arguments: $1 batch_ids (array).
 -- Result: batch_id, app, submitter, account, by id.
 SELECT batch_id, app.name AS app, submitter.name AS submitter, account.name AS account
@@ -214,7 +214,7 @@ WHERE batch_id = ANY($1::bigint[])
 ORDER BY batch_id;
 
 -- name: active_totals
--- Purpose: what is to do: the counters of active batches together, by app and quality of service.
+-- Purpose: return the remaining work: the summed counters of active batches, by app and quality of service.
 -- Arguments: none.
 -- Result: one row per app and qos with active batches, by their names.
 SELECT
@@ -242,15 +242,15 @@ ORDER BY app.name, batch.qos;
 
 
 -- name: batch_names
--- Purpose: what some batches are called.
+-- Purpose: return the names of batches.
 -- Arguments: $1 batch_ids (array).
 -- Result: batch_id and name, by id.
 SELECT batch_id, name FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY batch_id;
 
 
 -- name: batches_by_deadline
--- Purpose: active batches with a deadline that were chosen, the earliest first, with the names of what they belong to.
--- Arguments: $1 deadline_at and $2 batch_id behind which to go on, $3 limit, $4 qos, $5 app_id, $6 submitter_id
+-- Purpose: return selected active batches with a deadline, earliest first, with the names of their owners.
+-- Arguments: $1 deadline_at and $2 batch_id after which to continue, $3 limit, $4 qos, $5 app_id, $6 submitter_id
 -- (null: any), $7 text.
 -- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
 SELECT
@@ -277,8 +277,8 @@ ORDER BY batch_with_counts.deadline_at, batch_with_counts.batch_id;
 
 
 -- name: batches_in_queue
--- Purpose: active batches that were chosen, in their order, with the names of what they belong to.
--- Arguments: $1 order_tier, $2 order_key and $3 batch_id behind which to go on, $4 limit, $5 qos, $6 app_id,
+-- Purpose: return selected active batches in order, with the names of their owners.
+-- Arguments: $1 order_tier, $2 order_key and $3 batch_id after which to continue, $4 limit, $5 qos, $6 app_id,
 -- $7 submitter_id (null: any), $8 text.
 -- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
 SELECT
@@ -304,8 +304,8 @@ ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_c
 
 
 -- name: batches_newest
--- Purpose: batches that were chosen, newest first, with the names of what they belong to.
--- Arguments: $1 batch_id before which to go on, $2 limit, $3 state, $4 qos, $5 app_id, $6 submitter_id (null: any), $7 text.
+-- Purpose: return selected batches, newest first, with the names of their owners.
+-- Arguments: $1 batch_id before which to continue, $2 limit, $3 state, $4 qos, $5 app_id, $6 submitter_id (null: any), $7 text.
 -- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
 SELECT
     batch_with_counts.*, app.name AS app_name, submitter.name AS submitter_name, account.name AS account_name
@@ -330,8 +330,8 @@ ORDER BY batch_with_counts.batch_id DESC;
 
 
 -- name: finished_instances_of_batch
--- Purpose: instances of a batch in some states that are in the history, retries first.
--- Arguments: $1 batch_id, $2 states, $3 minus the retries and $4 instance_id behind which to go on (-32768 and 0 for the start),
+-- Purpose: return a batch's instances of the history in some states, retries first.
+-- Arguments: $1 batch_id, $2 states, $3 minus the retries and $4 instance_id after which to continue (-32768 and 0 for the start),
 --   $5 limit.
 -- Result: instances by retries (descending) and id.
 SELECT
@@ -353,7 +353,7 @@ LIMIT $5;
 
 
 -- name: held_instances
--- Purpose: what a host has in progress.
+-- Purpose: return a host's instances in progress.
 -- Arguments: $1 host_id, $2 limit.
 -- Result: instances by due_at and id, with the name of their app.
 SELECT
@@ -368,8 +368,9 @@ LIMIT $2;
 
 
 -- name: instances_of_batch
--- Purpose: instances of a batch in some states, retries first. Those of the history are in finished_instances_of_batch.
--- Arguments: $1 batch_id, $2 states, $3 minus the retries and $4 instance_id behind which to go on (-32768 and 0 for the start),
+-- Purpose: return a batch's instances in some states, retries first. Those of the history are in
+--   finished_instances_of_batch.
+-- Arguments: $1 batch_id, $2 states, $3 minus the retries and $4 instance_id after which to continue (-32768 and 0 for the start),
 --   $5 limit.
 -- Result: instances by retries (descending) and id. What is neither sent nor urgent has no retries and lies in 64 shards.
 SELECT
@@ -414,11 +415,11 @@ JOIN instance ON instance.instance_id = chosen.instance_id
 ORDER BY -instance.retries, instance.instance_id;
 
 -- name: failing_hosts
--- Purpose: hosts on which something went wrong lately, those with most failures first. What is in the history is left out.
--- Arguments: $1 since when, $2 how many failures are looked at, the last ones, $3 and $4 failures and host_id behind which to
+-- Purpose: return hosts with recent failures, most failures first. The history is left out.
+-- Arguments: $1 since when, $2 number of latest failures to read, $3 and $4 failures and host_id behind which to
 --   go on, $5 limit.
--- Result: host_id, failures and their kinds (errors, invalid, timed_out), last_at; looked_at and since, the number of all
---   that was looked at and the first of it.
+-- Result: host_id, failures and their kinds (errors, invalid, timed_out), last_at; looked_at and since, the number of
+--   failures read, and the first of them.
 WITH failed AS MATERIALIZED (
     SELECT host_id, state, coalesce(reported_at, timeout_at) AS at
     FROM instance
@@ -442,35 +443,35 @@ LIMIT $5;
 
 
 -- name: hosts_looked_at
--- Purpose: how far a look at the newest hosts comes.
--- Arguments: $1 host_id before which it begins, $2 how many are looked at, less one.
+-- Purpose: return where a page of the newest hosts ends.
+-- Arguments: $1 host_id before which it begins, $2 how many are read, less one.
 -- Result: host_id of the last one, and of the one after it; less at the end of all hosts.
 SELECT host_id FROM host WHERE host_id < $1 ORDER BY host_id DESC OFFSET $2 LIMIT 2;
 
 
 -- name: hosts_newest
--- Purpose: hosts, newest first.
--- Arguments: $1 host_id before which to go on, $2 limit.
+-- Purpose: return hosts, newest first.
+-- Arguments: $1 host_id before which to continue, $2 limit.
 -- Result: host_id, descending.
 SELECT host_id FROM host WHERE host_id < $1 ORDER BY host_id DESC LIMIT $2;
 
 
 -- name: hosts_of_email
--- Purpose: the hosts of the volunteer with an e-mail address, newest first.
--- Arguments: $1 e-mail in lower case, $2 host_id before which to go on, $3 limit.
+-- Purpose: return the hosts of the volunteer with an e-mail address, newest first.
+-- Arguments: $1 e-mail in lower case, $2 host_id before which to continue, $3 limit.
 -- Result: host_id, descending.
 SELECT host.host_id
 FROM host
 WHERE host.volunteer_id = (SELECT volunteer.volunteer_id FROM volunteer WHERE volunteer.email = $1)
-    AND host.host_id + 0 < $2  -- not by the key: that would go through everybody's hosts
+    AND host.host_id + 0 < $2  -- not by the key: that would scan all hosts
 ORDER BY host.host_id + 0 DESC
 LIMIT $3;
 
 
 -- name: instances_of_host
--- Purpose: what a host was sent, the last one sent first. Those of the history are left out.
--- Arguments: $1 host_id, $2 volunteer_id of the host, $3 and $4 sent_at and instance_id behind which to go on, $5 and $6 those of
---   the last one that is looked at, $7 state or null for all, $8 limit.
+-- Purpose: return a host's instances, latest dispatch first. Those of the history are left out.
+-- Arguments: $1 host_id, $2 volunteer_id of the host, $3 and $4 sent_at and instance_id after which to continue, $5 and $6 those of
+--   the last one that is read, $7 state or null for all, $8 limit.
 -- Result: instances with the name of their app.
 SELECT
     own.instance_id, own.job_id, own.batch_id, own.state, own.sent_at, own.due_at, own.reported_at, own.est_runtime_s,
@@ -508,7 +509,7 @@ LIMIT $8;
 
 
 -- name: listed_hosts
--- Purpose: hosts as lists show them.
+-- Purpose: return hosts for lists.
 -- Arguments: $1 host_ids.
 -- Result: hosts by id, with in_progress, and n_valid, n_error and n_timeout over their app versions.
 SELECT
@@ -530,7 +531,7 @@ ORDER BY host.host_id;
 
 -- name: results_looked_at
 -- Purpose: how far a look at a volunteer's last results comes.
--- Arguments: $1 volunteer_id, $2 and $3 sent_at and instance_id behind which it begins, $4 how many are looked at, less one.
+-- Arguments: $1 volunteer_id, $2 and $3 sent_at and instance_id behind which it begins, $4 how many are read, less one.
 -- Result: sent_at and instance_id of the last one, and of the one after it; less at the end of all.
 SELECT sent_at, instance_id
 FROM instance
@@ -544,7 +545,7 @@ LIMIT 2;
 
 -- name: silent_hosts
 -- Purpose: hosts that have not called since an instant, newest first.
--- Arguments: $1 host_id before which to go on, $2 host_id of the last one that is looked at, $3 the instant, $4 limit.
+-- Arguments: $1 host_id before which to continue, $2 host_id of the last one that is read, $3 the instant, $4 limit.
 -- Result: host_id, descending.
 SELECT host_id
 FROM host
@@ -555,7 +556,7 @@ LIMIT $4;
 
 -- name: slow_hosts
 -- Purpose: (host, app version) in the slowest tenth of their population by the last full ranking, the slowest first.
--- Arguments: $1 to $3 x, host_id and app_version_id behind which to go on, $4 limit.
+-- Arguments: $1 to $3 x, host_id and app_version_id after which to continue, $4 limit.
 -- Result: host_id, app_version_id, x; relative, the turnaround over the usual one as of now, null while there is no sample.
 SELECT
     slow.host_id, slow.app_version_id, slow.x,
@@ -594,7 +595,7 @@ LIMIT $3;
 -- name: host_of_volunteer
 -- Purpose: one of a volunteer's computers.
 -- Arguments: $1 volunteer_id, $2 host_id.
--- Result: the host with in_progress; no row when there is none, or it is somebody else's.
+-- Result: the host with in_progress; no row when there is none, or it is another volunteer's.
 SELECT
     host.*,
     (SELECT count(*) FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress') AS in_progress
@@ -603,8 +604,8 @@ WHERE host.host_id = $2::bigint AND host.volunteer_id + 0 = $1;
 
 
 -- name: hosts_of_volunteer
--- Purpose: a volunteer's computers, newest first, with how much each has in progress.
--- Arguments: $1 volunteer_id, $2 host_id before which to go on, $3 limit.
+-- Purpose: return a volunteer's computers, newest first, with their instances in progress.
+-- Arguments: $1 volunteer_id, $2 host_id before which to continue, $3 limit.
 -- Result: hosts by id, descending, with in_progress.
 SELECT
     host.*,
@@ -612,7 +613,7 @@ SELECT
 FROM (
     SELECT *
     FROM host AS own
-    WHERE own.volunteer_id = $1 AND own.host_id + 0 < $2  -- not by the key: that would go through everybody's hosts
+    WHERE own.volunteer_id = $1 AND own.host_id + 0 < $2  -- not by the key: that would scan all hosts
     ORDER BY own.host_id + 0 DESC
     LIMIT $3
 ) AS host
@@ -620,8 +621,8 @@ ORDER BY host.host_id DESC;
 
 
 -- name: results_of_volunteer
--- Purpose: a volunteer's results that are over, the last one sent first. Those of the history are left out.
--- Arguments: $1 volunteer_id, $2 and $3 sent_at and instance_id behind which to go on, $4 how many are looked at, $5 host_id or
+-- Purpose: return a volunteer's finished results, latest dispatch first. Those of the history are left out.
+-- Arguments: $1 volunteer_id, $2 and $3 sent_at and instance_id after which to continue, $4 how many are read, $5 host_id or
 --   null for all, $6 states or null for all, $7 limit.
 -- Result: instances with the name of their app.
 SELECT
@@ -648,7 +649,7 @@ ORDER BY own.sent_at DESC, own.instance_id DESC;
 
 
 -- name: totals_of_volunteer
--- Purpose: all that a volunteer's computers ever did, and have now.
+-- Purpose: return the totals of all of a volunteer's computers.
 -- Arguments: $1 volunteer_id.
 -- Result: one row of counts.
 SELECT

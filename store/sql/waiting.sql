@@ -1,7 +1,7 @@
 -- name: count_arrival
--- Purpose: count one more new host of a day.
--- Arguments: $1 day, $2 who brings it, $3 how many it may bring in a day.
--- Result: hosts, this one included; no row where it has brought them all.
+-- Purpose: count one more new host on a day.
+-- Arguments: $1 day, $2 key that it counts under, $3 limit per day.
+-- Result: hosts, this one included; no row if it has reached the limit.
 INSERT INTO host_arrival (day, who, hosts)
 VALUES ($1, $2, 1)
 ON CONFLICT (day, who) DO UPDATE SET hosts = host_arrival.hosts + 1
@@ -10,15 +10,15 @@ RETURNING hosts;
 
 
 -- name: forget_arrivals
--- Purpose: forget the new hosts of days that are over.
+-- Purpose: delete the counts of new hosts of past days.
 -- Arguments: $1 day before which.
 -- Result: none.
 DELETE FROM host_arrival WHERE day < $1;
 
 
 -- name: fresh_instances
--- Purpose: the next fresh instances of several (batch, shard) ranges, each behind its cursor.
--- Arguments: $1 batch_ids, $2 shards, $3 instance_ids behind which to look, $4 limits (arrays, one entry per range).
+-- Purpose: return the next fresh instances of several (batch, shard) ranges, each after its cursor.
+-- Arguments: $1 batch_ids, $2 shards, $3 instance_ids after which to start, $4 limits (arrays, one entry per range).
 -- Result: candidates in the order of the ranges, ascending id within one; siblings only where a job has several copies.
 SELECT
     waiting.instance_id, waiting.job_id, waiting.batch_id, waiting.job_class_id, waiting.retries, job.hr_class, job.copies,
@@ -50,14 +50,16 @@ ORDER BY wanted.position, waiting.instance_id;
 
 
 -- name: lock_drained
--- Purpose: lock batches that seem to have nothing unsent against whoever adds something; those that are locked are left out.
+-- Purpose: lock batches that seem to have nothing unsent, so that no transaction adds to them; locked ones are
+--   skipped.
 -- Arguments: $1 batch_ids.
 -- Result: batch_id, ascending.
 SELECT batch_id FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY batch_id FOR UPDATE SKIP LOCKED;
 
 
 -- name: mark_again
--- Purpose: mark the active batches that wait without a mark; locked in key order, as by whoever adds to them.
+-- Purpose: mark the active batches that wait without a mark; locked in key order, like all transactions that add to
+--   them.
 -- Arguments: none.
 -- Result: batch_id, in no order.
 WITH lost AS MATERIALIZED (
@@ -76,10 +78,10 @@ RETURNING batch.batch_id;
 
 
 -- name: ready_batches
--- Purpose: the first active batches that may have unsent instances and that no limit holds.
+-- Purpose: return the first active, unblocked batches that may have unsent instances.
 -- Arguments: $1 limit.
--- Result: rows of batch_with_counts by (order_tier, order_key, batch_id); some may have nothing unsent any more.
--- As many batches are looked at as are asked for, however many are active.
+-- Result: rows of batch_with_counts by (order_tier, order_key, batch_id); some may no longer have unsent instances.
+-- Reads only as many batches as requested, however many are active.
 SELECT batch_with_counts.*
 FROM (
     SELECT batch_id
@@ -93,7 +95,7 @@ ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_c
 
 
 -- name: still_unsent
--- Purpose: which of some instances are still unsent.
+-- Purpose: return those of some instances that are still unsent.
 -- Arguments: $1 instance_ids.
 -- Result: instance_id, ascending.
 SELECT instance_id
@@ -103,7 +105,7 @@ ORDER BY instance_id;
 
 
 -- name: tail_instances
--- Purpose: the first fresh instances of several batches over all shards.
+-- Purpose: return the first fresh instances of several batches over all shards.
 -- Arguments: $1 batch_ids, $2 how many of each.
 -- Result: candidates in the order of the batches, by shard and ascending id within one; siblings only where a job has
 --   several copies.
@@ -132,8 +134,8 @@ ORDER BY wanted.position, waiting.shard, waiting.instance_id;
 
 
 -- name: unmark_drained
--- Purpose: take the mark off those of some locked batches that have nothing unsent. A statement of its own behind the lock:
---   it sees what was added before.
+-- Purpose: remove the marks of those of some locked batches that have nothing unsent. It is a separate statement
+--   after the lock, so that it sees what was added before.
 -- Arguments: $1 batch_ids.
 -- Result: none.
 UPDATE batch SET waiting = false
@@ -143,7 +145,7 @@ WHERE batch_id = ANY($1::bigint[])
 
 
 -- name: urgent_instances
--- Purpose: the first urgent instances of several batches.
+-- Purpose: return the first urgent instances of several batches.
 -- Arguments: $1 batch_ids, $2 how many of each.
 -- Result: candidates in the order of the batches, retries descending and ascending id within one.
 SELECT

@@ -1,4 +1,4 @@
-"""Asks every operation of the API what its document lets one ask, and what it does not, as everybody there may be."""
+"""Sends valid and invalid requests to every operation of the API, with every kind of token."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from domain.access import Right
 
 ENDLESS = ("batch_events", "events")  # streams
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance, status_code_conformance]
-LONGEST = 8000  # about so many bytes of an address are read: what is longer comes to no API
+LONGEST = 8000  # longer request lines are refused before they reach the API
 SCOPE = re.compile(r"Needs the scope `(\w+)`")
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Somebody with a token, or without. `status` is what everything is answered with, where it is all the same.
+    """A caller, with or without a token. `status`: the status of all its replies, if they are all the same.
 
-    `scopes`: what the token may do. `never`: operations that must not succeed, although the scope is there.
+    `scopes`: the token's scopes. `never`: operations that must fail despite the scope.
     """
 
     name: str
@@ -48,21 +48,21 @@ class Asker:
         return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
 
     def check(self, operation: Mapping[str, Any], status: int) -> None:
-        """Raises AssertionError where an operation may not be answered like that."""
+        """Raise AssertionError if the operation may not return this status."""
         [scope] = SCOPE.findall(operation["description"])
         if self.status is not None:
-            assert status == self.status, f"{self.name} is answered {status} instead of {self.status}"
+            assert status == self.status, f"{self.name} got status {status} instead of {self.status}"
         elif Right(scope) not in self.scopes:
-            assert status == 403, f"{self.name} has no scope {scope} and is answered {status}"
+            assert status == 403, f"{self.name} has no scope {scope} and got status {status}"
         elif operation["operationId"] in self.never:
-            assert status >= 400, f"{self.name} is answered {status}, and that is for others"
+            assert status >= 400, f"{self.name} got status {status} from an operation that must fail"
 
 
 @dataclass(slots=True)
 class Questions:
-    """A document, and where it is served. `known` are values of what stands in a path, for things that there are.
+    """An OpenAPI document and its server's URL. `known` are path parameters of existing objects.
 
-    `examples` of each operation are asked, the same ones every time where it is `repeatable`. `asked` counts requests.
+    Each operation gets `examples` requests, the same in every run if `repeatable`. `asked` counts requests.
     """
 
     document: Mapping[str, Any]
@@ -74,9 +74,9 @@ class Questions:
     _session: requests.Session = field(default_factory=requests.Session)
 
     def conforming(self, operator: Asker, others: Sequence[Asker]) -> list[str]:
-        """What of the answers to what fits was wrong, a sentence each.
+        """Send valid requests; return a message for each wrong reply.
 
-        All of the others ask each operation, what there is named in its path; then `operator` does, and may change it.
+        First each of the others calls every operation on existing objects, then `operator`, which may change them.
         """
         every = dict(self._examples(GenerationMode.POSITIVE))
         for label, cases in every.items():
@@ -91,13 +91,13 @@ class Questions:
         return [one for one in told if one is not None]
 
     def unfit(self, operator: Asker) -> list[str]:
-        """The same of what does not fit: every answer is a refusal that the document knows of."""
+        """Send invalid requests; return a message for each reply that is not a documented refusal."""
         every = self._examples(GenerationMode.NEGATIVE)
         told = [self._ask(case, operator, negative_data_rejection) for _, cases in every for case in cases]
         return [one for one in told if one is not None]
 
     def _ask(self, case: Case[Any], asker: Asker, *more: schemathesis.CheckFunction) -> str | None:
-        """What is wrong with the answer."""
+        """Return what is wrong with the reply."""
         operation = case.operation.definition.raw
         if operation["operationId"] in ENDLESS and asker.status is None:
             return None
@@ -113,8 +113,8 @@ class Questions:
         return None
 
     def _examples(self, mode: GenerationMode) -> Iterator[tuple[str, list[Case[Any]]]]:
-        """Of each operation that has any; what asks for nothing has none that does not fit."""
-        fit_for_all = {key: value for key, value in self.document.items() if key != "security"}  # it is not varied
+        """Requests for each operation; operations without parameters have no invalid ones."""
+        fit_for_all = {key: value for key, value in self.document.items() if key != "security"}  # not varied
         for found in schemathesis.openapi.from_dict(fit_for_all).get_all_operations():
             operation = found.ok()  # type: ignore[union-attr]  # else it raises, and the document is wrong
             if cases := self._cases(operation.as_strategy(generation_mode=mode)):

@@ -1,4 +1,4 @@
-"""The machine's clock, which a test may set forward: hours pass at once, sockets and databases keep going."""
+"""The machine's clock, which tests may set forward; sockets and databases continue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from domain.units import Instant, Seconds
 
 
 class ForwardClock(SystemClock):
-    """Real time, and `ahead_s` seconds."""
+    """Real time plus `ahead_s` seconds."""
 
     def __init__(self) -> None:
         self.ahead_s = 0.0
@@ -19,5 +19,5 @@ class ForwardClock(SystemClock):
         return Seconds(super().monotonic() + self.ahead_s)
 
     def forward(self, by_s: float) -> None:
-        """Let `by_s` seconds pass."""
+        """Advance the clock by `by_s` seconds."""
         self.ahead_s += by_s

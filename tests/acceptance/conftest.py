@@ -1,4 +1,4 @@
-"""Every test here needs a PostgreSQL server; the whole server runs on a database of its own."""
+"""All tests here need a PostgreSQL server; each runs the whole server on its own database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def keys_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project's keys, made once: they take longer to make than a test to run."""
+    """A project's keys, created once because that takes longer than a test."""
     folder = tmp_path_factory.mktemp("keys") / "keys"
     create_keys(folder)
     return folder
@@ -27,7 +27,7 @@ def keys_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def server(tmp_path: Path, keys_dir: Path) -> AsyncIterator[LiveServer]:
-    """One worker and the background duties; counters must equal the rows when the test ends."""
+    """One worker and the periodic tasks; at the end counters must equal the rows."""
     async with live_server(tmp_path, keys_dir) as running:
         yield running
         assert await running.store.views.check_counters() == []

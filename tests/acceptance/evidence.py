@@ -1,4 +1,4 @@
-"""What a project holds, to be compared: every row of every table, and every file."""
+"""Digests of a project's data, for comparison: all tables and files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ROWS = "SELECT count(*), md5(coalesce(string_agg(t::text, E'\\n' ORDER BY t::tex
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Rows by table (how many, and the MD5 of all), and files by path (the MD5 of each)."""
+    """By table the number of rows and their MD5; by path the MD5 of each file."""
 
     tables: dict[str, tuple[int, str]]
     files: dict[str, str]
 
 
 async def evidence(project: Project, *, without: tuple[str, ...] = ()) -> Evidence:
-    """All of it now, but for the tables in `without`."""
+    """Return the present digests, except for the tables in `without`."""
     assert project.database_url is not None
     connection = await asyncpg.connect(project.database_url)
     try:
@@ -38,6 +38,6 @@ async def evidence(project: Project, *, without: tuple[str, ...] = ()) -> Eviden
 
 
 def files_below(folder: Path) -> dict[str, str]:
-    """The MD5 of each file in a folder and the folders in it."""
+    """Return the MD5 of each file in a folder and its subfolders."""
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path.relative_to(folder)): hashlib.md5(path.read_bytes()).hexdigest() for path in paths}

@@ -1,4 +1,4 @@
-"""The faces of a running project: its duties, its client, its command line."""
+"""Interfaces to a running project: its periodic tasks, its client, its command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transfer.keys import load_keys
 
 
 async def run_duty(server: LiveServer, name: str) -> None:
-    """A round of the duty, as `muster up` runs it."""
+    """Run one round of the periodic task, as `muster up` does."""
     assert server.background is not None
     await server.background.catalogue.refresh_once()
     [duty] = [one for one in server.background.duties if one.name == name]

@@ -1,4 +1,4 @@
-"""A volunteer's computer as the server sees it: it calls, downloads, uploads and reports when a test tells it to."""
+"""A simulated client: it calls, downloads, uploads and reports on the test's command."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import aiohttp
 
-from demo.crowd.jobs import CrowdTask
-from demo.crowd.volunteer import tasks_of
+from demo.load.jobs import VolunteerTask
+from demo.load.volunteer import tasks_of
 from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import Seconds
 from wire.client import decode_reply, encode_request
@@ -29,15 +29,15 @@ from wire.messages import (
 from wire.uploads import decode_upload_reply, encode_size_query, encode_upload_header
 
 LINUX = "x86_64-pc-linux-gnu"
-RIGHT = b"3.14159\n"  # what a sound computer finds
+RIGHT = b"3.14159\n"  # a correct result
 
 
 @dataclass(slots=True)
 class Host:
-    """One computer attached with one account key.
+    """One host, attached with one account key.
 
-    `held` are its unfinished tasks, `finished` the results it will report until they are acknowledged;
-    `description` goes before the values of an ordinary computer.
+    `held` are its unfinished tasks, `finished` the results that it reports until acknowledged; `description` overrides
+    the values of an ordinary host.
     """
 
     http: aiohttp.ClientSession
@@ -48,13 +48,13 @@ class Host:
     host_id: int = 0
     seqno: int = 0
     key_text: str = ""
-    held: dict[str, CrowdTask] = field(default_factory=dict)
+    held: dict[str, VolunteerTask] = field(default_factory=dict)
     finished: dict[str, ReportedResult] = field(default_factory=dict)
 
     # ------------------------------------------------------------------ the scheduler
 
     def request(self, **changes: Any) -> SchedulerRequest:
-        """What it would say now: it wants no work, unless told."""
+        """Return its next request, by default without a request for work."""
         values: dict[str, Any] = {
             "authenticator": self.authenticator,
             "host_id": self.host_id,
@@ -70,7 +70,7 @@ class Host:
         return SchedulerRequest(**(values | changes))
 
     def info(self, **changes: Any) -> HostInfo:
-        """The computer itself: two CPUs of 1 Gflop/s, unless told."""
+        """Return the host's description, by default with two CPUs of 1 Gflop/s."""
         values: dict[str, Any] = {
             "domain_name": self.name,
             "host_cpid": hashlib.md5(self.name.encode()).hexdigest(),
@@ -86,7 +86,7 @@ class Host:
         return HostInfo(**(values | dict(self.description) | changes))
 
     async def call(self, **changes: Any) -> SchedulerReply:
-        """One request; its reply, taken as a client takes it."""
+        """Send one request; process and return the reply as a client does."""
         request = self.request(**changes)
         self.seqno += 1
         status, body = await self.post(encode_request(request))
@@ -95,13 +95,13 @@ class Host:
         self.take(reply)
         return reply
 
-    async def ask(self, instances: int = 1, *, seconds: float | None = None, **changes: Any) -> list[CrowdTask]:
-        """Ask for work for so many idle CPUs; the tasks that came."""
+    async def ask(self, instances: int = 1, *, seconds: float | None = None, **changes: Any) -> list[VolunteerTask]:
+        """Request work for some idle CPUs; return the tasks received."""
         wish = {"cpu_req_s": Seconds(seconds or float(instances)), "cpu_req_instances": float(instances)}
         return tasks_of(await self.call(**(wish | changes)))
 
     async def post(self, body: bytes | BytesIO | AsyncIterator[bytes]) -> tuple[int, bytes]:
-        """A body to the scheduler; the status and the bytes that came back."""
+        """Post a body to the scheduler; return status and reply."""
         async with self.http.post(self.scheduler_url, data=body) as response:
             return response.status, await response.read()
 
@@ -124,9 +124,9 @@ class Host:
             return await response.read()
 
     async def upload(
-        self, task: CrowdTask, content: bytes = RIGHT, *, cut_at: int | None = None, **changes: Any
+        self, task: VolunteerTask, content: bytes = RIGHT, *, cut_at: int | None = None, **changes: Any
     ) -> UploadReply:
-        """Bring the only output of a task; `changes` are of the header, and behind `cut_at` nothing comes."""
+        """Upload a task's only output; `changes` modifies the header, and `cut_at` truncates the body."""
         [name] = task.tokens
         values: dict[str, Any] = {
             "name": name,
@@ -139,8 +139,8 @@ class Host:
         header = UploadHeader(**(values | changes))
         return await self.bring(task.upload_url, encode_upload_header(header) + content[header.offset : cut_at])
 
-    async def size(self, task: CrowdTask) -> UploadReply:
-        """Ask how much of a task's only output is there."""
+    async def size(self, task: VolunteerTask) -> UploadReply:
+        """Query how many bytes of a task's only output the server has."""
         [name] = task.tokens
         return await self.bring(task.upload_url, encode_size_query(SizeQuery(name)))
 
@@ -151,20 +151,20 @@ class Host:
 
     # ------------------------------------------------------------------ work
 
-    async def compute(self, task: CrowdTask, content: bytes = RIGHT, *, elapsed_s: float = 900.0) -> None:
-        """Finish a task and upload its outputs; it is reported with the next call."""
+    async def compute(self, task: VolunteerTask, content: bytes = RIGHT, *, elapsed_s: float = 900.0) -> None:
+        """Finish a task and upload its outputs; the next call reports it."""
         files = []
         for name in task.tokens:
             assert (await self.upload(task, content)).status == 0
             files.append(ReportedFile(name, len(content), hashlib.md5(content).hexdigest()))
         self.end(task, STATE_UPLOADED, files=tuple(files), elapsed_s=Seconds(elapsed_s), cpu_s=Seconds(elapsed_s))
 
-    def end(self, task: CrowdTask, state: int, exit_status: int = 0, **more: Any) -> None:
-        """End a task in a state; it is reported with the next call."""
+    def end(self, task: VolunteerTask, state: int, exit_status: int = 0, **more: Any) -> None:
+        """End a task in a state; the next call reports it."""
         self.held.pop(task.result.name, None)
         self.finished[task.result.name] = ReportedResult(task.result.name, state, exit_status, **more)
 
-    async def work(self, task: CrowdTask, content: bytes = RIGHT, **more: Any) -> SchedulerReply:
+    async def work(self, task: VolunteerTask, content: bytes = RIGHT, **more: Any) -> SchedulerReply:
         """Compute, upload and report."""
         await self.compute(task, content, **more)
         return await self.call()

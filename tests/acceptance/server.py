@@ -1,4 +1,4 @@
-"""The whole server in this process: real HTTP, a real PostgreSQL, and every background step when the test wants it."""
+"""The whole server in this process: real HTTP, a real PostgreSQL, and background steps on the test's command."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PROGRAM = b"#!/bin/sh\necho done > out\ntouch boinc_finish_called\n"
 
 @dataclass(slots=True)
 class LiveWorker:
-    """A request worker on a port of its own. Leaving `stack` stops it."""
+    """A request worker on its own port. Leaving `stack` stops it."""
 
     parts: WorkerParts
     url: str
@@ -44,9 +44,9 @@ class LiveWorker:
 
 @dataclass(slots=True)
 class LiveServer:
-    """One project: its workers, its duties, and what tests ask of them.
+    """One project with its workers and periodic tasks.
 
-    `url` is where clients call, the first worker's. `store` is a door to the database of the test's own.
+    `url` is the first worker's address. `store` is the test's own connection to the database.
     """
 
     project: Project
@@ -61,7 +61,7 @@ class LiveServer:
     # ------------------------------------------------------------------ steps in the background
 
     async def feed(self) -> None:
-        """Every worker reads the catalogue, takes its share of the work and fills its array."""
+        """Let every worker read the catalogue, take its share of the work and fill its array."""
         for worker in self.workers:
             await worker.parts.shards.run_once()
         for worker in self.workers:
@@ -70,12 +70,12 @@ class LiveServer:
             await worker.parts.feeder.refill_once()
 
     async def forward(self, by_s: float) -> None:
-        """Let time pass, and the workers hear from the database again."""
+        """Advance the clock, and let the workers renew their leases."""
         self.clock.forward(by_s)
         await self.feed()
 
     async def measure(self) -> None:
-        """Every process puts what it measures on the board."""
+        """Let every process publish its metrics."""
         assert self.background is not None
         await self.background.heartbeat.write_once()
         await self.background.status.cluster.ask_once()
@@ -91,7 +91,7 @@ class LiveServer:
         await self._do("sweeper")
 
     async def history(self) -> None:
-        """One step of moving ended work."""
+        """Run one step of moving ended batches to the history."""
         await self._do("history")
 
     async def _do(self, duty_name: str) -> None:
@@ -99,21 +99,21 @@ class LiveServer:
         await self.background.catalogue.refresh_once()
         [duty] = [one for one in self.background.duties if one.name == duty_name]
         if await duty.step() == STAND_BY_S:
-            raise UnavailableError(f"{duty_name} was not done")
+            raise UnavailableError(f"{duty_name} did not run")
 
     # ------------------------------------------------------------------ what a submitter and an operator do
 
     async def api(
         self, method: str, path: str, *, token: str | None = None, **arguments: Any
     ) -> tuple[int, Mapping[str, Any]]:
-        """One call of the API; the status and the JSON that came back."""
+        """Call the API; return status and JSON."""
         keys = AccountKeys(load_keys(self.project.keys_dir).account_secret)
         headers = {"Authorization": f"Bearer {token if token is not None else keys.api_token()}"}
         async with self.http.request(method, f"{self.url}api/v1{path}", headers=headers, **arguments) as response:
             return response.status, await response.json(content_type=None)
 
     async def create(self, method: str, path: str, **arguments: Any) -> Mapping[str, Any]:
-        """A call of the API that must succeed."""
+        """Call the API; the call must succeed."""
         status, answer = await self.api(method, path, **arguments)
         assert status in (200, 201), answer
         return answer
@@ -130,12 +130,12 @@ class LiveServer:
         await self.create("POST", f"/apps/{app}/versions", params=query, data=PROGRAM)
 
     async def add_host(self, name: str = "ada", **description: Any) -> Host:
-        """A new volunteer with one computer, which has not called yet."""
+        """Return a new volunteer's host, which has not called yet."""
         answer = await self.create("POST", "/volunteers", json={"email": f"{name}@example.org"})
         return Host(self.http, f"{self.url}scheduler", answer["authenticator"], name, description)
 
     async def submit(self, *, jobs: Mapping[str, object] | None = None, **batch: object) -> BatchId:
-        """Submit a batch over the API and feed it."""
+        """Submit a batch over the API and fill the arrays."""
         answer = await self.create("POST", "/batches", json=a_batch(jobs=jobs, **batch))
         await self.feed()
         return BatchId(answer["batch_id"])
@@ -176,14 +176,14 @@ class LiveServer:
         await worker.stack.aclose()
 
     async def restart(self) -> None:
-        """Stop the only worker and start it anew on the same port."""
+        """Stop the only worker and start it again on the same port."""
         [worker] = self.workers
         await self.stop_worker(worker)
         await self.start_worker(int(worker.url.rstrip("/").rpartition(":")[2]))
 
 
 def a_batch(*, jobs: Mapping[str, object] | None = None, **batch: object) -> dict[str, object]:
-    """What a submitter sends: one throughput job of the app pi with one output, but for what is told."""
+    """Return a batch: by default one throughput job of the app pi with one output."""
     asked = {
         "count": 1,
         "command_line": "--part {i}",
@@ -201,9 +201,9 @@ def a_batch(*, jobs: Mapping[str, object] | None = None, **batch: object) -> dic
 async def live_server(
     folder: Path, keys_dir: Path, *, path: str = "", settings: Mapping[str, object] | None = None
 ) -> AsyncIterator[LiveServer]:
-    """A project in `folder` with one worker and its background duties, on a new database.
+    """A project in `folder` with one worker and its periodic tasks, on a new database.
 
-    `path` is what the master URL has behind the port's slash.
+    `path` is the path of the master URL.
     """
     clock = ForwardClock()
     port = free_port()

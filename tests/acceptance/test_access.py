@@ -1,5 +1,6 @@
-"""Who may do what over the API: tokens with scopes, sessions with forms, submitters and their own batches; and keys,
-pages and events."""
+"""Access over the API: tokens with scopes, sessions with forms, submitters and their batches; idempotency keys, pages
+and events.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def client_of(server: LiveServer, token: str | None = None) -> Client:
 
 
 async def a_person(server: LiveServer, name: str, role: Role, submitter: str | None = None) -> None:
-    """Somebody who has chosen a password: the name and more."""
+    """Add a person who has chosen a password."""
     submitter_id = None if submitter is None else (await server.store.people.submitter(submitter)).submitter_id
     kept = stretched(f"{name} knows this", Cost(2, 8, 1))
     await server.store.access.add_person(
@@ -45,7 +46,7 @@ async def refused(call: Any, status: int) -> str:
     return str(caught.value)
 
 
-async def test_each_may_do_what_role_and_scopes_say(server: LiveServer) -> None:
+async def test_roles_and_scopes_limit_operations(server: LiveServer) -> None:
     await server.add_app()
     async with client_of(server) as operator:
         await operator.add_submitter("lab")
@@ -89,7 +90,7 @@ async def test_each_may_do_what_role_and_scopes_say(server: LiveServer) -> None:
         assert "was revoked" in await refused(operator.me(), 401)
 
 
-async def test_a_browser_signs_in_and_its_changes_need_the_forms_secret(server: LiveServer) -> None:
+async def test_session_changes_need_the_csrf_token(server: LiveServer) -> None:
     await a_person(server, "ola", Role.OPERATOR)
     door = server.workers[0].parts.door
     new = await door.signing.person("ola", "ola knows this", address="127.0.0.1", agent="Browser")
@@ -109,7 +110,7 @@ async def test_a_browser_signs_in_and_its_changes_need_the_forms_secret(server: 
     assert (await put(**secret))[0] == 401
 
 
-async def test_a_submission_sent_again_with_its_key_is_done_once(server: LiveServer) -> None:
+async def test_repeated_submission_is_done_once(server: LiveServer) -> None:
     await server.add_app()
     key = {"Idempotency-Key": "once"}
 
@@ -130,7 +131,7 @@ async def test_a_submission_sent_again_with_its_key_is_done_once(server: LiveSer
     assert len(await server.store.views.batches(limit=10)) == 1
 
 
-async def test_lists_come_in_pages_and_a_cursor_is_for_its_own_list(server: LiveServer) -> None:
+async def test_lists_are_paginated(server: LiveServer) -> None:
     await server.add_app()
     ids = [await server.submit() for _ in range(3)]
 
@@ -159,7 +160,7 @@ async def test_a_batch_is_watched_until_it_ends(server: LiveServer) -> None:
     assert server.workers[0].parts.progress.listening == 0
 
 
-async def test_the_client_of_scripts_is_told_what_is_wrong(server: LiveServer) -> None:
+async def test_client_raises_errors_with_their_reasons(server: LiveServer) -> None:
     def ask() -> str:
         with SyncClient(server.url, "wrong") as client, pytest.raises(MusterClientError) as caught:
             client.batches()

@@ -1,4 +1,4 @@
-"""People and tokens from the command line, as an operator of a new project makes them."""
+"""People and tokens managed on the command line of a new project."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.acceptance.server import LiveServer
 from tests.acceptance.test_command_line import CommandLine
 
 
-async def test_people_and_tokens_are_made_listed_and_shut_out(server: LiveServer) -> None:
+async def test_people_and_tokens_lifecycle(server: LiveServer) -> None:
     muster = CommandLine(server.project.data_dir)
     door = server.workers[0].parts.door
 
@@ -36,7 +36,7 @@ async def test_people_and_tokens_are_made_listed_and_shut_out(server: LiveServer
     assert (await door.tokens.person_of(token["token"])).name == "sue"
     assert token["waits_because"].startswith("it is refused (403) until sue has signed in")
     printed = await asyncio.to_thread(muster.run, "token", "add", "hourly", "--person", "sue")
-    assert printed.stdout.startswith("muster_") and printed.stderr == f"not good yet: {token['waits_because']}\n"
+    assert printed.stdout.startswith("muster_") and printed.stderr == f"not valid yet: {token['waits_because']}\n"
     listed, _ = await run("token", "list")
     assert (listed["person"], listed["scopes"]) == ("sue", ["read"])
     await run("token", "revoke", str(token["token_id"]))

@@ -1,4 +1,4 @@
-"""What is wrong with a batch or a call of the API is told clearly, and nothing is written."""
+"""Errors in batches and API calls are reported, and nothing is written."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
     ("truth for number", a_batch(jobs={"quorum": True}), "jobs.quorum: expected a whole number from 1 to 20, got True"),
     ("number for text", a_batch(name=7), f"name: expected {TEXT}, got 7"),
     ("list for table", {"app": "pi", "qos": "afap", "jobs": [1]}, "jobs: expected a table, got [1]"),
-    ("no app", {"qos": "afap", "jobs": JOB}, f"app: expected {TEXT}; it must be given, got None"),
-    ("no kind", {"app": "pi", "jobs": JOB}, f"qos: expected {KINDS}; it must be given, got None"),
+    ("no app", {"qos": "afap", "jobs": JOB}, f"app: expected {TEXT}; it is required, got None"),
+    ("no kind", {"app": "pi", "jobs": JOB}, f"qos: expected {KINDS}; it is required, got None"),
     ("unknown kind", a_batch(qos="asap"), f"qos: expected {KINDS}, got 'asap'"),
     ("zero jobs", a_batch(jobs={"count": 0}), "jobs.count: expected a whole number from 1 to 1000000, got 0"),
     (
@@ -81,7 +81,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
     (
         "no deadline",
         a_batch(qos="short_deadline"),
-        "deadline_s: expected a number from 1 to 3153600000; it must be given, got None",
+        "deadline_s: expected a number from 1 to 3153600000; it is required, got None",
     ),
     (
         "a path over the network",
@@ -93,7 +93,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
         a_batch(jobs={"outputs": [{"name": "../x", "max_bytes": 5}]}),
         f"jobs.outputs[0].name: expected {FILE_NAME}, got '../x'",
     ),
-    ("unknown submitter", a_batch(submitter="nobody"), "no submitter nobody"),
+    ("unknown submitter", a_batch(submitter="missing"), "no submitter missing"),
     ("unknown input", a_batch(jobs={"inputs": [{"name": "missing.txt"}]}), "no input file missing.txt"),
     ("unknown app", a_batch(app="nope"), "no app nope"),
     (
@@ -105,7 +105,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
 
 
 @pytest.mark.parametrize(("batch", "why"), [case[1:] for case in BAD_BATCHES], ids=[case[0] for case in BAD_BATCHES])
-async def test_a_bad_batch_is_refused_whole(server: LiveServer, batch: dict[str, object], why: str) -> None:
+async def test_bad_batch_is_refused(server: LiveServer, batch: dict[str, object], why: str) -> None:
     await server.add_app()
     before = await evidence(server.project)
 
@@ -116,7 +116,7 @@ async def test_a_bad_batch_is_refused_whole(server: LiveServer, batch: dict[str,
     assert await evidence(server.project) == before
 
 
-async def test_a_batch_for_an_app_without_versions_is_refused(server: LiveServer) -> None:
+async def test_batch_of_an_app_without_versions_is_refused(server: LiveServer) -> None:
     await server.add_app(versions=0)
     before = await evidence(server.project)
 
@@ -133,7 +133,7 @@ async def test_a_batch_for_an_app_without_versions_is_refused(server: LiveServer
 
 
 async def refused(server: LiveServer, folder: Path, batch: str, csv: str) -> str:
-    """Submit a batch file with a CSV file that was put before; what it is refused for, with nothing written."""
+    """Submit a batch file with an uploaded CSV file; return the refusal, and check that nothing is written."""
     (folder / "batch.toml").write_text(batch)
     (folder / "jobs.csv").write_text(csv)
     downloads = DownloadFolder(server.project.download_dir, max_bytes=Settings().files.max_input_bytes)
@@ -156,11 +156,11 @@ CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est 
         ("--part 7,lots", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'lots'"),
         ("--part 7,-1", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got '-1'"),
         ("--part 7,nan", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'nan'"),
-        ("--part 7", "jobs_csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
-        ("--part 7,1e9,x", "jobs_csv row 7: expected as many cells as the heading has, got 'more or fewer'"),
+        ("--part 7", "jobs_csv row 7: expected as many cells as the heading, got 'more or fewer'"),
+        ("--part 7,1e9,x", "jobs_csv row 7: expected as many cells as the heading, got 'more or fewer'"),
     ],
 )
-async def test_a_bad_row_of_a_csv_file_is_named(server: LiveServer, tmp_path: Path, row: str, why: str) -> None:
+async def test_bad_csv_row_is_named(server: LiveServer, tmp_path: Path, row: str, why: str) -> None:
     await server.add_app()
     good = [f"--part {number},1e9" for number in range(1, 10)]
     rows = ["command_line,fpops_est", *good[:6], row, *good[7:]]
@@ -174,7 +174,7 @@ async def test_a_bad_row_of_a_csv_file_is_named(server: LiveServer, tmp_path: Pa
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "0" * 64])
-async def test_nobody_without_the_token_gets_in(server: LiveServer, token: str) -> None:
+async def test_requests_without_the_token_are_refused(server: LiveServer, token: str) -> None:
     before = await evidence(server.project)
 
     status, answer = await server.api("POST", "/apps", token=token, json={"name": "pi"})
@@ -185,7 +185,7 @@ async def test_nobody_without_the_token_gets_in(server: LiveServer, token: str) 
     assert await evidence(server.project) == before
 
 
-WITHOUT_NUL = "text without the character U+0000 and halves of others"
+WITHOUT_NUL = "text without U+0000 and without unpaired surrogates"
 APP_NAME = "1 to 64 letters, digits, . and -, the first a letter or digit"
 SETTING = "the name of a setting (see `muster setting list`)"
 STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
@@ -198,7 +198,7 @@ STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
         ("POST", "/apps", b"", 422, "body: expected JSON, got 'Input data was truncated'"),
         ("POST", "/apps", b"[]", 422, "body: expected an object, got 'array'"),
         ("POST", "/apps", b"{}", 422, "name: expected a value, got 'nothing'"),
-        ("POST", "/apps", b'{"name": "pi", "colour": 1}', 422, "colour: expected no field of that name, got 'colour'"),
+        ("POST", "/apps", b'{"name": "pi", "colour": 1}', 422, "colour: expected a known field, got 'colour'"),
         ("POST", "/apps", b'{"name": 5}', 422, "name: expected text, got 'int'"),
         ("POST", "/apps", b'{"name": "a/b"}', 422, f"name: expected {APP_NAME}, got 'a/b'"),
         (
@@ -209,7 +209,7 @@ STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
             "adaptive_copies: expected a whole number, got 'bool'",
         ),
         ("POST", "/batches", b"[1]", 422, "body: expected an object, got 'array'"),
-        ("POST", "/volunteers", b'{"email": "nobody"}', 422, "email: expected an e-mail address, got 'nobody'"),
+        ("POST", "/volunteers", b'{"email": "no-address"}', 422, "email: expected an e-mail address, got 'no-address'"),
         ("GET", "/batches/77", b"", 404, "no batch 77"),
         ("POST", "/batches/77/abort", b"", 404, "no batch 77"),
         ("GET", "/batches/seven", b"", 422, f"batch_id: expected a whole number from 1 to {2**62}, got 'seven'"),
@@ -255,7 +255,7 @@ STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
         ("DELETE", "/apps", b"", 405, "405: Method Not Allowed"),
     ],
 )
-async def test_a_bad_call_gets_a_problem_that_names_what_is_wrong(
+async def test_bad_call_gets_a_problem_document(
     server: LiveServer, method: str, path: str, body: bytes, status: int, detail: str
 ) -> None:
     before = await evidence(server.project)

@@ -1,4 +1,4 @@
-"""What is wrong with a client's request is told clearly, and nothing is lost or half-written."""
+"""Errors in a client's request are reported, and nothing is lost or half-written."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ async def record_of(server: LiveServer, host: Host) -> HostRecord:
 # ---------------------------------------------------------------- who asks
 
 
-async def test_an_unknown_platform_is_told_and_kept(server: LiveServer) -> None:
-    """The app's version was added just now: others may follow, so the host is not sent away for a day."""
+async def test_unknown_platform_is_reported_and_stored(server: LiveServer) -> None:
+    """The app's version is new and others may follow, so the host's back-off is shorter than a day."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -56,7 +56,7 @@ async def test_an_unknown_platform_is_told_and_kept(server: LiveServer) -> None:
     assert len(await host.ask()) == 1
 
 
-async def test_a_wrong_account_key_is_told_and_the_report_is_kept_for_the_right_one(server: LiveServer) -> None:
+async def test_wrong_account_key_is_reported_and_keeps_results(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -82,7 +82,7 @@ async def test_a_wrong_account_key_is_told_and_the_report_is_kept_for_the_right_
     assert (await server.batch(batch_id))["state"] == "complete"
 
 
-async def test_a_missing_account_key_is_told_as_such(server: LiveServer) -> None:
+async def test_missing_account_key_is_reported(server: LiveServer) -> None:
     host = await server.add_host()
     before = await evidence(server.project)
 
@@ -92,8 +92,8 @@ async def test_a_missing_account_key_is_told_as_such(server: LiveServer) -> None
     assert await evidence(server.project) == before
 
 
-async def test_a_cloned_computer_becomes_a_host_of_its_own(server: LiveServer) -> None:
-    """It calls itself otherwise than the one it was copied from, so the task it lists stays there."""
+async def test_cloned_computer_becomes_a_new_host(server: LiveServer) -> None:
+    """Its host name differs from the original's, so the listed task stays with the original."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -116,8 +116,8 @@ async def test_a_cloned_computer_becomes_a_host_of_its_own(server: LiveServer) -
     assert (await server.batch(batch_id))["state"] == "complete"
 
 
-async def test_restored_client_goes_on_with_its_task(server: LiveServer) -> None:
-    """It comes back from a snapshot of before its last call, with a task in progress and half an upload."""
+async def test_restored_client_continues_its_task(server: LiveServer) -> None:
+    """It is restored from a snapshot before its last call, with a task in progress and a partial upload."""
     await server.add_app()
     batch_id = await server.submit(jobs={"count": 2})
     host = await server.add_host()
@@ -145,7 +145,7 @@ async def test_restored_client_goes_on_with_its_task(server: LiveServer) -> None
     assert [(hav.n_valid, hav.n_error, hav.n_timeout) for hav in new[1]] == [(1, 0, 0)]
 
 
-async def test_two_clients_in_step_with_one_host_id_do_the_job_once(server: LiveServer) -> None:
+async def test_two_clients_with_one_host_id_do_the_job_once(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -153,7 +153,7 @@ async def test_two_clients_in_step_with_one_host_id_do_the_job_once(server: Live
     twin = Host(host.http, host.scheduler_url, host.authenticator, host.name, host_id=host.host_id, seqno=0)
     [task] = await host.ask()
 
-    await twin.call()  # the same serial number: taken for the same request again, so the job is sent again
+    await twin.call()  # same serial number: treated as a repeat, so the job is sent again
     assert list(twin.held) == [task.result.name]
     assert (await twin.work(twin.held[task.result.name])).acks == (task.result.name,)
     await server.validate()
@@ -165,7 +165,7 @@ async def test_two_clients_in_step_with_one_host_id_do_the_job_once(server: Live
     assert (batch["state"], batch["reported"], batch["retries"]) == ("complete", 1, 0)
 
 
-async def test_a_host_id_of_somebody_else_opens_nothing(server: LiveServer) -> None:
+async def test_host_id_of_another_volunteer_is_refused(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     ada, eve = await server.add_host("ada"), await server.add_host("eve")
@@ -186,7 +186,7 @@ async def test_a_host_id_of_somebody_else_opens_nothing(server: LiveServer) -> N
 # ---------------------------------------------------------------- numbers
 
 
-async def test_absurd_numbers_of_a_host_are_brought_into_range(server: LiveServer) -> None:
+async def test_absurd_host_numbers_are_clamped(server: LiveServer) -> None:
     await server.add_app()
     await server.submit(jobs={"count": 30})
     host = await server.add_host(
@@ -211,7 +211,7 @@ async def test_absurd_numbers_of_a_host_are_brought_into_range(server: LiveServe
     assert (record.ncpus, record.flop_per_s, record.ram_bytes) == (1, 1e12, 64 * 2**20)
     assert (record.on_fraction, record.active_fraction, record.gpu_active_fraction) == (0.01, 1.0, 0.01)
     assert record.disk_free_bytes == 2.0**60
-    assert tasks == []  # its 64 MB are too few
+    assert tasks == []  # its 64 MB of memory are not enough
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ async def test_absurd_numbers_of_a_host_are_brought_into_range(server: LiveServe
         ("hostid", b"1e30", b"hostid: expected a whole number of at most 64 bits, got '1e30'\n"),
     ],
 )
-async def test_a_number_that_is_none_is_refused_and_the_report_kept(
+async def test_invalid_number_is_refused_and_keeps_results(
     server: LiveServer, tag: str, value: bytes, why: bytes
 ) -> None:
     await server.add_app()
@@ -242,13 +242,13 @@ async def test_a_number_that_is_none_is_refused_and_the_report_kept(
 
 
 def with_value(body: bytes, tag: str, value: bytes) -> bytes:
-    """The request with another value in its first element of that name."""
+    """Return the request with another value in the first element of that name."""
     before, opened, rest = body.partition(f"<{tag}>".encode())
     assert opened
     return before + opened + value + rest[rest.index(b"<") :]
 
 
-async def test_a_negative_wish_for_work_is_no_wish(server: LiveServer) -> None:
+async def test_negative_work_request_is_ignored(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -263,7 +263,7 @@ async def test_a_negative_wish_for_work_is_no_wish(server: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("announced", [True, False])
-async def test_a_request_of_fifty_megabytes_is_refused_unread(server: LiveServer, announced: bool) -> None:
+async def test_request_of_50_mb_is_refused_unread(server: LiveServer, announced: bool) -> None:
     host = await server.add_host()
     await host.call()
     before = await evidence(server.project)
@@ -277,13 +277,13 @@ async def test_a_request_of_fifty_megabytes_is_refused_unread(server: LiveServer
 
 
 async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
-    """A body whose length is not told."""
+    """A body without Content-Length."""
     for at in range(0, len(body), 100_000):
         yield body[at : at + 100_000]
 
 
 @pytest.mark.parametrize("cut", [0.02, 0.3, 0.7, 0.98])
-async def test_a_truncated_request_is_refused_and_its_report_kept(server: LiveServer, cut: float) -> None:
+async def test_truncated_request_is_refused_and_keeps_results(server: LiveServer, cut: float) -> None:
     await server.add_app()
     await server.submit()
     host = await server.add_host()

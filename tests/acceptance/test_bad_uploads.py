@@ -1,4 +1,4 @@
-"""What is wrong with an upload or a download is told clearly, and nothing is lost, half-written or given away."""
+"""Errors in uploads and downloads are reported; nothing is lost, half-written or disclosed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yarl
 
+from administration.checking.inspection import inspect
 from domain.jobs import InstanceState
 from tests.acceptance.evidence import evidence, files_below
 from tests.acceptance.host import RIGHT
@@ -15,12 +16,12 @@ from tests.acceptance.server import LiveServer
 from transfer.keys import load_keys
 from transfer.urls import UploadTokens
 from wire.messages import STATE_UPLOADED, UploadHeader
-from wire.uploads import encode_upload_header
+from wire.uploads import STATUS_TRY_AGAIN, encode_upload_header
 
 S = InstanceState
 
 
-async def test_an_upload_with_a_wrong_md5_is_sent_again_from_the_start(server: LiveServer) -> None:
+async def test_upload_with_wrong_md5_restarts(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -33,13 +34,13 @@ async def test_an_upload_with_a_wrong_md5_is_sent_again_from_the_start(server: L
     await server.validate()
 
     assert wrong.status == 1
-    assert wrong.message == "the MD5 of the file is not the one announced: send all of it again"
+    assert wrong.message == "the MD5 of the file does not match the header: send the whole file again"
     assert (kept, nothing) == (0, {})
     assert list(files_below(server.project.upload_dir).values()) == [hashlib.md5(RIGHT).hexdigest()]
     assert (await server.batch(batch_id))["state"] == "complete"
 
 
-async def test_a_result_whose_output_never_came_is_no_success(server: LiveServer) -> None:
+async def test_result_without_its_output_is_no_success(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -54,19 +55,33 @@ async def test_a_result_whose_output_never_came_is_no_success(server: LiveServer
     assert first.reason == "output out was not produced, or is larger than 100000 bytes"
 
 
+async def test_part_of_a_lost_job_was_not_reported_as_success(server: LiveServer) -> None:
+    """Half an output came; then a request comes that does not list the job, and whose client wants no new jobs."""
+    await server.add_app()
+    batch_id = await server.submit()
+    host = await server.add_host()
+    [task] = await host.ask()
+    assert (await host.upload(task, cut_at=3)).status == STATUS_TRY_AGAIN
+    await host.call(other_results=(), dont_send_work=True)
+
+    [lost, *_] = await server.instances(batch_id)
+    assert (lost.state, lost.exit_status) == (S.ABORTED, None)
+    async with server.store.checking.session() as session:
+        found = await inspect(session, server.project.upload_dir, limit=9, contents=False, progress=lambda *_: None)
+    assert (found.counts.unfinished, found.counts.unacknowledged_places) == (1, [])
+
+
 @pytest.mark.parametrize(
     ("header", "why"),
     [
-        ({"token": "0" * 64}, "the token is not for this file and size"),
-        ({"token": ""}, "the token is not for this file and size"),
-        ({"max_bytes": 10**12}, "the token is not for this file and size"),
-        ({"nbytes": 100_001}, "the file has 100,001 B, at most 100,000 B are taken"),
-        ({"nbytes": 3, "offset": 4}, "the offset 4 lies behind the end of the file at 3"),
+        ({"token": "0" * 64}, "the token does not match this file and size"),
+        ({"token": ""}, "the token does not match this file and size"),
+        ({"max_bytes": 10**12}, "the token does not match this file and size"),
+        ({"nbytes": 100_001}, "the file has 100,001 B, the limit is 100,000 B"),
+        ({"nbytes": 3, "offset": 4}, "offset 4 is beyond the end of the file at 3"),
     ],
 )
-async def test_an_upload_nobody_gave_leave_for_is_refused_for_good(
-    server: LiveServer, header: dict[str, Any], why: str
-) -> None:
+async def test_upload_without_a_signed_grant_is_refused(server: LiveServer, header: dict[str, Any], why: str) -> None:
     await server.add_app()
     await server.submit()
     host = await server.add_host()
@@ -94,19 +109,19 @@ async def test_an_upload_nobody_gave_leave_for_is_refused_for_good(
         "pi_9_9_9_r0",
     ],
 )
-async def test_no_name_leads_out_of_the_upload_folder(server: LiveServer, name: str) -> None:
+async def test_upload_names_stay_in_the_folder(server: LiveServer, name: str) -> None:
     await server.add_app()
     await server.submit()
     host = await server.add_host()
     [task] = await host.ask()
     before = await evidence(server.project)
-    token = UploadTokens(load_keys(server.project.keys_dir).upload_secret).token(name, 1000)  # even with a right one
+    token = UploadTokens(load_keys(server.project.keys_dir).upload_secret).token(name, 1000)  # even with a valid one
     header = UploadHeader(name, token, 1000, len(RIGHT), hashlib.md5(RIGHT).hexdigest(), 0)
 
     reply = await host.bring(task.upload_url, encode_upload_header(header) + RIGHT)
 
     assert (reply.status, reply.message) in (
-        (-1, "no output has such a name"),
+        (-1, "not a valid output file name"),
         (-1, "no instance has such an output"),
     )
     assert await evidence(server.project) == before
@@ -124,7 +139,7 @@ async def test_no_name_leads_out_of_the_upload_folder(server: LiveServer, name: 
         "keys/upload_secret",
     ],
 )
-async def test_no_address_leads_out_of_the_download_folder(server: LiveServer, path: str) -> None:
+async def test_download_addresses_stay_in_the_folder(server: LiveServer, path: str) -> None:
     async with server.http.get(yarl.URL(server.url + path, encoded=True)) as response:
         assert response.status == 404
         assert load_keys(server.project.keys_dir).upload_secret.hex() not in await response.text()
@@ -139,7 +154,7 @@ async def test_no_address_leads_out_of_the_download_folder(server: LiveServer, p
         (b"<data_server_request>" + b" " * 20_000, 413, "upload header: expected at most 16384 bytes\n"),
     ],
 )
-async def test_a_broken_upload_request_is_refused(server: LiveServer, body: bytes, status: int, why: str) -> None:
+async def test_malformed_upload_request_is_refused(server: LiveServer, body: bytes, status: int, why: str) -> None:
     before = await evidence(server.project)
 
     async with server.http.post(f"{server.url}upload", data=body) as response:

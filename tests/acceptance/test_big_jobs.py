@@ -1,4 +1,4 @@
-"""A job for all processors of a computer among small ones: what kept slots and leases do, over HTTP on a database."""
+"""A job for all processors of a host among small jobs: reserved slots and leases, over HTTP on a database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.acceptance.server import LiveServer
 from wire.messages import STATE_COMPUTE_ERROR, InProgress
 
 CORES = 4
-FULL_H = 10.0  # of work on every processor: nothing for all of them is ever in time beside it
+FULL_H = 10.0  # of work on every processor, so a job for all of them never fits in time
 FLOP_PER_H = HOUR_S * 1e9
 SETTINGS = {
     "deadline.rule": "fixed",
@@ -26,14 +26,14 @@ SETTINGS = {
 
 @dataclass(slots=True)
 class Busy:
-    """A computer that computes whatever it is given, on the processor that is free first, and asks for more in time."""
+    """A host that runs each job on the first free processor, and requests more work early."""
 
     host: Host
     queues: list[dict[str, float]] = field(default_factory=lambda: [{} for _ in range(CORES)])  # hours by name
     cores: dict[str, int] = field(default_factory=dict)
 
     async def call(self, now: Instant) -> list[BatchId]:
-        """The batches of the jobs it was given."""
+        """Call the server; return the batches of the jobs received."""
         short_h = [max(0.0, FULL_H - sum(queue.values())) for queue in self.queues]
         under_way = tuple(
             InProgress(name, later(now, 30 * 86400.0), Seconds(left_h * HOUR_S), float(self.cores[name]))
@@ -52,7 +52,7 @@ class Busy:
         return BatchId(int(name.split("_")[1]))
 
     def compute(self, hours: float) -> None:
-        """So long, on each processor one job after the other."""
+        """Compute for that long, one job after the other on each processor."""
         for queue in self.queues:
             left_h = hours
             while queue and left_h > 0.0:
@@ -69,7 +69,7 @@ class Busy:
 
 @pytest.fixture
 async def pi(server: LiveServer) -> LiveServer:
-    """Small jobs of an hour, and an app that runs on all four processors."""
+    """Small jobs of an hour, and an app that uses all four processors."""
     await server.add_app()
     await server.store.applications.put_plan_class(PlanClass("wide", ncpus=float(CORES)))
     await server.add_app("wide", versions=0)
@@ -80,7 +80,7 @@ async def pi(server: LiveServer) -> LiveServer:
 
 
 async def hours_until_sent(server: LiveServer, computer: Busy, batch_id: BatchId, *, most: int) -> int | None:
-    """How long until the computer is given a job of the batch; None: not within `most` hours."""
+    """Return the hours until the host gets a job of the batch; None if more than `most`."""
     for hour in range(most):
         if batch_id in await computer.call(server.clock.now()):
             return hour
@@ -90,22 +90,22 @@ async def hours_until_sent(server: LiveServer, computer: Busy, batch_id: BatchId
     return None
 
 
-async def test_a_big_job_gets_a_computer_that_small_ones_would_keep_busy_for_ever(pi: LiveServer) -> None:
+async def test_big_job_reserves_a_host_busy_with_small_jobs(pi: LiveServer) -> None:
     day_s = 86400.0
     small = {"count": 40, "fpops_est": FLOP_PER_H, "fpops_bound": 100 * FLOP_PER_H, "delay_bound_s": 30 * day_s}
     await pi.submit(jobs=small)
     computer = Busy(await pi.add_host("ada", ncpus=CORES))
-    await computer.call(pi.clock.now())  # it tells who it is
+    await computer.call(pi.clock.now())  # the first call registers the host
     await computer.call(pi.clock.now())
     wide = {"fpops_est": 16 * FLOP_PER_H, "ncpus": CORES, "delay_bound_s": 12 * HOUR_S}
     big = await pi.submit(app="wide", jobs={**wide, "memory_bytes": 1e8})
-    await pi.submit(jobs={**small, "count": 400})  # behind it
+    await pi.submit(jobs={**small, "count": 400})  # queued behind it
     await run_duty(pi, "ordering")
 
     assert await hours_until_sent(pi, computer, big, most=8) is None
 
     await pi.create("PUT", "/settings/ordering.reservation_slots", json={"value": 1, "why": "big jobs starve"})
-    for _ in range(2):  # it has to be seen waiting
+    for _ in range(2):  # a pass has to see it waiting
         await run_duty(pi, "reservations")
     await pi.feed()
     await computer.call(pi.clock.now())
@@ -117,7 +117,7 @@ async def test_a_big_job_gets_a_computer_that_small_ones_would_keep_busy_for_eve
     shown = await json_of(pi, "explain", "host", str(computer.host.host_id))
     assert (shown["lease"]["batch_id"], shown["lease"]["holds"]) == (big, True)
     words = (await command(pi, "explain", "host", str(computer.host.host_id))).stdout
-    assert f"is held for batch {big}: 4 of its processors (cpu)" in words
+    assert f"is leased to batch {big}: 4 of its processors (cpu)" in words
     assert "leased" in words
 
     sent_after = await hours_until_sent(pi, computer, big, most=11)

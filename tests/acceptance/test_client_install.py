@@ -1,4 +1,4 @@
-"""`pip install ./client` into a fresh environment: small, one package, nothing of the server."""
+"""`pip install ./client` into a fresh environment installs one small package, without the server."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def size_of(folder: Path) -> int:
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-@pytest.mark.e2e  # it asks the package index
-def test_client_installs_small_and_alone(tmp_path: Path) -> None:
+@pytest.mark.e2e  # it queries the package index
+def test_client_installs_without_the_server(tmp_path: Path) -> None:
     source, environment = tmp_path / "client", tmp_path / "venv"
     shutil.copytree(ROOT / "client", source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
     python = environment / "bin/python"

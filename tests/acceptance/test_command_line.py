@@ -1,4 +1,4 @@
-"""The command line that others script against: exact commands, keys, exit codes and one-line errors."""
+"""The command line as used by scripts: exact commands, keys, exit codes and one-line errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ inputs = [{ path = "in.txt", open_name = "in", sticky = true }]
 
 
 class Done(NamedTuple):
-    """What a command came to."""
+    """The outcome of a command."""
 
     exit_code: int
     stdout: str
@@ -47,7 +47,7 @@ class Done(NamedTuple):
 
 
 def done_by(*arguments: str) -> Done:
-    """What `muster` does with these words, in this process."""
+    """Run `muster` with these arguments in this process."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     with redirect_stdout(out), redirect_stderr(err):
         try:
@@ -67,18 +67,18 @@ class CommandLine:
     data_dir: Path
 
     def run(self, *arguments: str) -> Done:
-        """Run a command in this process: starting another one takes longer than most commands."""
+        """Run a command in this process, because starting another takes longer than most commands."""
         return done_by(*arguments, "--data-dir", str(self.data_dir))
 
     def json(self, *arguments: str) -> Any:
-        """What a command that must succeed prints; nothing else is printed."""
+        """Run a command that must succeed; return its JSON, and check that it prints nothing else."""
         done = self.run(*arguments, "--json")
         assert (done.exit_code, done.stderr) == (0, ""), done
         assert done.stdout.count("\n") == 1
         return json.loads(done.stdout)
 
     def error(self, *arguments: str) -> tuple[int, str]:
-        """The exit code and the one line that says what is wrong."""
+        """Return the exit code and the one-line error message."""
         done = self.run(*arguments)
         assert done.stdout == ""
         return done.exit_code, done.stderr
@@ -107,14 +107,14 @@ def submitted(muster: CommandLine, text: str = BATCH) -> int:
     return int(answer["batch_id"])
 
 
-def test_init_made_a_project_whose_keys_are_the_owners_alone(muster: CommandLine) -> None:
+def test_init_creates_keys_only_their_owner_can_read(muster: CommandLine) -> None:
     secrets = [path for path in (muster.data_dir / "keys").rglob("*") if path.is_file() and "public" not in path.name]
     assert (muster.data_dir / "project.toml").exists() and (muster.data_dir / "postgres").is_dir()
     assert len(secrets) == 3
     assert {stat.S_IMODE(path.stat().st_mode) for path in secrets} == {0o600}
 
 
-def test_init_may_be_repeated_and_changes_no_key(muster: CommandLine) -> None:
+def test_repeated_init_keeps_the_keys(muster: CommandLine) -> None:
     before = {path: path.read_bytes() for path in (muster.data_dir / "keys").rglob("*") if path.is_file()}
 
     answer = muster.json("init", "--url", "http://127.0.0.1:8089/")
@@ -123,7 +123,7 @@ def test_init_may_be_repeated_and_changes_no_key(muster: CommandLine) -> None:
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_a_volunteer_gets_an_account_key_once(muster: CommandLine) -> None:
+def test_volunteer_gets_an_account_key_once(muster: CommandLine) -> None:
     ada = muster.json("volunteer", "add", "ada@example.org")
     bob = muster.json("volunteer", "add", "bob@example.org")
 
@@ -136,7 +136,7 @@ def test_a_volunteer_gets_an_account_key_once(muster: CommandLine) -> None:
     )
 
 
-def test_a_batch_is_submitted_and_shown_with_the_promised_keys(muster: CommandLine) -> None:
+def test_batch_is_submitted_and_shown(muster: CommandLine) -> None:
     batch = muster.json("batch", "show", str(submitted(muster)))
 
     promised = ("jobs_total", "jobs_validated", "jobs_failed", "unsent", "in_progress", "retries", "state")
@@ -153,7 +153,7 @@ def test_a_batch_is_submitted_and_shown_with_the_promised_keys(muster: CommandLi
     assert (batch["app"], batch["qos"], batch["submitter"]) == ("pi", "afap", "default")
 
 
-def test_a_job_is_shown_with_its_instances(muster: CommandLine) -> None:
+def test_job_is_shown_with_its_instances(muster: CommandLine) -> None:
     batch_id = submitted(muster)
     jobs = muster.json("job", "list", str(batch_id))
 
@@ -164,13 +164,13 @@ def test_a_job_is_shown_with_its_instances(muster: CommandLine) -> None:
     assert [instance["state"] for instance in job["instances"]] == ["unsent"]
 
 
-def test_an_aborted_batch_is_shown_as_such(muster: CommandLine) -> None:
+def test_aborted_batch_is_shown(muster: CommandLine) -> None:
     shown = muster.json("batch", "abort", str(submitted(muster)))
 
     assert (shown["state"], shown["unsent"]) == ("aborted", 0)
 
 
-def test_a_beta_app_and_its_version_with_a_plan_class_are_listed(muster: CommandLine) -> None:
+def test_beta_app_and_plan_class_version_are_listed(muster: CommandLine) -> None:
     program = str(muster.data_dir.parent / "main.sh")
     assert list(muster.json("app", "add", "trial", "--beta")) == ["app_id", "name"]
     assert muster.json("app", "plan-class", "set", "mt", "--ncpus", "4") == {"plan_class": "mt"}
@@ -184,7 +184,7 @@ def test_a_beta_app_and_its_version_with_a_plan_class_are_listed(muster: Command
     assert muster.error(*version, "--plan-class", "mt")[0] == 1
 
 
-def test_a_setting_is_changed_with_an_audit_trail(muster: CommandLine) -> None:
+def test_setting_change_is_in_the_audit_trail(muster: CommandLine) -> None:
     assert muster.json("setting", "set", "deadline.p_tight", "0.85", "--why", "trying") == {
         "key": "deadline.p_tight",
         "value": 0.85,
@@ -207,7 +207,7 @@ def test_a_setting_is_changed_with_an_audit_trail(muster: CommandLine) -> None:
         (["batch", "show", "4711"], "no batch 4711"),
         (["batch", "abort", "4711"], "no batch 4711"),
         (["job", "show", "4711"], "no job 4711"),
-        (["volunteer", "add", "nobody"], "email: expected an e-mail address, got 'nobody'"),
+        (["volunteer", "add", "no-address"], "email: expected an e-mail address, got 'no-address'"),
         (["app", "add", "pi"], "app 'pi' exists already"),
         (
             ["app", "add", "a/b"],
@@ -226,11 +226,11 @@ def test_a_setting_is_changed_with_an_audit_trail(muster: CommandLine) -> None:
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )
-def test_what_is_wrong_is_told_in_one_line(muster: CommandLine, arguments: list[str], line: str) -> None:
+def test_errors_are_one_line(muster: CommandLine, arguments: list[str], line: str) -> None:
     assert muster.error(*arguments) == (1, f"muster: {line}\n")
 
 
-def test_a_batch_file_with_an_unknown_field_is_refused_by_name(muster: CommandLine) -> None:
+def test_unknown_field_of_a_batch_file_is_named(muster: CommandLine) -> None:
     path = muster.data_dir.parent / "bad.toml"
     before = muster.json("batch", "list")
     path.write_text(BATCH.replace("count", "cuont"))
@@ -255,14 +255,14 @@ def test_a_batch_file_with_an_unknown_field_is_refused_by_name(muster: CommandLi
         (["fly"], "No such command 'fly'"),
     ],
 )
-def test_a_command_used_wrongly_ends_with_2_and_its_usage(muster: CommandLine, arguments: list[str], why: str) -> None:
+def test_wrong_usage_exits_with_2(muster: CommandLine, arguments: list[str], why: str) -> None:
     code, told = muster.error(*arguments)
 
     assert code == 2
     assert told.startswith("Usage: ") and why in told
 
 
-def test_a_folder_without_a_project_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_folder_without_a_project_is_reported_with_advice(tmp_path: Path) -> None:
     folder = tmp_path / "empty"
 
     code, line = CommandLine(folder).error("batch", "list")
@@ -272,28 +272,28 @@ def test_a_folder_without_a_project_is_told_with_the_way_out(tmp_path: Path) -> 
     assert not folder.exists()
 
 
-async def test_commands_work_on_the_database_they_are_given(tmp_path: Path) -> None:
+async def test_commands_use_the_given_database(tmp_path: Path) -> None:
     async with database() as dsn:
         project = CommandLine(tmp_path / "data")
         url = ["--database-url", dsn]
 
         made = await asyncio.to_thread(project.json, "init", "--url", "http://127.0.0.1:8089/", *url)
         added = await asyncio.to_thread(project.json, "app", "add", "pi", *url)
-        listed = await asyncio.to_thread(project.json, "app", "list")  # the project remembers it
+        listed = await asyncio.to_thread(project.json, "app", "list")  # stored in the project
 
     assert made["url"] == "http://127.0.0.1:8089/"
     assert added["name"] == "pi" and [app["name"] for app in listed] == ["pi"]
     assert not (tmp_path / "data" / "postgres").exists()
 
 
-def test_a_database_that_is_not_there_is_told_in_one_line(muster: CommandLine) -> None:
+def test_missing_database_is_reported_in_one_line(muster: CommandLine) -> None:
     code, line = muster.error("app", "list", "--database-url", "postgresql://127.0.0.1:1/nothing")
 
     assert code == 1 and line.count("\n") == 1
     assert line.startswith("muster: ")
 
 
-def test_the_installed_command_tells_its_errors_to_scripts(muster: CommandLine) -> None:
+def test_installed_command_reports_errors_to_scripts(muster: CommandLine) -> None:
     command = [str(Path(sys.executable).with_name("muster")), "batch", "show", "4711", "--data-dir"]
 
     done = subprocess.run([*command, str(muster.data_dir)], capture_output=True, text=True, timeout=60, check=False)
@@ -301,7 +301,7 @@ def test_the_installed_command_tells_its_errors_to_scripts(muster: CommandLine) 
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "muster: no batch 4711\n")
 
 
-def test_a_purge_wants_a_month(muster: CommandLine) -> None:
+def test_purge_needs_a_month(muster: CommandLine) -> None:
     assert muster.json("purge", "--before", "2026-03", "--dry-run") == {
         "before": "2026-03",
         "purged": False,
@@ -319,7 +319,7 @@ def test_a_purge_wants_a_month(muster: CommandLine) -> None:
     )
 
 
-def test_a_purge_drops_what_ended_before_its_month_when_told_yes(muster: CommandLine) -> None:
+def test_purge_with_yes_deletes_older_months(muster: CommandLine) -> None:
     batch_id = submitted(muster, BATCH.replace("count = 100", "count = 3"))
     muster.json("batch", "abort", str(batch_id))
     job_id = muster.json("job", "list", str(batch_id))[0]["job_id"]
@@ -335,7 +335,7 @@ def test_a_purge_drops_what_ended_before_its_month_when_told_yes(muster: Command
     [month] = shown["months"]
     assert month["table_bytes"] == shown["table_bytes"] > 0
     assert code == 1
-    assert error.startswith("muster: nothing was purged: 1 months would go, and the files of their outputs in /")
+    assert error.startswith("muster: nothing was purged: 1 months match, with output files in /")
     assert json.loads(done.stdout) == {**shown, "purged": True}
     assert done.stderr == f"{month['month']} is gone\n"
     assert muster.error("job", "show", str(job_id)) == (1, f"muster: no job {job_id}\n")
@@ -344,7 +344,7 @@ def test_a_purge_drops_what_ended_before_its_month_when_told_yes(muster: Command
 
 
 async def moved_to_history(postgres_dir: Path) -> None:
-    """Everything that ended is moved, as the background process does after some days."""
+    """Move all ended batches to the history, as the background process does after some days."""
     store = await open_store(await asyncio.to_thread(embedded.ensure_running, postgres_dir), min_size=1, max_size=1)
     now = SystemClock().now()
     await store.overdue.count_due(now=now)

@@ -1,4 +1,4 @@
-"""The console on a real worker: who may come in, what forms do, and that nothing is needed but a browser."""
+"""The console on a real worker: sign-in, forms, and use without scripts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from domain.access import Role
 from domain.views import SimulationState
 from tests.acceptance.server import LiveServer
 from tests.browser.scene import CHEAP, OPERATOR, PASSWORD, add_operator, tell, work_off
+from web.manual import PLACE
 
 PAGES = (
     *("/", "/batches", "/batches?sort=queue", "/batches?sort=deadline&q=a", "/batches/new", "/batches/1"),
@@ -21,11 +22,11 @@ PAGES = (
     *("/batches/1/instances", "/batches/1/instances?state=unsent", "/batches/1/instances?state=valid&after=0~1"),
     *("/batches/1/why", "/jobs/1", "/jobs/1/why", "/jobs/5/why", "/instances/1", "/hosts", "/hosts?q=a@b", "/hosts/1"),
     *("/hosts?show=slow", "/hosts?show=failing", "/hosts?show=silent&days=0", "/hosts/1?state=valid"),
-    *("/hosts/1/why", "/percentiles", "/percentiles/preview?deadline.p_tight=0.8", "/nobody", "/ordering"),
+    *("/hosts/1/why", "/percentiles", "/percentiles/preview?deadline.p_tight=0.8", "/unschedulable", "/ordering"),
     *("/ordering?batch=1", "/ordering/preview?ordering.policy=fifo", "/simulate", "/settings", "/settings?q=x"),
     *("/settings/deadline.p_tight", "/password"),
 )
-WRONG = (  # the last of what is asked is not known, or is no such thing
+WRONG = (  # their last parameter is unknown or invalid
     *(
         "/batches?state=gone",
         "/batches?qos=soon",
@@ -52,7 +53,7 @@ WRONG = (  # the last of what is asked is not known, or is no such thing
 
 
 class Browser:
-    """Somebody at the console, without scripts."""
+    """A console user's browser, without scripts."""
 
     def __init__(self, http: aiohttp.ClientSession, root: str) -> None:
         self.http = http
@@ -66,7 +67,7 @@ class Browser:
             return response.status, await response.text()
 
     async def post(self, path: str, fields: dict[str, str], *, form: str | None = None) -> tuple[int, str, str]:
-        """Send a form of the page `form`, of this one unless told; status, where it led, and what is there."""
+        """Send the form of page `form`, by default of the same page; return status, final address and text."""
         _, page = await self.get(path if form is None else form)
         found = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
         token = found.group(1) if found is not None else ""
@@ -76,7 +77,7 @@ class Browser:
 
 @asynccontextmanager
 async def a_browser(server: LiveServer, name: str = "") -> AsyncIterator[Browser]:
-    """One of its own; signed in with a name."""
+    """A new browser; signed in if a name is given."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as http:
         browser = Browser(http, f"{server.url}console")
         if name:
@@ -97,7 +98,7 @@ async def add_person(server: LiveServer, name: str, role: Role, submitter: str |
     )
 
 
-async def test_every_page_answers_and_nobody_unknown_sees_one(server: LiveServer) -> None:
+async def test_every_page_needs_sign_in(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
     host = await server.add_host()
@@ -105,19 +106,19 @@ async def test_every_page_answers_and_nobody_unknown_sees_one(server: LiveServer
     await work_off(server, [host], share=0.5)
     await tell(server)
 
-    async with a_browser(server, OPERATOR) as grace, a_browser(server) as nobody:
+    async with a_browser(server, OPERATOR) as grace, a_browser(server) as visitor:
         for path in PAGES:
             status, page = await grace.get(path)
             assert status == 200, (path, page[:2000])
-            assert "<h1>" in page, path
+            assert "<h1>" in page and f"/{PLACE}/" in page, path
             assert "<b>rush</b>" not in page, path
             assert "onclick" not in page, path
-            status, page = await nobody.get(path)
+            status, page = await visitor.get(path)
             assert 'name="password"' in page, path
             assert "rush" not in page, path
         for path in PAGES:
             found, page = await grace.get(f"{path}{'&' if '?' in path else '?'}batches=1")
-            assert found == 422 and "batches: expected no such question" in page, path
+            assert found == 422 and "batches: expected " in page, path
         for path in WRONG:
             found, page = await grace.get(path)
             name = re.search(r"[?&](\w+)=[^&]*$", path)
@@ -137,7 +138,7 @@ async def test_every_page_answers_and_nobody_unknown_sees_one(server: LiveServer
         assert "Failures of batches that ended more than 1 d ago are not counted" in page
 
 
-async def test_forms_change_what_they_may_and_are_put_on_record(server: LiveServer) -> None:
+async def test_forms_change_settings_and_are_audited(server: LiveServer) -> None:
     await add_operator(server)
     await add_person(server, "vera", Role.VIEWER)
     await server.create("POST", "/submitters", json={"name": "ben", "account": "default", "shares": 1.0})
@@ -172,17 +173,17 @@ async def test_forms_change_what_they_may_and_are_put_on_record(server: LiveServ
         weights = {"ordering.policy": "multifactor", "ordering.wait_weight": "7", "ordering.size_weight": "0"}
         tried = "/ordering/preview?" + "&".join(f"{key}={value}" for key, value in weights.items())
         _, page = await grace.get(tried)
-        assert "What each term contributes, as it would be" in page
-        assert "(is 10000)" in page  # the weight, in the form that is filled with what was asked for
+        assert "Contribution of each term, after the change" in page
+        assert "(now 10000)" in page  # the weight, in the form that is filled with what was asked for
         assert (await vera.post("/ordering", {**weights, "why": "x"}, form=tried))[0] == 403
         assert (await grace.post("/ordering", weights, form=tried))[0] == 422
         await grace.post("/ordering", {**weights, "ordering.targets": "", "why": "short waits"}, form=tried)
         late = {"ordering.wait_weight": "9", "was.ordering.wait_weight": "10000", "why": "x"}
         status, _, page = await grace.post("/ordering", late, form="/ordering")
-        assert status == 409 and "it was 10000 when the form was made, and is 7 now" in page, page
+        assert status == 409 and "from 10000 to 7" in page, page
         many = " ".join(f"user:somebody-{number}=20" for number in range(1000))  # longer than an address may be
         status, _, page = await vera.post("/ordering/preview", {"ordering.targets": many}, form="/ordering")
-        assert status == 200 and "The order as it would be" in page, page
+        assert status == 200 and "Order after the change" in page, page
         assert (await grace.post("/ordering/preview", {"ordering.targets": many, "csrf": "0" * 64}))[0] == 403
         await grace.post("/settings/feeder.slots", {"value": "500", "why": "small"})
         await grace.post("/batches/1/abort", {})
@@ -208,7 +209,7 @@ async def test_forms_change_what_they_may_and_are_put_on_record(server: LiveServ
         assert act in acts
 
 
-async def test_two_rules_are_compared_beside_the_worker(server: LiveServer) -> None:
+async def test_rules_are_compared_in_the_background(server: LiveServer) -> None:
     await add_operator(server)
     async with a_browser(server, OPERATOR) as grace:
         asked = {"scenario": "startup", "seeds": "1", "hosts": "6", "days": "5", "rules": "fixed"}
@@ -219,12 +220,12 @@ async def test_two_rules_are_compared_beside_the_worker(server: LiveServer) -> N
         assert simulation is SimulationState.DONE
         status, page = await grace.get("/simulate/1")
     assert status == 200
-    assert "How long batches take" in page
+    assert "Makespan" in page
     assert "instances per job" in page
 
 
 async def until_over(server: LiveServer, simulation_id: int) -> SimulationState:
-    """Its end; the pages of the test's worker go on meanwhile."""
+    """Wait for its end; the pages of the test's worker continue meanwhile."""
     while True:
         found = await server.store.simulations.simulation(simulation_id)
         if found.state is not SimulationState.RUNNING:

@@ -1,4 +1,4 @@
-"""The demonstration ends by itself, every batch complete, and says so in one JSON object."""
+"""The demo ends by itself with every batch complete, and prints one JSON object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.server import MUSTER
 
 @pytest.mark.e2e
 @pytest.mark.timeout(600)
-def test_the_demonstration_completes_every_batch() -> None:
+def test_demo_completes_every_batch() -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MUSTER_")}
 
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""`muster estimate run`: what operators see."""
+"""`muster estimate run`: its output."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def submitted(muster: CommandLine, qos: str, more: str = "") -> int:
     return batch_id
 
 
-def test_without_a_batch_there_is_nothing_to_forecast(muster: CommandLine) -> None:
-    assert muster.run("estimate", "run") == (0, "No batch is active.\n", "")
+def test_no_active_batches(muster: CommandLine) -> None:
+    assert muster.run("estimate", "run") == (0, "No active batches.\n", "")
 
 
-def test_a_batch_is_forecast_and_the_batch_shows_it(muster: CommandLine) -> None:
+def test_forecast_is_shown_with_the_batch(muster: CommandLine) -> None:
     batch_id = submitted(muster, "afap")
 
     made = muster.json("estimate", "run", "--batch", str(batch_id))
@@ -62,23 +62,23 @@ def test_a_batch_is_forecast_and_the_batch_shows_it(muster: CommandLine) -> None
     assert [forecast[name] for name in ("q10_at", "q50_at", "q90_at")] == [None] * 3
     assert [hold["kind"] for hold in forecast["holds"]] == ["not_sent"]
     shown = muster.json("batch", "show", str(batch_id))
-    assert forecast["flag"].endswith("delay bounds: more than 10")  # nobody is there to compute it
+    assert forecast["flag"].endswith("delay bounds: more than 10")  # there is no host
     assert (shown["completion_q50_at"], shown["completion_q90_at"]) == (None, None)
     assert shown["completion_at"] == forecast["made_at"] + 10 * 86400
 
 
-def test_a_second_pass_holds_what_was_published_and_says_so(muster: CommandLine) -> None:
+def test_second_run_holds_the_published_forecast(muster: CommandLine) -> None:
     muster.run("estimate", "run")
 
     done = muster.run("estimate", "run")
 
     assert done.exit_code == 0
-    assert "1 of 1, batch 1 held: " in done.stderr and "what was published is held" in done.stderr
+    assert "1 of 1, batch 1 held: " in done.stderr and "the published value is kept" in done.stderr
     assert "0 changed, 1 held, 0 fell back; 0 elsewhere, 0 over, 0 failed; 0 ended" in done.stdout
     assert "3 first instances are not sent yet" in " ".join(done.stdout.split())
 
 
-def test_without_results_nothing_is_said_of_a_deadline(muster: CommandLine) -> None:
+def test_no_deadline_risk_before_results(muster: CommandLine) -> None:
     batch_id = submitted(muster, "short_deadline", "deadline_s = 60")
 
     [one] = muster.json("estimate", "run", "--batch", str(batch_id))["batches"]
@@ -87,11 +87,11 @@ def test_without_results_nothing_is_said_of_a_deadline(muster: CommandLine) -> N
     assert muster.json("batch", "show", str(batch_id))["forecast_state"] == "first_results"
 
 
-def test_a_batch_that_is_not_active_is_named(muster: CommandLine) -> None:
+def test_inactive_batch_is_named(muster: CommandLine) -> None:
     assert muster.error("estimate", "run", "--batch", "99") == (1, "muster: no active batch 99\n")
 
 
-def test_a_batch_another_process_works_on_is_left_to_it(muster: CommandLine) -> None:
+def test_batch_claimed_by_another_process_is_skipped(muster: CommandLine) -> None:
     dsn = embedded.ensure_running(muster.data_dir / "postgres")
 
     async def with_the_batch_claimed() -> Any:

@@ -1,4 +1,4 @@
-"""`muster explain` and `muster thresholds`, on the command line and over the API: what operators see."""
+"""`muster explain` and `muster thresholds`, on the command line and over the API."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
 # ---------------------------------------------------------------- thresholds
 
 
-def test_a_preview_says_who_passes_and_how_long_work_waits(muster: CommandLine) -> None:
+def test_preview_shows_passing_hosts_and_waits(muster: CommandLine) -> None:
     shown = muster.json("thresholds", "preview", "p_afap=0.95")
 
     assert shown["changes"] == [{"key": "deadline.p_afap", "from": 0.5, "to": 0.95}]
@@ -55,7 +55,7 @@ def test_a_preview_says_who_passes_and_how_long_work_waits(muster: CommandLine) 
     assert (wait["old"]["send_s"], wait["new"]["send_s"]) == (4984.6, 64800.0)
 
 
-def test_a_preview_reads_like_a_sentence_and_changes_nothing(muster: CommandLine) -> None:
+def test_preview_text_changes_nothing(muster: CommandLine) -> None:
     before = muster.json("thresholds", "show")
 
     done = muster.run("thresholds", "preview", "p_afap=0.95")
@@ -67,7 +67,7 @@ def test_a_preview_reads_like_a_sentence_and_changes_nothing(muster: CommandLine
     assert muster.json("thresholds", "show") == before
 
 
-def test_a_threshold_is_set_with_who_and_why(muster: CommandLine) -> None:
+def test_threshold_change_records_author_and_reason(muster: CommandLine) -> None:
     done = muster.json("thresholds", "set", "p_late=0.6", "--why", "late jobs came back late", "--by", "ada")
 
     assert done == [{"key": "deadline.p_late", "from": 0.5, "to": 0.6, "by": "ada", "why": "late jobs came back late"}]
@@ -76,7 +76,7 @@ def test_a_threshold_is_set_with_who_and_why(muster: CommandLine) -> None:
     assert tuple(late[key] for key in told) == (0.6, 0.5, "set", "percentile", "ada", "late jobs came back late")
     shown = muster.run("thresholds", "show").stdout
     assert "deadline.p_late = 0.6 percentile (default 0.5)\n" in shown
-    assert "  higher: a lost job makes its batch late less often\n" in shown
+    assert "  higher: fewer batches are late because of a lost job\n" in shown
     assert "  last changed by ada: late jobs came back late\n" in shown
     assert "deadline.gate_wait_fraction = 0.25 share of the median run time (the default)\n" in shown
     assert muster.json("setting", "history")[0]["key"] == "deadline.p_late"
@@ -87,20 +87,20 @@ def test_a_threshold_is_set_with_who_and_why(muster: CommandLine) -> None:
     [
         (["preview", "p_tight=2"], "deadline.p_tight: expected a number from 0 to 1, got 2"),
         (["preview", "p_tight"], "threshold: expected KEY=VALUE, got 'p_tight'"),
-        (["set", "p_tight=0.8", "--why", ""], "why: expected a reason: it is kept in the audit trail, got ''"),
+        (["set", "p_tight=0.8", "--why", ""], "why: expected a reason for the audit trail, got ''"),
     ],
 )
-def test_what_is_wrong_with_a_change_is_told_in_one_line(muster: CommandLine, arguments: list[str], line: str) -> None:
+def test_bad_threshold_change_is_one_line(muster: CommandLine, arguments: list[str], line: str) -> None:
     assert muster.error("thresholds", *arguments) == (1, f"muster: {line}\n")
 
 
-def test_a_setting_that_is_no_threshold_is_refused_by_name(muster: CommandLine) -> None:
+def test_other_settings_are_refused_as_thresholds(muster: CommandLine) -> None:
     code, line = muster.error("thresholds", "preview", "feeder.slots=9")
 
     assert code == 1 and line.startswith("muster: threshold: expected one of deadline.p_afap, ")
 
 
-def test_a_change_needs_a_reason(muster: CommandLine) -> None:
+def test_change_needs_a_reason(muster: CommandLine) -> None:
     code, told = muster.error("thresholds", "set", "p_tight=0.8")
 
     assert code == 2 and "--why" in told
@@ -109,7 +109,7 @@ def test_a_change_needs_a_reason(muster: CommandLine) -> None:
 # ---------------------------------------------------------------- explain
 
 
-def test_a_good_host_is_told_what_it_would_get(muster: CommandLine) -> None:
+def test_good_host_shows_its_jobs(muster: CommandLine) -> None:
     shown = muster.json("explain", "host", "1")
     told = muster.run("explain", "host", "1").stdout
 
@@ -117,19 +117,17 @@ def test_a_good_host_is_told_what_it_would_get(muster: CommandLine) -> None:
     assert standing["p"] > 0.95
     [job] = shown["would_get"]
     assert job["because"].startswith("row 2: no estimate yet, P 0.9")
-    assert "it would get:\n  instance 1 of job 1, batch 1 (pi): tight, due in" in told
+    assert "it would be sent:\n  instance 1 of job 1, batch 1 (pi): tight, due in" in told
 
 
-def test_a_slow_host_is_told_its_percentile_and_the_threshold(muster: CommandLine) -> None:
+def test_slow_host_shows_percentile_and_threshold(muster: CommandLine) -> None:
     told = muster.run("explain", "host", "24").stdout
 
-    assert "it would get:\n  nothing\n" in told
-    assert (
-        "below_gate: row 2: percentile 0.0" in told and "consecutive valid inf) is below the gate p_afap (0.5)" in told
-    )
+    assert "it would be sent:\n  nothing\n" in told
+    assert "below_gate: row 2: percentile 0.0" in told and "consecutive valid inf), p_afap asks for 0.5" in told
 
 
-def test_what_holds_a_batch_back_is_counted(muster: CommandLine) -> None:
+def test_batch_explanation_counts_reasons(muster: CommandLine) -> None:
     shown = muster.json("explain", "batch", "1")
     told = muster.run("explain", "batch", "1").stdout
 
@@ -140,7 +138,7 @@ def test_what_holds_a_batch_back_is_counted(muster: CommandLine) -> None:
     assert "  below_gate: 11 hosts, 5.5 calls an hour; host " in told
 
 
-def test_a_job_and_its_instance_say_why_they_wait(muster: CommandLine) -> None:
+def test_job_and_instance_explain_their_wait(muster: CommandLine) -> None:
     job, instance = muster.json("explain", "job", "2"), muster.json("explain", "instance", "2")
 
     assert [one["instance_id"] for one in job["waiting"]] == [2]
@@ -151,14 +149,14 @@ def test_a_job_and_its_instance_say_why_they_wait(muster: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("kind", ["host", "batch", "job", "instance"])
-def test_what_there_is_not_cannot_be_explained(muster: CommandLine, kind: str) -> None:
+def test_unknown_ids_are_not_found(muster: CommandLine, kind: str) -> None:
     assert muster.error("explain", kind, "4711") == (1, f"muster: no {kind} 4711\n")
 
 
 # ---------------------------------------------------------------- the API
 
 
-async def test_the_api_explains_what_a_client_was_really_given(server: LiveServer) -> None:
+async def test_api_explains_a_sent_job(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(qos="afap", jobs={"count": 3})
     host = await server.add_host()
@@ -177,7 +175,7 @@ async def test_the_api_explains_what_a_client_was_really_given(server: LiveServe
     assert (await server.create("GET", f"/explain/job/{rows[0].job_id}"))["job_id"] == rows[0].job_id
 
 
-async def test_the_api_previews_and_sets_thresholds(server: LiveServer) -> None:
+async def test_api_previews_and_sets_thresholds(server: LiveServer) -> None:
     await server.add_app()
 
     preview = await server.create("GET", "/thresholds/preview?p_tight=0.8")
@@ -198,7 +196,7 @@ async def test_the_api_previews_and_sets_thresholds(server: LiveServer) -> None:
         ("/thresholds/preview", 422, "threshold: expected at least one KEY=VALUE, got 'none'"),
     ],
 )
-async def test_the_api_says_what_is_wrong(server: LiveServer, path: str, status: int, detail: str) -> None:
+async def test_api_names_the_error(server: LiveServer, path: str, status: int, detail: str) -> None:
     got, answer = await server.api("GET", path)
 
     assert (got, answer["detail"]) == (status, detail)

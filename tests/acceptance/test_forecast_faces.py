@@ -1,4 +1,4 @@
-"""When will it be done? What submitters are told, by the API, its client and the command line."""
+"""Forecasts for submitters, by the API, its client and the command line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def forecast(server: LiveServer) -> None:
 
 
 async def first_results(server: LiveServer) -> None:
-    """Three results: the least that a forecast of a new app rests on."""
+    """Report three results: the minimum for a forecast of a new app."""
     host = await server.add_host("grace")
     for _ in range(3):
         await server.forward(1000.0)
@@ -39,7 +39,7 @@ async def first_results(server: LiveServer) -> None:
         await server.validate()
 
 
-async def test_a_preview_says_when_and_writes_nothing(pi: LiveServer) -> None:
+async def test_preview_forecasts_and_stores_nothing(pi: LiveServer) -> None:
     async with client_of(pi) as client:
         preview = await client.preview(a_batch(jobs={"count": 4}))
 
@@ -51,11 +51,11 @@ async def test_a_preview_says_when_and_writes_nothing(pi: LiveServer) -> None:
     assert (await pi.store.people.submitter("default")).logical_at == 0.0
 
 
-async def test_a_preview_refuses_what_a_submission_refuses(pi: LiveServer) -> None:
+async def test_preview_refuses_invalid_batches(pi: LiveServer) -> None:
     async with client_of(pi) as client:
         for batch, problem in (
             (a_batch(jobs={"fpops_est": -1}), "fpops_est"),
-            (a_batch(app="nobody"), "nobody"),
+            (a_batch(app="missing"), "missing"),
             (a_batch(jobs={"inputs": [{"name": "missing.txt", "open_name": "in"}]}), "missing.txt"),
         ):
             with pytest.raises(ApiError, match=problem):
@@ -64,7 +64,7 @@ async def test_a_preview_refuses_what_a_submission_refuses(pi: LiveServer) -> No
     assert (status, refused["field"], refused["expected"]) == (422, "preview", "true or false")
 
 
-async def test_the_reply_to_a_submission_says_what_the_first_forecast_says(pi: LiveServer) -> None:
+async def test_submission_reply_equals_the_first_forecast(pi: LiveServer) -> None:
     submitted = await pi.create("POST", "/batches", json=a_batch(jobs={"count": 4}))
     told = submitted["forecast"]
 
@@ -84,7 +84,7 @@ async def test_the_reply_to_a_submission_says_what_the_first_forecast_says(pi: L
     assert batch["completion_at"] == made["completion_at"]
 
 
-async def test_the_series_grows_with_what_the_daemon_does(pi: LiveServer) -> None:
+async def test_forecasts_accumulate(pi: LiveServer) -> None:
     batch_id = await pi.submit(jobs={"count": 3})
     await forecast(pi)
     await pi.forward(901.0)
@@ -105,15 +105,15 @@ async def test_the_series_grows_with_what_the_daemon_does(pi: LiveServer) -> Non
     assert latest_s is not None and 0 <= latest_s < 60 and app["oldest_age_s"] == latest_s
 
 
-async def test_the_forecasts_of_no_batch_are_not_found(pi: LiveServer) -> None:
+async def test_forecasts_of_an_unknown_batch_are_not_found(pi: LiveServer) -> None:
     assert (await pi.api("GET", "/batches/99/forecasts"))[0] == 404
     done = await command(pi, "estimate", "show", "99")
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", "muster: no batch 99\n")
 
 
-async def test_a_deadline_at_risk_is_flagged_with_its_reason_in_every_face(pi: LiveServer) -> None:
+async def test_deadline_risk_is_shown_with_its_reason(pi: LiveServer) -> None:
     submitted = await pi.create("POST", "/batches", json=a_batch(**SHORT, jobs={"count": 5}))
-    assert submitted["forecast"]["at_risk"] is None  # nothing is known before the first results
+    assert submitted["forecast"]["at_risk"] is None  # there is no estimate before the first results
     await first_results(pi)
     calm = await pi.submit()
 
@@ -130,7 +130,7 @@ async def test_a_deadline_at_risk_is_flagged_with_its_reason_in_every_face(pi: L
     assert (await pi.batch(batch_id))["at_risk"] is None
 
 
-async def test_the_command_line_previews_and_submits_with_the_same_words(pi: LiveServer) -> None:
+async def test_command_previews_and_submits_alike(pi: LiveServer) -> None:
     path = pi.project.data_dir / "batch.toml"
     path.write_text('app = "pi"\nqos = "afap"\n[jobs]\ncount = 4\nfpops_est = 1e12\ndelay_bound_s = 86400\n')
 
@@ -147,12 +147,12 @@ async def test_the_command_line_previews_and_submits_with_the_same_words(pi: Liv
     assert submitted.stdout.splitlines()[1] == first
 
 
-async def test_the_command_line_draws_and_explains_a_batch(pi: LiveServer) -> None:
+async def test_command_shows_a_batchs_forecasts(pi: LiveServer) -> None:
     batch_id = await pi.submit(jobs={"count": 5})
-    assert "It was never forecast" in (await command(pi, "estimate", "show", str(batch_id))).stdout
+    assert "no forecast has been made yet" in (await command(pi, "estimate", "show", str(batch_id))).stdout
     await forecast(pi)
     before = await command(pi, "estimate", "show", str(batch_id))
-    assert "0/5 over, by submission, a_priori: first estimate after the first results; " in before.stdout
+    assert "0/5 ended, by submission, a_priori: first estimate after the first results; " in before.stdout
     assert "C(B) first: first estimate: " in before.stdout and "░" not in before.stdout
 
     await first_results(pi)
@@ -162,17 +162,17 @@ async def test_the_command_line_draws_and_explains_a_batch(pi: LiveServer) -> No
     health = await command(pi, "estimate", "show")
 
     assert (done.exit_code, done.stderr) == (0, "")
-    assert "batch 1 (pi, throughput) is active: 3 of 5 jobs over" in done.stdout
+    assert "batch 1 (pi, throughput) is active: 3 of 5 jobs ended" in done.stdout
     assert "100% |" in done.stdout and "░" in done.stdout
     assert "2 first instances are not sent yet" in done.stdout
-    assert "3/5 over, by validation, cold: about " in done.stdout
-    assert "No batch of pi that was forecast has been completed" in done.stdout
+    assert "3/5 ended, by validation, cold: done in about " in done.stdout
+    assert "accuracy of pi is unknown" in done.stdout
     assert shown["forecast_state"] == "shown"
     assert shown["completion_q50_at"] == shown["forecasts"][-1]["q50_at"]
-    assert health.stdout.startswith("pi: 1 active batches, 0 never forecast, last forecasts ")
+    assert health.stdout.startswith("pi: 1 active batches, 0 without a forecast; last forecasts are ")
 
 
-async def test_an_ended_batch_shows_its_end_and_its_apps_scores(pi: LiveServer) -> None:
+async def test_ended_batch_shows_its_end_and_accuracy(pi: LiveServer) -> None:
     batch_id = await pi.submit(jobs={"count": 4})
     host = await pi.add_host("grace")
     for _ in range(4):
@@ -185,12 +185,12 @@ async def test_an_ended_batch_shows_its_end_and_its_apps_scores(pi: LiveServer) 
 
     done = await command(pi, "estimate", "show", str(batch_id))
 
-    assert "is complete: 4 of 4 jobs over" in done.stdout
+    assert "is complete: 4 of 4 jobs ended" in done.stdout
     assert "E end" in done.stdout
     assert "Forecasts of pi, over the last 1 batches: " in done.stdout
 
 
-async def test_a_monitoring_system_reads_how_old_forecasts_are(pi: LiveServer) -> None:
+async def test_metrics_have_the_age_of_forecasts(pi: LiveServer) -> None:
     await pi.submit(jobs={"count": 3})
     await forecast(pi)
     await pi.measure()

@@ -1,4 +1,4 @@
-"""Forecasts hold on played populations: a small version of the acceptance gates."""
+"""The accuracy of forecasts on simulated populations: a small version of the acceptance gates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Scored:
 
 @pytest.fixture(scope="module")
 def scored() -> list[Scored]:
-    """Every checkpoint of every world."""
+    """Return every checkpoint of every simulated world."""
     found = []
     for seed in range(WORLDS):
         world = World(seed)
@@ -36,7 +36,7 @@ def scored() -> list[Scored]:
 
 
 def naive_of(snapshot: BatchSnapshot) -> float:
-    """Elapsed time over the fraction done."""
+    """Return the elapsed time divided by the fraction done."""
     return float((snapshot.now - snapshot.submitted_at) / np.mean(~snapshot.jobs.is_open))
 
 
@@ -44,27 +44,27 @@ def pinball(at: float, ended_at: float, share: float) -> float:
     return share * (ended_at - at) if ended_at >= at else (1.0 - share) * (at - ended_at)
 
 
-def test_the_median_error_is_a_fraction_of_the_makespan(scored: list[Scored]) -> None:
+def test_median_error_is_small(scored: list[Scored]) -> None:
     assert np.median([abs(each.forecast.q50_at - each.ended_at) / each.ended_at for each in scored]) < 0.17
 
 
-def test_the_median_is_not_biased(scored: list[Scored]) -> None:
+def test_median_is_unbiased(scored: list[Scored]) -> None:
     assert -0.08 < np.median([(each.forecast.q50_at - each.ended_at) / each.ended_at for each in scored]) < 0.08
 
 
-def test_nine_in_ten_batches_end_before_q90(scored: list[Scored]) -> None:
+def test_90_percent_end_before_q90(scored: list[Scored]) -> None:
     assert 0.8 < np.mean([each.ended_at <= each.forecast.q90_at for each in scored]) < 0.97
 
 
-def test_one_in_ten_batches_ends_before_q10(scored: list[Scored]) -> None:
+def test_10_percent_end_before_q10(scored: list[Scored]) -> None:
     assert 0.02 < np.mean([each.ended_at <= each.forecast.q10_at for each in scored]) < 0.25
 
 
-def test_half_of_the_batches_end_before_q50(scored: list[Scored]) -> None:
+def test_50_percent_end_before_q50(scored: list[Scored]) -> None:
     assert 0.37 < np.mean([each.ended_at <= each.forecast.q50_at for each in scored]) < 0.65
 
 
-def test_the_loss_is_a_third_of_a_naive_extrapolations(scored: list[Scored]) -> None:
+def test_loss_is_a_third_of_naive_extrapolation(scored: list[Scored]) -> None:
     ours = sum(
         (
             pinball(f.q10_at, each.ended_at, 0.1)

@@ -1,4 +1,4 @@
-"""deploy/nginx/muster.conf in front of a worker: a stock client's request, files both ways, what stays inside."""
+"""A worker behind deploy/nginx/muster.conf: a stock client's request, files both ways, and hidden addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 
 from administration.accounts import AccountKeys
-from demo.crowd.volunteer import tasks_of
+from demo.load.volunteer import tasks_of
 from domain.clock import SystemClock
 from domain.units import Seconds
 from tests.acceptance.host import Host
@@ -54,7 +54,7 @@ class FrontEnd:
 
 
 def written(folder: Path, *, worker: str, plain: int, tls: int) -> Path:
-    """The example with other ports and a certificate made for this test; everything else as it is shipped."""
+    """The shipped configuration with other ports and a test certificate."""
     made = f"-keyout {folder}/privkey.pem -out {folder}/fullchain.pem"
     command = f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=muster -addext subjectAltName=IP:127.0.0.1 {made}"
     subprocess.run(command.split(), check=True, capture_output=True, timeout=60)
@@ -95,13 +95,13 @@ async def front(tmp_path: Path, keys_dir: Path) -> AsyncIterator[FrontEnd]:
 
 
 async def a_host(front: FrontEnd) -> Host:
-    """A computer that reaches the project through the front end alone."""
+    """A host that reaches the project only through the front end."""
     host = await front.server.add_host()
     host.http, host.scheduler_url = front.http, f"{front.url}scheduler"
     return host
 
 
-async def test_a_stock_clients_request_work_and_files_go_through_the_front_end(front: FrontEnd) -> None:
+async def test_stock_client_works_through_the_front_end(front: FrontEnd) -> None:
     await front.server.add_app()
     batch_id = await front.server.submit(jobs={"count": 2, "outputs": [{"name": "out", "max_bytes": len(RESULT)}]})
     host = await a_host(front)
@@ -125,11 +125,11 @@ async def test_a_stock_clients_request_work_and_files_go_through_the_front_end(f
     assert (status, b"<hostid>" in reply) == (200, True)
     assert task.upload_url.startswith(front.url)
     assert program == PROGRAM
-    assert (cut.status, offset, rest.status) == (1, 1_499_999, 0)  # a part counts one byte less
-    assert (await front.server.batch(batch_id))["jobs_validated"] == 1  # the captured client has the other
+    assert (cut.status, offset, rest.status) == (1, 1_499_999, 0)  # size queries report a partial upload one byte short
+    assert (await front.server.batch(batch_id))["jobs_validated"] == 1  # the captured client has the other task
 
 
-async def test_strangers_get_pages_and_nothing_of_the_operators(front: FrontEnd) -> None:
+async def test_front_end_hides_operator_addresses(front: FrontEnd) -> None:
     seen = {}
     for path in ("", "console/sign-in", "api/v1/openapi.json", "metrics", "healthz", "readyz", "duties"):
         async with front.http.get(front.url + path) as reply:
@@ -139,20 +139,20 @@ async def test_strangers_get_pages_and_nothing_of_the_operators(front: FrontEnd)
     assert {status for path, status in seen.items() if path not in ("metrics", "healthz", "readyz", "duties")} == {200}
 
 
-async def test_who_comes_without_tls_is_sent_on_and_loses_nothing(front: FrontEnd) -> None:
-    """A client that posts to the plain address posts the same to the other one."""
+async def test_plain_http_is_redirected_with_its_body(front: FrontEnd) -> None:
+    """A client that posts over plain HTTP repeats the same request over TLS."""
     body = captured.request(FIRST_CONTACT)
 
     async with front.http.post(f"{front.plain_url}scheduler", data=body, allow_redirects=False) as reply:
         assert (reply.status, reply.headers["Location"]) == (308, "https://127.0.0.1/scheduler")
 
 
-async def test_progress_comes_at_once_and_a_request_keeps_its_id(front: FrontEnd) -> None:
+async def test_events_are_unbuffered_and_request_ids_kept(front: FrontEnd) -> None:
     await front.server.add_app()
     batch_id = await front.server.submit()
     token = AccountKeys(load_keys(front.server.project.keys_dir).account_secret).api_token()
     headers = {"Authorization": f"Bearer {token}", "X-Request-ID": "asked-by-a-test"}
 
     async with front.http.get(f"{front.url}api/v1/batches/{batch_id}/events", headers=headers) as stream:
-        first = await stream.content.readline()  # how soon to come again, then the first event
+        first = await stream.content.readline()  # the retry interval, then the first event
         assert (stream.headers["X-Request-ID"], first.split(b":")[0]) == ("asked-by-a-test", b"retry")

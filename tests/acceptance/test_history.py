@@ -1,11 +1,11 @@
-"""A job of a batch that ended long ago: still shown; and who brings it once more is told that it is done."""
+"""A job of a batch that ended long ago is still shown, and late reports of it are acknowledged."""
 
 from __future__ import annotations
 
 import pytest
 
 from administration.purge import months_before, purge_months
-from demo.crowd.jobs import CrowdTask
+from demo.load.jobs import VolunteerTask
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState
 from domain.units import DAY_S, JobId
@@ -17,8 +17,8 @@ from wire.messages import STATE_UPLOADED, HeldResult
 S = InstanceState
 
 
-async def a_job_of_the_history(server: LiveServer) -> tuple[JobId, Host, CrowdTask]:
-    """A job that a host did, and that was moved ten days later."""
+async def a_job_of_the_history(server: LiveServer) -> tuple[JobId, Host, VolunteerTask]:
+    """A completed job, moved to the history ten days later."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -34,7 +34,7 @@ async def a_job_of_the_history(server: LiveServer) -> tuple[JobId, Host, CrowdTa
     return job.job_id, host, task
 
 
-async def test_it_is_shown_as_before(server: LiveServer) -> None:
+async def test_moved_job_is_shown_as_before(server: LiveServer) -> None:
     job_id, _, task = await a_job_of_the_history(server)
 
     shown = await server.create("GET", f"/jobs/{job_id}")
@@ -46,7 +46,7 @@ async def test_it_is_shown_as_before(server: LiveServer) -> None:
     assert [one["job_id"] for one in listed["jobs"]] == [job_id]
 
 
-async def test_a_report_of_it_is_acknowledged_and_changes_nothing(server: LiveServer) -> None:
+async def test_report_of_a_moved_job_is_acknowledged(server: LiveServer) -> None:
     job_id, host, task = await a_job_of_the_history(server)
     before = await server.store.views.job(job_id)
     host.end(task, STATE_UPLOADED)
@@ -58,7 +58,7 @@ async def test_a_report_of_it_is_acknowledged_and_changes_nothing(server: LiveSe
     assert await server.store.views.job(job_id) == before
 
 
-async def test_a_host_that_still_has_it_is_told_to_drop_it(server: LiveServer) -> None:
+async def test_host_drops_a_moved_job(server: LiveServer) -> None:
     _, host, task = await a_job_of_the_history(server)
 
     reply = await host.call(other_results=(HeldResult(task.result.name),))
@@ -66,14 +66,14 @@ async def test_a_host_that_still_has_it_is_told_to_drop_it(server: LiveServer) -
     assert reply.aborts == (task.result.name,)
 
 
-async def test_its_output_sent_once_more_is_done(server: LiveServer) -> None:
+async def test_repeated_upload_of_a_moved_job_succeeds(server: LiveServer) -> None:
     _, host, task = await a_job_of_the_history(server)
 
     assert (await host.upload(task)).status == 0
     assert (await host.size(task)).file_size == len(RIGHT)
 
 
-async def test_purged_it_is_gone_with_its_file_and_its_batch_keeps_its_counters(server: LiveServer) -> None:
+async def test_purge_deletes_job_and_file_and_keeps_counts(server: LiveServer) -> None:
     job_id, host, task = await a_job_of_the_history(server)
     batch_id = (await server.store.views.job(job_id)).batch_id
     counters = await server.batch(batch_id)

@@ -1,4 +1,4 @@
-"""`muster hoststats`: what cron and operators see."""
+"""`muster hoststats`, for cron and operators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROWS = """
 
 @pytest.fixture(scope="module")
 def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    """A project with an app that 25 hosts have a record with, host 1 the best."""
+    """A project with one app, for which 25 hosts have a record; host 1 is the best."""
     project = CommandLine(tmp_path_factory.mktemp("project") / "data")
     program = project.data_dir.parent / "main.sh"
     program.write_text("#!/bin/sh\n")
@@ -52,13 +52,13 @@ async def executed(project: CommandLine, *statements: str) -> None:
     await connection.close()
 
 
-def test_before_the_first_run_the_command_to_make_one_is_shown(muster: CommandLine) -> None:
+def test_no_ranking_yet_names_the_command(muster: CommandLine) -> None:
     done = muster.run("hoststats", "show")
 
-    assert done == (0, "Hosts were never ranked: muster hoststats run\n", "")
+    assert done == (0, "No ranking yet: muster hoststats run\n", "")
 
 
-def test_a_run_says_what_it_found_and_show_says_it_again(muster: CommandLine) -> None:
+def test_run_and_show_print_the_ranking(muster: CommandLine) -> None:
     run = muster.json("hoststats", "run")
 
     assert (run["full"], run["apps"], run["rows"], run["ranked"]) == (True, 1, 25, 25)
@@ -69,7 +69,7 @@ def test_a_run_says_what_it_found_and_show_says_it_again(muster: CommandLine) ->
     assert muster.json("hoststats", "show") == run
 
 
-def test_a_run_tells_its_progress_and_its_outcome_in_words(muster: CommandLine) -> None:
+def test_run_reports_progress_and_outcome(muster: CommandLine) -> None:
     done = muster.run("hoststats", "run")
 
     assert done.exit_code == 0
@@ -77,7 +77,7 @@ def test_a_run_tells_its_progress_and_its_outcome_in_words(muster: CommandLine) 
     assert "1 apps, 25 rows, 25 ranked" in done.stdout
 
 
-def test_a_host_can_be_looked_up(muster: CommandLine) -> None:
+def test_show_host_percentiles(muster: CommandLine) -> None:
     muster.json("hoststats", "run")
 
     assert muster.json("hoststats", "show", "--host", "1") == [
@@ -86,11 +86,11 @@ def test_a_host_can_be_looked_up(muster: CommandLine) -> None:
     assert muster.error("hoststats", "show", "--host", "99") == (1, "muster: no host 99\n")
 
 
-def test_cut_points_can_be_refreshed_alone(muster: CommandLine) -> None:
+def test_cut_points_only_run(muster: CommandLine) -> None:
     assert muster.json("hoststats", "run", "--cut-points-only")["full"] is False
 
 
-def test_a_second_run_at_the_same_time_does_nothing_and_says_so(muster: CommandLine) -> None:
+def test_concurrent_run_is_refused(muster: CommandLine) -> None:
     dsn = embedded.ensure_running(muster.data_dir / "postgres")
 
     async def with_the_lock_taken() -> tuple[int, str]:
@@ -102,5 +102,5 @@ def test_a_second_run_at_the_same_time_does_nothing_and_says_so(muster: CommandL
 
     assert asyncio.run(with_the_lock_taken()) == (
         1,
-        "muster: Another run of the host statistics is under way; nothing was done.\n",
+        "muster: Another ranking is running; nothing was done.\n",
     )

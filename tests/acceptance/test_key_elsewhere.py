@@ -1,4 +1,4 @@
-"""A project whose private signing key never comes near it: signed on one machine, served on another."""
+"""A project without its private signing key: files are signed on one machine and served on another."""
 
 from __future__ import annotations
 
@@ -13,25 +13,23 @@ from tests.acceptance.server import PROGRAM, LiveServer
 from tests.acceptance.test_command_line import Done, done_by
 from transfer.keys import create_keys, load_keys
 
-NO_KEY = b"whoever opens this finds that it is no key"
+NO_KEY = b"this is not a key"
 
 
 async def added(server: LiveServer, *how: str | Path) -> Done:
-    """`muster app version add` through the server, from a machine that has nothing of the project."""
+    """Run `muster app version add` through the server, on a machine without the project."""
     token = AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token()
     version = ("app", "version", "add", "pi", "--platform", LINUX, "--version", "100", "--json")
     return await asyncio.to_thread(done_by, *version, *map(str, how), "--server", server.url, "--token", token)
 
 
-async def test_a_job_is_served_and_validated_where_the_private_key_never_was(
-    server: LiveServer, tmp_path: Path
-) -> None:
+async def test_project_works_without_its_private_key(server: LiveServer, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     shutil.move(server.project.keys_dir / "signing", elsewhere)
     main, signatures = elsewhere / "main.sh", elsewhere / "signatures.json"
     main.write_bytes(PROGRAM)
     asked = [str(main), "--key", str(elsewhere / "0001.pem"), "--output", str(signatures), "--json"]
-    nowhere = ["--data-dir", str(tmp_path / "no project"), "--database-url", "postgresql://nobody@192.0.2.1/none"]
+    nowhere = ["--data-dir", str(tmp_path / "no project"), "--database-url", "postgresql://none@192.0.2.1/none"]
     done = await asyncio.to_thread(done_by, "sign", *asked, *nowhere)
     assert (done.exit_code, json.loads(done.stdout)["signed"]) == (0, 1)
     assert not (tmp_path / "no project").exists()
@@ -51,9 +49,7 @@ async def test_a_job_is_served_and_validated_where_the_private_key_never_was(
     assert not (server.project.keys_dir / "signing").exists()
 
 
-async def test_no_server_opens_the_private_key_and_a_version_that_is_not_signed_is_told_how(
-    server: LiveServer, tmp_path: Path
-) -> None:
+async def test_unsigned_version_is_refused_with_advice(server: LiveServer, tmp_path: Path) -> None:
     signing = server.project.keys_dir / "signing"
     key = tmp_path / "key.pem"
     shutil.move(signing / "0001.pem", key)
@@ -72,9 +68,9 @@ async def test_no_server_opens_the_private_key_and_a_version_that_is_not_signed_
 
     assert (status, "`muster sign FILE --key KEY.pem`" in refused["detail"]) == (422, True)
     assert keyless.exit_code == 1
-    assert "--key: expected the private key to sign with here, or --signatures" in keyless.stderr
+    assert "--key: expected the private key to sign with, or --signatures" in keyless.stderr
     assert json.loads(wrong.stderr)["detail"].startswith(
-        "signature: expected that of main.sh by the project's present key"
+        "signature: expected a signature of main.sh by the project's current key"
     )
     assert right.exit_code == 0, right
     assert len((await server.create("GET", "/apps/pi"))["versions"]) == 1

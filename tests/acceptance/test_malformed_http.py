@@ -1,4 +1,4 @@
-"""Requests that are no proper HTTP are refused with a reason: no traceback in the log, none in the answer, no 500."""
+"""Malformed HTTP requests are refused with a reason: no traceback in log or reply, no status 500."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ async def answer_to(server: LiveServer, raw: bytes) -> bytes:
     return answer
 
 
-async def test_malformed_http_is_refused_counted_and_logged_once(
-    server: LiveServer, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_malformed_http_is_refused_and_logged_once(server: LiveServer, capfd: pytest.CaptureFixture[str]) -> None:
     capfd.readouterr()
     for name, raw in MALFORMED.items():
         answer = await answer_to(server, raw)
@@ -84,14 +82,14 @@ async def test_malformed_http_is_refused_counted_and_logged_once(
 
 
 @pytest.mark.parametrize(("raw", "why"), REFUSED.values(), ids=REFUSED)
-async def test_what_pages_cannot_read_is_refused_by_name(server: LiveServer, raw: bytes, why: bytes) -> None:
+async def test_malformed_page_requests_are_refused(server: LiveServer, raw: bytes, why: bytes) -> None:
     answer = await answer_to(server, raw)
 
     assert answer.split(b" ", 2)[1] in (b"400", b"415")
     assert why in answer
 
 
-async def test_a_form_that_is_no_text_is_no_failure_of_the_server(server: LiveServer) -> None:
+async def test_undecodable_form_is_refused(server: LiveServer) -> None:
     body = b"name=\xff\xfe%ff&password=%00"
     head = b"POST /console/sign-in " + HEAD + FORM + b"\r\nContent-Length: %d\r\n\r\n" % len(body)
 

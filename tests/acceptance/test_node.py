@@ -1,4 +1,4 @@
-"""A node as an operator runs it: `muster up` with two workers stops, heals and complains as it should."""
+"""`muster up` with two workers: stopping, restarts and error messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def processes_of(data_dir: Path) -> list[psutil.Process]:
-    """Every process of the machine that works on that folder, PostgreSQL's included."""
+    """Return every process of the machine that uses the folder, including PostgreSQL's."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         if any(str(data_dir) in argument for argument in process.info["cmdline"] or []):
@@ -41,7 +41,7 @@ def processes_of(data_dir: Path) -> list[psutil.Process]:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it runs; one that ended and was not asked for its exit code by its parent does not."""
+    """Return whether the process runs; zombies do not count."""
     try:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -52,7 +52,7 @@ def workers_of(data_dir: Path) -> list[psutil.Process]:
     return [process for process in processes_of(data_dir) if "worker" in process.info["cmdline"]]
 
 
-def test_sigterm_stops_a_node_and_leaves_nothing_running(server: Server) -> None:
+def test_sigterm_stops_all_processes_of_a_node(server: Server) -> None:
     wait_for(lambda: len(workers_of(server.data_dir)) == 2, 60, "two workers")
     running = processes_of(server.data_dir)
     assert any("postgres" in process.name() for process in running)
@@ -61,11 +61,11 @@ def test_sigterm_stops_a_node_and_leaves_nothing_running(server: Server) -> None
 
     assert processes_of(server.data_dir) == []
     assert [process for process in running if is_alive(process)] == []
-    server.start()  # and it starts again
+    server.start()  # it can start again
     assert server.answers()
 
 
-def test_a_worker_that_is_killed_is_started_again_and_serves(server: Server) -> None:
+def test_killed_worker_is_restarted(server: Server) -> None:
     wait_for(lambda: len(workers_of(server.data_dir)) == 2, 60, "two workers")
     before = workers_of(server.data_dir)
 
@@ -82,7 +82,7 @@ def listens(process: psutil.Process, port: int) -> bool:
     return any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in process.net_connections("tcp"))
 
 
-def test_both_workers_answer_on_the_one_port(server: Server) -> None:
+def test_both_workers_serve_one_port(server: Server) -> None:
     wait_for(
         lambda: [listens(worker, server.port) for worker in workers_of(server.data_dir)] == [True, True],
         60,
@@ -94,7 +94,7 @@ def test_both_workers_answer_on_the_one_port(server: Server) -> None:
             pass
 
 
-def test_a_supervisor_that_is_killed_takes_its_processes_with_it(server: Server) -> None:
+def test_killed_supervisor_ends_its_processes(server: Server) -> None:
     wait_for(lambda: len(workers_of(server.data_dir)) == 2, 60, "two workers")
 
     server.kill_supervisor()
@@ -104,7 +104,7 @@ def test_a_supervisor_that_is_killed_takes_its_processes_with_it(server: Server)
     assert server.answers()
 
 
-def test_a_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
+def test_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     server = Server(tmp_path / "project")
     server.init()
     with socket.socket() as taken:

@@ -1,4 +1,4 @@
-"""The OpenAPI document, and a server that keeps to it whatever it is asked, and by whom."""
+"""The server keeps to its OpenAPI document, for valid and invalid requests of all kinds of callers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.acceptance.server import LiveServer
 from tests.worlds import PROJECT
 from transfer.keys import load_keys
 
-EXAMPLES = int(os.environ.get("MUSTER_API_EXAMPLES", "8"))  # of each operation; `make api-fuzz` asks for more
+EXAMPLES = int(os.environ.get("MUSTER_API_EXAMPLES", "8"))  # requests per operation; `make api-fuzz` sends more
 FEW = 10
 OF_OTHERS = frozenset({"revoke_token"})
 OF_OTHER_SUBMITTERS = OF_OTHERS | {"set_batch", "abort_batch", "fetch_outputs", "batch_results", "job_outputs"}
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.timeout(600 if EXAMPLES <= FEW else 3600)
 
 @pytest.fixture
 async def busy(server: LiveServer) -> LiveServer:
-    """Something of everything, so that answers are not all empty."""
+    """A project with some of everything, so that not all replies are empty."""
     await server.add_app()
     host = await server.add_host()
     await server.submit(jobs={"count": 4})
@@ -49,7 +49,7 @@ async def busy(server: LiveServer) -> LiveServer:
     return server
 
 
-async def test_the_document_is_public_and_says_how_to_sign_in(server: LiveServer) -> None:
+async def test_document_is_public(server: LiveServer) -> None:
     async with server.http.get(f"{server.url}api/v1/openapi.json") as response:
         document = await response.json()
     async with server.http.get(f"{server.url}api/v1/") as page:
@@ -62,7 +62,7 @@ async def test_the_document_is_public_and_says_how_to_sign_in(server: LiveServer
     assert "script-src 'self'" in page.headers["Content-Security-Policy"]
 
 
-async def test_whatever_fits_the_document_is_answered_as_it_says_to_whom_it_says(busy: LiveServer) -> None:
+async def test_valid_requests_get_documented_replies(busy: LiveServer) -> None:
     others = await lesser_askers(busy)
     questions = await questions_to(busy)
 
@@ -75,7 +75,7 @@ async def test_whatever_fits_the_document_is_answered_as_it_says_to_whom_it_says
     assert "batch_id 1" not in {act.target for act in acts}
 
 
-async def test_whatever_does_not_fit_the_document_is_refused_as_it_says(busy: LiveServer) -> None:
+async def test_invalid_requests_get_documented_refusals(busy: LiveServer) -> None:
     questions = await questions_to(busy)
 
     broken = await asyncio.to_thread(questions.unfit, project(busy))
@@ -88,13 +88,13 @@ async def test_whatever_does_not_fit_the_document_is_refused_as_it_says(busy: Li
 
 
 def project(server: LiveServer) -> Asker:
-    """The holder of the project's own token."""
+    """The caller with the project's own token."""
     keys = AccountKeys(load_keys(server.project.keys_dir).account_secret)
     return Asker("the project", keys.api_token(), Role.OPERATOR.rights)
 
 
 async def lesser_askers(server: LiveServer) -> list[Asker]:
-    """Everybody who may do less, or nothing. Batch 1 is none of theirs."""
+    """Return callers with fewer rights, or none. None of them owns batch 1."""
     door = server.workers[0].parts.door
     store, now = server.store, server.clock.now()
     lab = (await store.people.add_submitter("lab", account="default", shares=1.0, now=now)).submitter_id
@@ -116,11 +116,11 @@ async def lesser_askers(server: LiveServer) -> list[Asker]:
     await server.forward(DAY_S + 1.0)
     assert first.token.token_id == KNOWN_IDS["token_id"]
     return [
-        Asker("nobody", None, status=401),
-        Asker("a stranger", "muster_guessed", status=401),
+        Asker("no token", None, status=401),
+        Asker("an unknown token", "muster_guessed", status=401),
         Asker("an expired token", expiring.value, status=401),
         Asker("a revoked token", revoked.value, status=401),
-        Asker("somebody shut out", tokens["out"], status=401),
+        Asker("a disabled account", tokens["out"], status=401),
         Asker("a volunteer", volunteer["authenticator"], status=401),
         Asker("before the first sign-in", tokens["new"], status=403),
         Asker("vic", tokens["vic"], Role.VIEWER.rights, never=OF_OTHERS),
@@ -136,7 +136,7 @@ async def questions_to(server: LiveServer) -> Questions:
 
 
 def known_values(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What stands in each path for things that there are."""
+    """Return the path parameters of existing objects."""
     known: dict[str, dict[str, Any]] = {}
     for path in document["paths"]:
         values = {**KNOWN, "name": KNOWN_NAMES.get(path)}

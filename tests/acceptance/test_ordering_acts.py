@@ -1,4 +1,4 @@
-"""What the order of batches does to computers that ask: who is served first, and what limits keep from them."""
+"""Effects of the batch order on requests: which batch is served first, and what limits block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.acceptance.test_ordering_faces import order
 
 @pytest.fixture
 async def pi(server: LiveServer) -> LiveServer:
-    """A project with an app, and two submitters in accounts of their own."""
+    """A project with an app, and two submitters in separate accounts."""
     await server.add_app()
     for who in ("ada", "bob"):
         await server.store.people.add_account(f"{who}s", parent=None, shares=1.0)
@@ -22,7 +22,7 @@ async def pi(server: LiveServer) -> LiveServer:
 
 
 async def given(server: LiveServer, host: Host) -> BatchId | None:
-    """Of which batch the computer is given one job."""
+    """Request one job; return its batch."""
     tasks = await host.ask()
     return BatchId(int(tasks[0].result.name.split("_")[1])) if tasks else None
 
@@ -42,7 +42,7 @@ async def test_who_was_served_goes_after_who_was_not(pi: LiveServer) -> None:
     assert await given(pi, await pi.add_host("three")) == adas
 
 
-async def test_what_a_limit_holds_is_sent_to_nobody_until_it_lets_go(pi: LiveServer) -> None:
+async def test_blocked_batch_is_sent_once_the_limit_allows(pi: LiveServer) -> None:
     adas = await pi.submit(submitter="ada", jobs={"count": 5})
     await pi.store.ordering_rules.put_limit(Limit(Scope.SUBMITTER, Quantity.JOBS, "ada", hard=2.0))
     await order(pi)
@@ -52,7 +52,7 @@ async def test_what_a_limit_holds_is_sent_to_nobody_until_it_lets_go(pi: LiveSer
     assert [await given(pi, host) for host in hosts] == [adas, adas, None, None]
     await order(pi)
     held = (await pi.store.views.batch(adas)).hold
-    assert held == "hard limit of submitter ada: 2 and 1 more of at most 2 jobs in progress"
+    assert held == "hard limit of submitter ada: 2 + 1 > 2 jobs in progress"
 
     [task] = hosts[0].held.values()
     await hosts[0].work(task)

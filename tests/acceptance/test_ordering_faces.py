@@ -1,4 +1,4 @@
-"""Whose batch goes first: what operators see and change, by the API, its client and the command line."""
+"""The order of batches as shown and changed by the API, its client and the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.acceptance.server import LiveServer
 
 @pytest.fixture
 async def pi(server: LiveServer) -> LiveServer:
-    """A project with an app, and two submitters in accounts of their own."""
+    """A project with an app, and two submitters in separate accounts."""
     await server.add_app()
     for who in ("ada", "bob"):
         await server.store.people.add_account(f"{who}s", parent=None, shares=1.0)
@@ -27,7 +27,7 @@ async def order(server: LiveServer) -> None:
 
 
 async def ordering_history(server: LiveServer) -> set[tuple[str, str, str]]:
-    """Who changed which ordering setting, and why."""
+    """Return changes of ordering settings with their authors and reasons."""
     changes = await json_of(server, "setting", "history")
     return {(one["key"], one["by"], one["why"]) for one in changes if one["key"].startswith("ordering.")}
 
@@ -37,7 +37,7 @@ async def two_batches(server: LiveServer) -> tuple[BatchId, BatchId]:
     return first, await server.submit(submitter="bob", jobs={"count": 5})
 
 
-async def test_every_part_of_a_priority_is_shown_and_they_sum_to_the_total(pi: LiveServer) -> None:
+async def test_priority_terms_sum_to_the_total(pi: LiveServer) -> None:
     first, second = await two_batches(pi)
     changes = ["policy=multifactor", "wait_weight=1000", "user_weight=300"]
     await json_of(pi, "priority", "set", *changes, "--why", "as on the cluster")
@@ -63,13 +63,13 @@ async def test_every_part_of_a_priority_is_shown_and_they_sum_to_the_total(pi: L
         assert [one["place"] for one in await client.priorities()] == [1, 2]
 
 
-async def test_a_batch_nobody_ordered_yet_says_so(pi: LiveServer) -> None:
+async def test_unordered_batch_is_listed_as_such(pi: LiveServer) -> None:
     done = await command(pi, "priority", "show", "--batch", "9999")
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", "muster: no batch 9999\n")
     assert (await command(pi, "priority", "show")).stdout == "No batch has been ordered yet.\n"
 
 
-async def test_other_settings_are_previewed_and_change_nothing(pi: LiveServer) -> None:
+async def test_ordering_preview_changes_nothing(pi: LiveServer) -> None:
     first, second = await two_batches(pi)
     await json_of(pi, "batch", "set", str(first), "--user-priority", "-1024")
     await order(pi)
@@ -83,7 +83,7 @@ async def test_other_settings_are_previewed_and_change_nothing(pi: LiveServer) -
     assert await ordering_history(pi) == set()
 
 
-async def test_a_policy_is_chosen_with_who_and_why_in_the_audit_trail(pi: LiveServer) -> None:
+async def test_policy_change_is_audited(pi: LiveServer) -> None:
     async with client_of(pi) as client:
         changed = await client.set_ordering({"policy": "components", "components": "XFACTORWEIGHT=7"}, why="as before")
         with pytest.raises(ApiError) as refused:
@@ -103,12 +103,12 @@ async def test_a_policy_is_chosen_with_who_and_why_in_the_audit_trail(pi: LiveSe
     }
     weights = await json_of(pi, "priority", "weights")
     normal = {one["term"]: one["weight"] for one in weights if one["level"] == "normal"}
-    assert normal == {"QUEUETIME": 1.0, "XFACTOR": 7.0}  # the queue time's weight is 1 unless it is given
+    assert normal == {"QUEUETIME": 1.0, "XFACTOR": 7.0}  # the queue time's weight is 1 by default
     done = await command(pi, "setting", "set", "ordering.queues", "normal=0/1/1 normal=1/1/1")
     assert done.exit_code == 1 and "ordering.queues: expected each queue once" in done.stderr
 
 
-async def test_shares_are_shown_as_a_tree_and_changed(pi: LiveServer) -> None:
+async def test_shares_are_shown_and_changed(pi: LiveServer) -> None:
     await json_of(pi, "fairshare", "set", "account", "adas", "3")
     await json_of(pi, "fairshare", "set", "submitter", "bob", "2", "--account", "adas")
 
@@ -118,7 +118,7 @@ async def test_shares_are_shown_as_a_tree_and_changed(pi: LiveServer) -> None:
     assert shares["adas", None]["shares"] == 3.0
     assert shares["adas", "bob"]["shares"] == 2.0
     assert shares["adas", "ada"]["share_fraction"] == pytest.approx(shares["adas", None]["share_fraction"] / 3.0)
-    assert shares["adas", "ada"]["level_weight"] is None  # nothing used yet
+    assert shares["adas", "ada"]["level_weight"] is None  # no usage yet
     assert "adas/" in (await command(pi, "fairshare", "show")).stdout
     async with client_of(pi) as client:
         assert await client.fairshare() == tree
@@ -128,10 +128,10 @@ async def test_shares_are_shown_as_a_tree_and_changed(pi: LiveServer) -> None:
             await client.set_shares("account", "adas", -1.0)
 
 
-async def test_what_needs_a_permission_is_refused_until_it_is_given(pi: LiveServer) -> None:
+async def test_permission_is_required(pi: LiveServer) -> None:
     first, _ = await two_batches(pi)
     refused = await command(pi, "batch", "set", str(first), "--user-priority", "5")
-    assert refused.exit_code == 1 and "needs the permission raise" in refused.stderr
+    assert refused.exit_code == 1 and "requires the raise permission" in refused.stderr
     assert (await command(pi, "batch", "set", str(first), "--user-priority", "-1025")).exit_code == 1
 
     permitted = await json_of(pi, "account", "set", "adas", "--permit", "raise")
@@ -139,12 +139,12 @@ async def test_what_needs_a_permission_is_refused_until_it_is_given(pi: LiveServ
     assert (await json_of(pi, "batch", "set", str(first), "--user-priority", "5"))["user_priority"] == 5
     assert (await json_of(pi, "account", "set", "adas", "--no-permissions"))["permissions"] == []
     async with client_of(pi) as client:
-        with pytest.raises(ApiError, match="needs the permission"):
+        with pytest.raises(ApiError, match="requires the"):
             await client.set_batch(first, user_priority=6)
         await client.permit("submitter", "ada", ["raise"])
         await client.set_batch(first, user_priority=6)
         assert (await client.batch(first))["user_priority"] == 6
-        with pytest.raises(ApiError, match="needs the permission expedite"):
+        with pytest.raises(ApiError, match="requires the expedite permission"):
             await client.set_batch(first, level="expedite")
         with pytest.raises(ApiError, match="queue: expected one of express"):
             await client.set_batch(first, queue="nowhere")
@@ -158,7 +158,7 @@ async def test_what_needs_a_permission_is_refused_until_it_is_given(pi: LiveServ
     assert "set_batch" in [act.what for act in await pi.store.access.acts(limit=10)]
 
 
-async def test_grants_are_given_shown_and_taken(pi: LiveServer) -> None:
+async def test_grants_are_set_shown_and_removed(pi: LiveServer) -> None:
     made = await json_of(pi, "grant", "add", "adas", "--units", "100", "--period-days", "30")
     assert (made["granted_su"], made["left_su"], made["period_s"]) == (100.0, 100.0, 30 * 86400.0)
     twice = await command(pi, "grant", "add", "adas", "--units", "1")
@@ -167,12 +167,12 @@ async def test_grants_are_given_shown_and_taken(pi: LiveServer) -> None:
     async with client_of(pi) as client:
         assert [one["account"] for one in await client.grants()] == ["adas"]
         with pytest.raises(ApiError, match="no account"):
-            await client.set_grant("nobodys", granted_su=1.0, period_s=86400.0)
+            await client.set_grant("missing", granted_su=1.0, period_s=86400.0)
     assert (await json_of(pi, "grant", "drop", "adas"))["granted_su"] is None
     assert await json_of(pi, "grant", "list") == []
 
 
-async def test_limits_are_set_listed_and_lifted_and_hold_batches(pi: LiveServer) -> None:
+async def test_limits_are_set_listed_removed_and_block_batches(pi: LiveServer) -> None:
     await two_batches(pi)
     set_one = await json_of(pi, "limit", "set", "submitter", "jobs", "ada", "--soft", "1", "--hard", "2")
     assert (set_one["name"], set_one["soft"], set_one["hard"]) == ("ada", 1.0, 2.0)
@@ -183,13 +183,13 @@ async def test_limits_are_set_listed_and_lifted_and_hold_batches(pi: LiveServer)
         assert len(await client.limits()) == 2
     await order(pi)
     shown = {one["batch"]: one for one in (await json_of(pi, "priority", "show"))["batches"]}
-    assert [one["hold"] is not None for one in shown.values()].count(True) == 1  # bob's, by everybody's limit
+    assert [one["hold"] is not None for one in shown.values()].count(True) == 1  # bob's, by the default limit
     await json_of(pi, "limit", "drop", "submitter", "jobs")
     await json_of(pi, "limit", "drop", "submitter", "jobs", "ada")
     assert await json_of(pi, "limit", "list") == []
 
 
-async def test_the_dry_run_is_also_in_the_api(pi: LiveServer) -> None:
+async def test_fairshare_emulation_over_the_api(pi: LiveServer) -> None:
     tree = {"name": "root", "children": [{"name": "ann", "usage": 3}, {"name": "bob", "usage": 1}]}
     async with client_of(pi) as client:
         found = await client.emulate_fairshare("flux", tree)

@@ -1,4 +1,4 @@
-"""Results of jobs leave the server: over the API, by one command here and through a server, and from the console."""
+"""Downloads of results: over the API, by a command here and through a server, and from the console."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/collect-results.md"
 
 
 async def a_batch_with_one_result(server: LiveServer) -> tuple[BatchId, int, int]:
-    """Three jobs of which one is valid; its number, and that of one which is open."""
+    """Submit three jobs, one of them valid; return the ids of that one and of an open one."""
     await server.add_app()
     batch_id = await server.submit(jobs={"count": 3})
     host = await server.add_host()
@@ -61,7 +61,7 @@ async def collected(server: LiveServer, batch_id: int, folder: Path, *words: str
 
 
 def run_the_page(server: LiveServer, folder: Path) -> None:
-    """The commands of the manual as they stand: on the project's machine, through the server, and over HTTP."""
+    """Run the manual's commands unchanged: on the project's machine, through the server, and over HTTP."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     environment = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -83,9 +83,7 @@ def run_the_page(server: LiveServer, folder: Path) -> None:
     assert [(one["job_id"], one["because"]) for one in reasons] == [(2, "it is open"), (3, "it is open")]
 
 
-async def test_the_file_of_a_result_is_fetched_by_who_may_and_else_the_reason_is_told(
-    server: LiveServer, tmp_path: Path
-) -> None:
+async def test_result_files_need_permission(server: LiveServer, tmp_path: Path) -> None:
     _, valid, unfinished = await a_batch_with_one_result(server)
     await server.create("POST", "/submitters", json={"name": "lab", "account": "default", "shares": 1.0})
     await a_person(server, "sue", Role.SUBMITTER, "lab")
@@ -107,10 +105,10 @@ async def test_the_file_of_a_result_is_fetched_by_who_may_and_else_the_reason_is
         assert await not_there(vic.fetch_outputs(99, tmp_path / "none")) == "no batch 99"
         assert await vic.batch_results(shown["batch_id"], after=valid - 1, limit=1) == [shown]
     async with Client(server.url, await a_token(server, "sue")) as sue:
-        assert "another submitter's" in await not_there(sue.job_outputs(valid), 403)
-        assert "another submitter's" in await not_there(sue.batch_results(shown["batch_id"]), 403)
-        assert "another submitter's" in await not_there(sue.fetch_outputs(shown["batch_id"], tmp_path / "none"), 403)
-        assert "another submitter's" in await not_there(sue.fetch_output(valid, "out", tmp_path / "none"), 403)
+        assert "another submitter" in await not_there(sue.job_outputs(valid), 403)
+        assert "another submitter" in await not_there(sue.batch_results(shown["batch_id"]), 403)
+        assert "another submitter" in await not_there(sue.fetch_outputs(shown["batch_id"], tmp_path / "none"), 403)
+        assert "another submitter" in await not_there(sue.fetch_output(valid, "out", tmp_path / "none"), 403)
 
     [output] = shown["outputs"]
     assert (shown["because"], output["name"], output["nbytes"], output["state"]) == (None, "out", len(RIGHT), "here")
@@ -134,7 +132,7 @@ async def test_the_file_of_a_result_is_fetched_by_who_may_and_else_the_reason_is
             assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
-async def test_one_command_collects_a_batch_and_says_what_is_missing(server: LiveServer, tmp_path: Path) -> None:
+async def test_results_command_reports_missing_files(server: LiveServer, tmp_path: Path) -> None:
     batch_id, valid, _ = await a_batch_with_one_result(server)
     here, there = tmp_path / "here", tmp_path / "there"
 

@@ -1,4 +1,4 @@
-"""Jobs go from a submitter to volunteers and back: the whole server over real HTTP and a real PostgreSQL."""
+"""Jobs from submission to volunteers and back: the whole server over real HTTP and a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wire.signing import parse_public_key_text, verify
 S = InstanceState
 
 
-async def test_a_job_goes_from_submission_to_a_complete_batch(server: LiveServer) -> None:
+async def test_job_from_submission_to_complete_batch(server: LiveServer) -> None:
     await server.add_app()
     content = b"the input\n"
     put = await server.create("PUT", "/files/in_1.txt", data=content)
@@ -47,7 +47,7 @@ async def test_a_job_goes_from_submission_to_a_complete_batch(server: LiveServer
 
 
 async def check_downloads(host: Host, reply: SchedulerReply, input_content: bytes) -> None:
-    """The app is signed by the key the client was given, the input has the MD5 it was told."""
+    """Check the app's signature with the client's key, and the input's MD5."""
     key = parse_public_key_text(host.key_text)
     files = {element.name: element for element in reply.downloads}
     source = files.pop("in_1.txt")
@@ -62,7 +62,7 @@ async def check_downloads(host: Host, reply: SchedulerReply, input_content: byte
     ("qos", "more"),
     [("throughput", {}), ("long_deadline", {}), ("afap", {}), ("short_deadline", {"deadline_s": 80_000})],
 )
-async def test_every_kind_of_batch_completes(server: LiveServer, qos: str, more: dict[str, object]) -> None:
+async def test_each_qos_completes(server: LiveServer, qos: str, more: dict[str, object]) -> None:
     await server.add_app()
     batch_id = await server.submit(qos=qos, jobs={"count": 3}, **more)
     host = await server.add_host()
@@ -79,7 +79,7 @@ async def test_every_kind_of_batch_completes(server: LiveServer, qos: str, more:
     assert rows == {{"throughput": "row 1", "afap": "row 2"}.get(qos, "row 3")}
 
 
-async def test_a_due_date_reaches_the_client_in_whole_seconds(server: LiveServer) -> None:
+async def test_due_date_reaches_the_client_in_seconds(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(jobs={"delay_bound_s": 7200})
     host = await server.add_host()
@@ -91,7 +91,7 @@ async def test_a_due_date_reaches_the_client_in_whole_seconds(server: LiveServer
     assert float(task.result.report_deadline) == math.floor(instance.due_at)
 
 
-async def test_a_third_result_decides_between_two_that_differ(server: LiveServer) -> None:
+async def test_third_result_decides_a_disagreement(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(jobs={"quorum": 2})
     ada, bob, eve = [await server.add_host(name) for name in ("ada", "bob", "eve")]
@@ -114,7 +114,7 @@ async def test_a_third_result_decides_between_two_that_differ(server: LiveServer
     assert states == {ada.host_id: S.VALID, bob.host_id: S.VALID, eve.host_id: S.INVALID}
 
 
-async def test_a_late_result_takes_its_retry_back(server: LiveServer) -> None:
+async def test_late_result_cancels_its_retry(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(jobs={"delay_bound_s": 7200})
     host = await server.add_host()
@@ -133,8 +133,8 @@ async def test_a_late_result_takes_its_retry_back(server: LiveServer) -> None:
     assert [instance.state for instance in await server.instances(batch_id)] == [S.VALID, S.CANCELLED]
 
 
-async def test_success_after_an_error_takes_its_retry_back(server: LiveServer) -> None:
-    """The client came back from a snapshot of before the error, and computed the task again."""
+async def test_success_after_an_error_cancels_its_retry(server: LiveServer) -> None:
+    """The client was restored from a snapshot before the error, and computed the task again."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -177,14 +177,14 @@ async def test_retry_goes_to_another_host_of_the_account(server: LiveServer) -> 
     assert own == []
     assert (alone["waits_for"], alone["at_risk"]) == (
         "another host",
-        "1 job waits for another host: the 1 that called lately has had it",
+        "1 job needs another host: all recent hosts (1) already had it",
     )
     batch = await server.batch(batch_id)
     assert (batch["state"], batch["retries"], batch["waits_for"], batch["at_risk"]) == ("complete", 1, None, None)
 
 
 async def test_quorum_of_one_account_once_the_app_allows_it(server: LiveServer) -> None:
-    """Until then the batch is at risk, and the operator is told what it waits for."""
+    """Until then the batch is at risk, and the operator sees what it waits for."""
     await server.add_app()
     batch_id = await server.submit(jobs={"quorum": 2})
     first = await server.add_host()
@@ -203,24 +203,24 @@ async def test_quorum_of_one_account_once_the_app_allows_it(server: LiveServer) 
     assert refused == []
     assert waiting["waits_for"] == "another volunteer"
     assert waiting["at_risk"] == (
-        "waits for another volunteer: 2 results must agree, each of another volunteer, and 1 called lately"
+        "needs another volunteer: 2 results of different volunteers must agree, but only 1 connected recently"
     )
     assert (await server.batch(batch_id))["state"] == "complete"
 
 
 def another_host(host: Host, name: str) -> Host:
-    """A second computer of the same account."""
+    """Return a second host of the same account."""
     return Host(host.http, host.scheduler_url, host.authenticator, name)
 
 
 async def pass_hours(server: LiveServer, hours: int) -> None:
-    """Let hours pass while the project is alive: it sweeps often enough for none to count as an outage."""
+    """Advance the clock by hours, with sweeps frequent enough that none counts as an outage."""
     for _ in range(hours * 12):
         await server.forward(300.0)
         await server.sweep()
 
 
-async def test_hours_without_the_server_move_due_dates(server: LiveServer) -> None:
+async def test_outage_moves_due_dates(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(jobs={"delay_bound_s": 7200})
     host = await server.add_host()
@@ -237,7 +237,7 @@ async def test_hours_without_the_server_move_due_dates(server: LiveServer) -> No
     assert after.due_at - before.due_at == pytest.approx(3 * 3600.0, abs=30.0)
 
 
-async def test_an_unknown_host_is_checked_by_copies_where_the_app_asks_for_them(server: LiveServer) -> None:
+async def test_adaptive_replication_checks_unknown_hosts(server: LiveServer) -> None:
     await server.add_app(adaptive_copies=2)
     batch_id = await server.submit()
     ada, bob = await server.add_host("ada"), await server.add_host("bob")
@@ -284,7 +284,7 @@ def a_gpu(ram_bytes: float = 8e9) -> CoprocRequest:
     return CoprocRequest("NVIDIA", 1, 1e12, ram_bytes, 53500, req_s=Seconds(1.0), req_instances=1.0)
 
 
-async def test_aborting_a_batch_tells_clients_to_drop_what_they_have_not_started(server: LiveServer) -> None:
+async def test_abort_cancels_unstarted_tasks_on_clients(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(jobs={"count": 3})
     host = await server.add_host()
@@ -305,7 +305,7 @@ async def test_aborting_a_batch_tells_clients_to_drop_what_they_have_not_started
     assert (await server.batch(batch_id))["state"] == "aborted"
 
 
-async def test_a_lost_job_is_sent_again_with_the_same_due_date(server: LiveServer) -> None:
+async def test_lost_job_is_resent_with_its_due_date(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -326,7 +326,7 @@ async def test_a_lost_job_is_sent_again_with_the_same_due_date(server: LiveServe
     assert (batch["state"], batch["sent"], batch["retries"]) == ("complete", 1, 0)
 
 
-async def test_a_report_repeated_because_its_reply_was_lost_counts_once(server: LiveServer) -> None:
+async def test_repeated_report_counts_once(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()

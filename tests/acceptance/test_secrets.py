@@ -1,4 +1,4 @@
-"""Nothing that lets somebody act as somebody else is in a log or on an error page, whatever goes wrong."""
+"""No credentials appear in a log or on an error page, after any error."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from wire.client import encode_request
 
 WRONG_KEY, WRONG_TOKEN, WRONG_PASSWORD = "f0" * 16, "e1" * 32, "Wrong-Horse-7"
 RIGHT_PASSWORD, PASSWORD_HASH = "ola knows this", "d2" * 16
-TABLES = ("volunteer", "person", "api_token", "upload", "web_session")  # asked with secrets
+TABLES = ("volunteer", "person", "api_token", "upload", "web_session")  # addresses requested with secrets
 
 
 class Heard:
-    """What was said where it should not be: error pages."""
+    """Collects error pages."""
 
     def __init__(self, server: LiveServer) -> None:
         self._server = server
@@ -35,7 +35,7 @@ class Heard:
         self.statuses: list[int] = []
 
     async def ask(self, method: str, path: str, **arguments: object) -> str:
-        """The body of the answer, kept when it is an error; cookies and redirects are left alone."""
+        """Return the reply's body, and keep it if it is an error; ignores cookies and redirects."""
         url = f"{self._server.url}{path}"
         asked = self._server.http.request(method, url, allow_redirects=False, **arguments)  # type: ignore[arg-type]  # aiohttp's
         async with asked as response:
@@ -48,7 +48,7 @@ class Heard:
 
 @pytest.fixture
 def log() -> Iterator[StringIO]:
-    """What a process writes at the level that says most."""
+    """Return what a process logs at the most verbose level."""
     written = StringIO()
     configure_logs("debug")
     structlog.configure(logger_factory=structlog.WriteLoggerFactory(written))
@@ -57,7 +57,7 @@ def log() -> Iterator[StringIO]:
 
 
 async def everything_is_asked(heard: Heard, host: Host, secrets: dict[str, str]) -> None:
-    """Every door at which a secret is shown, with right ones and wrong ones."""
+    """Send every kind of secret to every place that takes one, valid and invalid."""
     for key in (secrets["account key"], WRONG_KEY):
         await heard.ask(
             "POST", "scheduler", data=encode_request(host.request(authenticator=key, cpu_req_s=Seconds(1.0)))

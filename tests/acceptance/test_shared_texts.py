@@ -1,4 +1,4 @@
-"""What jobs of a batch share is stored once, and reaches clients, pages and the history as each job's own."""
+"""Texts shared by a batch's jobs are stored once, and are complete on clients, pages and in the history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def bytes_of(server: LiveServer, *tables: str) -> int:
         await connection.close()
 
 
-async def test_a_long_command_line_is_stored_once(server: LiveServer) -> None:
+async def test_long_command_line_is_stored_once(server: LiveServer) -> None:
     await server.add_app()
     await server.create("PUT", "/files/in_1.txt", data=b"the input\n")
     before = await bytes_of(server, "job", "job_template", "job_class")
@@ -35,7 +35,7 @@ async def test_a_long_command_line_is_stored_once(server: LiveServer) -> None:
     assert [job.command_line for job in listed] == [LINE.replace("{i}", str(number)) for number in range(1000)]
 
 
-async def test_a_shared_command_line_is_sent_resent_and_kept(server: LiveServer) -> None:
+async def test_shared_command_line_is_sent_and_kept(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(jobs={"count": 2, "command_line": LINE})
     host = await server.add_host()
@@ -62,7 +62,7 @@ async def test_a_shared_command_line_is_sent_resent_and_kept(server: LiveServer)
 
 
 @pytest.mark.parametrize("name", ["command lines of rows", "outputs of classes", "instances"])
-async def test_a_batch_that_is_too_large_as_stored_is_refused(server: LiveServer, name: str) -> None:
+async def test_batch_too_large_to_store_is_refused(server: LiveServer, name: str) -> None:
     """A small request must not fill the disk."""
     await server.add_app()
     await server.store.settings.set_setting(

@@ -1,4 +1,4 @@
-"""What a whole node tells a monitoring system, and under which name it knows each request."""
+"""The metrics of a whole node, and request ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runtime.compose import host_statistics
 from tests.acceptance.server import LiveServer
 from tests.unit.runtime.metrics.test_manual import expressions, metric_named
 
-OF_THE_SUPERVISOR = {"muster_process_up", "muster_process_restarts_total"}  # which these tests do without
+OF_THE_SUPERVISOR = {"muster_process_up", "muster_process_restarts_total"}  # not present in these tests
 
 
 async def get(server: LiveServer, path: str) -> tuple[int, str]:
@@ -18,7 +18,7 @@ async def get(server: LiveServer, path: str) -> tuple[int, str]:
         return reply.status, await reply.text()
 
 
-async def test_a_worker_tells_of_requests_work_and_the_database(server: LiveServer) -> None:
+async def test_worker_metrics_cover_requests_work_and_database(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(jobs={"count": 3})
     host = await server.add_host()
@@ -39,13 +39,13 @@ async def test_a_worker_tells_of_requests_work_and_the_database(server: LiveServ
     assert any(line.startswith('muster_pages_total{area="api",status="2xx"} ') for line in lines)
 
 
-async def test_all_that_the_dashboard_and_the_alerts_ask_for_is_told(server: LiveServer) -> None:
+async def test_metrics_of_dashboard_and_alerts_exist(server: LiveServer) -> None:
     assert server.background is not None
     [estimator] = [duty for duty in server.background.duties if duty.name == "estimator"]
     await server.add_app()
     await server.submit(jobs={"count": 4})
     host = await server.add_host()
-    for _ in range(2):  # a batch is scored by what was forecast on its way
+    for _ in range(2):  # a batch is scored by the forecasts made while it ran
         for task in await host.ask(2):
             await host.compute(task)
         await host.call()
@@ -66,23 +66,23 @@ async def test_all_that_the_dashboard_and_the_alerts_ask_for_is_told(server: Liv
 
 
 def families_in(expression: str) -> set[str]:
-    """The metrics that are asked for; of a histogram the whole."""
+    """Return the metrics in the expressions; histograms without suffix."""
     found = [metric_named(name) for name in re.findall(r"\bmuster_\w+", expression)]
     return {metric.name for metric in found if metric is not None}
 
 
-async def test_a_worker_is_ready_while_it_may_give_out_work(server: LiveServer) -> None:
+async def test_worker_is_ready_while_it_can_send_jobs(server: LiveServer) -> None:
     assert await get(server, "readyz") == (200, '{"ready":true,"troubles":{}}')
     await server.workers[0].parts.shards.close()
 
     status, text = await get(server, "readyz")
 
     assert status == 503
-    assert '"work":"this server has lost sight of its database' in text
+    assert '"work":"this server lost its database connection' in text
     assert (await get(server, "healthz"))[0] == 200
 
 
-async def test_overdue_duty_is_told_and_costs_no_readiness(server: LiveServer) -> None:
+async def test_overdue_periodic_task_is_reported_but_not_unready(server: LiveServer) -> None:
     await server.validate()
     await server.sweep()
     await server.measure()
@@ -95,7 +95,7 @@ async def test_overdue_duty_is_told_and_costs_no_readiness(server: LiveServer) -
     status, text = await get(server, "duties")
     assert status == 503
     assert set(json.loads(text)["troubles"]) == {"validator"}
-    assert json.loads(text)["troubles"]["validator"].startswith("it should have been done ")
+    assert json.loads(text)["troubles"]["validator"].startswith("overdue by ")
     assert (await get(server, "readyz"))[0] == 200
     lines = (await get(server, "metrics"))[1].splitlines()
     found = dict(line.split() for line in lines if line.startswith("muster_duty_overdue_seconds"))
@@ -107,7 +107,7 @@ async def test_overdue_duty_is_told_and_costs_no_readiness(server: LiveServer) -
     assert (await get(server, "duties"))[0] == 200
 
 
-async def test_a_request_is_known_by_the_id_its_caller_gave_it(server: LiveServer) -> None:
+async def test_request_id_of_the_caller_is_kept(server: LiveServer) -> None:
     async with server.http.post(f"{server.url}scheduler", data=b"?", headers={"X-Request-ID": "abc"}) as reply:
         assert (reply.status, reply.headers["X-Request-ID"]) == (400, "abc")
     async with server.http.get(f"{server.url}api/v1/batches") as reply:

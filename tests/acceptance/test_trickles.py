@@ -1,4 +1,4 @@
-"""Messages of running apps come to whoever reads the job's results: by the API, the client and the console."""
+"""Trickle messages reach readers of the job's results: by the API, the client and the console."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wire.messages import TrickleUp
 TEXTS = [f"<b>step {number}</b>" for number in range(5)]
 
 
-async def test_messages_are_delivered_to_who_may_read_results(server: LiveServer) -> None:
+async def test_trickles_need_permission_to_read_results(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     await server.create("POST", "/submitters", json={"name": "lab", "account": "default", "shares": 1.0})
@@ -37,16 +37,16 @@ async def test_messages_are_delivered_to_who_may_read_results(server: LiveServer
         assert len(await client.instance_trickles(instance_id, limit=2)) == 2
         assert "no instance 99" in await not_there(client.instance_trickles(99))
     async with Client(server.url, await a_token(server, "sue", "read")) as sue:
-        assert "another submitter's" in await not_there(sue.instance_trickles(instance_id), 403)
+        assert "another submitter" in await not_there(sue.instance_trickles(instance_id), 403)
     async with a_browser(server, OPERATOR) as grace:
         status, page = await grace.get(f"/instances/{instance_id}")
     assert status == 200
-    assert "Messages of the app" in page
+    assert "Trickle messages" in page
     assert "&lt;b&gt;step 4&lt;/b&gt;" in page
 
 
-async def test_messages_of_a_restored_client_are_kept(server: LiveServer) -> None:
-    """Its serial number is behind, so it is given a new record of the host."""
+async def test_trickles_of_a_restored_client_are_kept(server: LiveServer) -> None:
+    """Its serial number is behind, so the server creates a new host record for it."""
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -63,7 +63,7 @@ async def test_messages_of_a_restored_client_are_kept(server: LiveServer) -> Non
         assert [one["text"] for one in await client.instance_trickles(instance_id)] == ["half"]
 
 
-async def test_a_wrong_clock_is_named_on_the_hosts_page(server: LiveServer) -> None:
+async def test_wrong_host_clock_is_shown(server: LiveServer) -> None:
     await server.add_app()
     await server.submit()
     await add_operator(server)

@@ -1,4 +1,4 @@
-"""Connections break, requests cross, servers sit behind a path: the work goes on and nothing is done twice."""
+"""Broken connections, concurrent requests and servers below a path: work continues and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import asyncpg
 
-from demo.crowd.volunteer import tasks_of
+from demo.load.volunteer import tasks_of
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState
 from tests.acceptance.host import RIGHT, Host
@@ -17,7 +17,7 @@ from wire.client import decode_reply, encode_request
 S = InstanceState
 
 
-async def test_a_project_below_a_path_serves_everything_there(tmp_path: Path, keys_dir: Path) -> None:
+async def test_project_below_a_path(tmp_path: Path, keys_dir: Path) -> None:
     async with live_server(tmp_path, keys_dir, path="science/pi/") as server:
         await server.add_app()
         batch_id = await server.submit()
@@ -32,7 +32,7 @@ async def test_a_project_below_a_path_serves_everything_there(tmp_path: Path, ke
             assert f"{server.url}scheduler" in await page.text()
 
 
-async def test_a_request_sent_twice_at_once_is_answered_with_the_same_job(server: LiveServer) -> None:
+async def test_concurrent_repeat_gets_the_same_job(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(jobs={"count": 5})
     host = await server.add_host()
@@ -57,7 +57,7 @@ def names_in(answer: bytes) -> list[str]:
     return [task.result.name for task in tasks_of(decode_reply(answer))]
 
 
-async def test_two_computers_of_one_volunteer_do_not_check_each_other(server: LiveServer) -> None:
+async def test_hosts_of_one_volunteer_do_not_validate_each_other(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(jobs={"quorum": 2})
     first = await server.add_host("ada")
@@ -74,7 +74,7 @@ async def test_two_computers_of_one_volunteer_do_not_check_each_other(server: Li
     assert sorted(i.state for i in await server.instances(batch_id)) == [S.REPORTED, S.UNSENT]
 
 
-async def test_an_upload_begun_at_one_worker_is_finished_at_another(server: LiveServer) -> None:
+async def test_upload_continues_at_another_worker(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit()
     host = await server.add_host()
@@ -87,13 +87,13 @@ async def test_an_upload_begun_at_one_worker_is_finished_at_another(server: Live
     assert size is not None
     rest = await host.upload(task, content, offset=size)
 
-    assert (cut.status, size, rest.status) == (1, 19_999, 0)  # a part counts one byte less
+    assert (cut.status, size, rest.status) == (1, 19_999, 0)  # size queries report a partial upload one byte short
     await host.work(task, content)
     await server.validate()
     assert (await server.batch(batch_id))["state"] == "complete"
 
 
-async def test_a_database_that_drops_every_connection_costs_no_work(server: LiveServer) -> None:
+async def test_dropped_connections_lose_no_work(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(jobs={"count": 4})
     host = await server.add_host()
@@ -116,7 +116,7 @@ async def test_a_database_that_drops_every_connection_costs_no_work(server: Live
 
 
 async def drop_connections(server: LiveServer) -> None:
-    """What a restart of PostgreSQL looks like to those connected."""
+    """Close all connections, as a restart of PostgreSQL does."""
     assert server.project.database_url is not None
     connection = await asyncpg.connect(server.project.database_url)
     try:
@@ -129,7 +129,7 @@ async def drop_connections(server: LiveServer) -> None:
 
 
 async def recovered(server: LiveServer) -> None:
-    """The background loops try again until they are through; here at most a few times."""
+    """Retry a background loop until it succeeds, a few times at most."""
     for _ in range(5):
         try:
             await server.feed()

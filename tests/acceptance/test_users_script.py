@@ -10,7 +10,7 @@ from tests.acceptance.users_script import follow, report
 from transfer.keys import load_keys
 
 
-async def test_a_users_script_finds_every_key_where_its_types_say(server: LiveServer) -> None:
+async def test_user_script_type_keys_exist(server: LiveServer) -> None:
     token = AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token()
     await server.add_app()
     host = await server.add_host()

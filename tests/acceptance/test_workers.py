@@ -1,4 +1,4 @@
-"""Workers stop, start, and share the work: nothing is lost, and nothing is handed out twice."""
+"""Workers stop, start and share the work: nothing is lost or sent twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.acceptance.server import LiveServer
 from tests.ports import free_port
 
 
-async def test_a_server_stopped_between_fetch_and_report_loses_nothing(server: LiveServer) -> None:
+async def test_server_stop_between_fetch_and_report(server: LiveServer) -> None:
     await server.add_app()
     batch_id = await server.submit(jobs={"count": 2})
     host = await server.add_host()
@@ -23,7 +23,7 @@ async def test_a_server_stopped_between_fetch_and_report_loses_nothing(server: L
     assert (batch["state"], batch["jobs_validated"], batch["sent"], batch["retries"]) == ("complete", 2, 2, 0)
 
 
-async def test_two_workers_share_the_shards_and_never_hand_out_an_instance_twice(server: LiveServer) -> None:
+async def test_workers_share_shards_without_double_dispatch(server: LiveServer) -> None:
     await server.add_app()
     second = await server.start_worker(free_port())
     batch_id = await server.submit(jobs={"count": 60, "fpops_est": 1e9})
@@ -47,7 +47,7 @@ async def test_two_workers_share_the_shards_and_never_hand_out_an_instance_twice
     assert (await server.batch(batch_id))["state"] == "complete"
 
 
-async def test_the_shards_of_a_worker_that_stops_go_to_the_other(server: LiveServer) -> None:
+async def test_shards_of_a_stopped_worker_move(server: LiveServer) -> None:
     await server.add_app()
     second = await server.start_worker(free_port())
     batch_id = await server.submit(jobs={"count": 40, "fpops_est": 1e9})

@@ -1,6 +1,6 @@
-"""What somebody who submits batches might write: typed from what is sent to the last key of what comes back.
+"""A submitter's script, typed from the batch to the last key of the reply.
 
-The type checker looks at it as at everything here; `assert_type` says what it has to find.
+The type checker checks it like all other code; `assert_type` states the expected types.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from muster_client import Client, SyncClient, shapes
 
 
 def report(url: str, token: str, batch_id: int) -> list[str]:
-    """What a batch waits for, a line each."""
+    """Format what a batch waits for, a line each."""
     with SyncClient(url, token) as client:
         batch = client.batch(batch_id)
         explained = client.explain("batch", batch_id)
@@ -32,7 +32,7 @@ def report(url: str, token: str, batch_id: int) -> list[str]:
 
 
 async def follow(url: str, token: str, batch_id: int) -> list[shapes.ProgressShown]:
-    """How far a batch was each time, until it has ended."""
+    """Return a batch's progress at each change until it has ended."""
     seen: list[shapes.ProgressShown] = []
     async with Client(url, token) as client:
         async for event in client.watch(batch_id):

@@ -1,4 +1,4 @@
-"""A browser and a project to look at. Every test here is end-to-end: it needs Chromium and a database."""
+"""Fixtures for browser tests. Every test here is end-to-end: it needs Chromium and a database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.acceptance.server import LiveServer, live_server
 from tests.browser.scene import OPERATOR, PASSWORD
 from transfer.keys import create_keys
 
-SHOTS = "MUSTER_SCREENSHOTS"  # a folder for pictures of what was seen: make names build/screenshots
+SHOTS = "MUSTER_SCREENSHOTS"  # folder for screenshots: make sets build/screenshots
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,7 +46,7 @@ async def chromium() -> AsyncIterator[Browser]:
 
 
 class Tab:
-    """A page of the console that somebody looks at; what goes wrong in it is kept in `complaints`."""
+    """A console page in a browser; errors in it are collected in `complaints`."""
 
     def __init__(self, page: Page, root: str) -> None:
         self.page = page
@@ -68,13 +68,13 @@ class Tab:
         await self.page.wait_for_url(re.compile(r"/console/$"))
 
     async def picture(self, name: str) -> None:
-        """Keep what is seen, where somebody asked for it."""
+        """Save a screenshot if a folder for them is set."""
         if folder := os.environ.get(SHOTS):
             await self.page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 
 async def new_tab(chromium: Browser, server: LiveServer, **look: object) -> tuple[BrowserContext, Tab]:
-    """A window of its own."""
+    """Return a new browser window."""
     context = await chromium.new_context(**look)  # type: ignore[arg-type]  # options of the browser
     return context, Tab(await context.new_page(), f"{server.url}console")
 

@@ -1,4 +1,4 @@
-"""Which pages does a walk leave out?"""
+"""Finds pages that a walk does not visit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.acceptance.server import LiveServer
 
 
 def pages_left_out(server: LiveServer, place: str, walked: Iterable[str]) -> list[str]:
-    """Routes of pages below `place` that no address leads to, by the worker's own table; files are no pages."""
+    """Return the worker's GET routes below `place` that no walked address matches, without files."""
     routes = {
         route.resource.canonical
         for route in server.workers[0].parts.application.router.routes()

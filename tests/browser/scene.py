@@ -1,4 +1,4 @@
-"""A project that has lived a little: hosts batches of every kind, an operator."""
+"""Sets up a project with history: hosts, batches of every kind, an operator."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 
 OPERATOR, PASSWORD = "grace", "correct horse battery"
-CHEAP = Cost(n=2**4)  # to make and to check: nobody guesses at a test
+CHEAP = Cost(n=2**4)  # cheap to hash: tests need no protection against guessing
 HOSTS = 24
 ROUNDS = 3
-AT_ONCE = 4  # hosts report together,
-PAUSE_S = 240.0  # and others so much later
+AT_ONCE = 4  # hosts report in groups,
+PAUSE_S = 240.0  # this many seconds apart
 
 
 async def add_operator(server: LiveServer) -> None:
-    """Somebody who may do everything, with a password of her own."""
+    """Add an operator with her own password."""
     await server.store.access.add_person(
         OPERATOR,
         role=Role.OPERATOR,
@@ -38,7 +38,7 @@ async def add_hosts(server: LiveServer, count: int) -> list[Host]:
 
 
 async def work_off(server: LiveServer, hosts: Sequence[Host], *, share: float = 1.0) -> int:
-    """Each host asks, computes and reports what it got, one group of hosts after the other; how many jobs were done."""
+    """Let each host request, compute and report, one group after the other; return the number of jobs done."""
     await server.feed()
     given = await asyncio.gather(*(host.ask(2) for host in hosts))
     finished = [tasks[: max(0, round(share * len(tasks)))] for tasks in given]
@@ -56,7 +56,7 @@ async def work_off(server: LiveServer, hosts: Sequence[Host], *, share: float = 
 
 
 async def furnish(server: LiveServer) -> dict[str, BatchId]:
-    """Hosts with a record, ranked; a batch that is done, one under way, one that nobody can run, and patient work."""
+    """Add ranked hosts with statistics, and batches: complete, active, unschedulable, and without urgency."""
     await add_operator(server)
     await server.add_app()
     hosts = await add_hosts(server, HOSTS)
@@ -81,7 +81,7 @@ async def furnish(server: LiveServer) -> dict[str, BatchId]:
 
 
 async def tell(server: LiveServer) -> None:
-    """The background's rounds that pages show: ordering and forecasts, and what processes say of themselves."""
+    """Run the periodic tasks that pages depend on: ordering, forecasts and heartbeats."""
     assert server.background is not None
     await server.background.catalogue.refresh_once()
     for duty in server.background.duties:

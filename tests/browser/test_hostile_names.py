@@ -1,18 +1,21 @@
-"""Names that are HTML are shown as they are in every chart."""
+"""Names that contain HTML are shown literally in every chart and on the pages of simulations."""
 
 from __future__ import annotations
 
+from domain.views import SimulationState
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab
-from tests.browser.scene import furnish, tell
+from tests.browser.scene import add_operator, furnish, tell
 
 LINK = '<a href="https://evil.example/">click &amp; win</a>'
 BOLD = "<b>bold</b><br>--c1"
+PICTURE = '<img src="x" onerror="document.title = 1">'
+INJECTED = "a[href='https://evil.example/'], img[onerror], main b"
 MARKUP = ".plot a, .plot [style*='font-weight: bold']"
 
 
 async def furnish_with_hostile_names(server: LiveServer) -> dict[str, str]:
-    """Batches, a submitter and an account whose names are HTML, first in the order; the pages that draw."""
+    """Add batches, a submitter and an account with HTML in their names; return the pages with charts."""
     ids = await furnish(server)
     await server.store.people.add_account(BOLD, parent=None, shares=1e6)
     await server.store.people.add_submitter(LINK, account=BOLD, shares=1e6, now=server.clock.now())
@@ -50,3 +53,56 @@ async def test_html_in_names_is_drawn_as_text(server: LiveServer, tab: Tab) -> N
         assert any(name in text for text in shown["ordering"]), (name, shown["ordering"])
     assert any(LINK in text for text in shown["ordering by points"])
     assert tab.complaints == []
+
+
+async def add_hostile_simulations(server: LiveServer) -> tuple[int, int]:
+    """Two simulations whose scenario, rules, population, kinds of batches, figures and asker are HTML; one failed."""
+    store, now = server.store.simulations, server.clock.now()
+    figures = {"makespan_s": {LINK: 3600.0, BOLD: None}, "tail_s": {PICTURE: 60.0}, "cut_short": [LINK]}
+    counted = {"instances_per_job": 1.5, "preempted_s_per_job": 60.0, "batches_unfinished": 1.0}
+    rules = [LINK, PICTURE, "--c1"]
+    result = {
+        "seeds": 1,
+        "rules": {rule: {**figures, **counted} for rule in rules},
+        "curves": {rule: [(0.0, 0.0), (1.0, 1.0)] for rule in rules},
+        "rows": [(LINK, (BOLD, PICTURE, "1")), (PICTURE, ("", LINK, BOLD))],
+    }
+    asked = {"scenario": LINK, "rules": rules, "seeds": 1, "changes": {PICTURE: LINK, "population.computers": BOLD}}
+    made = []
+    for _ in range(2):
+        made.append(await store.add(asked, who=PICTURE, now=now, heard_since=now, most=10))
+    done, failed = (one for one in made if one is not None)
+    assert await store.end(done, SimulationState.DONE, now=now, result=result)
+    assert await store.end(failed, SimulationState.FAILED, now=now, failure=PICTURE + LINK)
+    return done, failed
+
+
+async def test_html_in_simulations_is_shown_as_text(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    done, failed = await add_hostile_simulations(server)
+    await tab.sign_in()
+    shown: dict[str, str] = {}
+    for page in ("/simulate", f"/simulate/{done}", f"/simulate/{failed}"):
+        await tab.open(page)
+        assert await tab.page.locator(f"{MARKUP}, {INJECTED}").count() == 0, page
+        shown[page] = await tab.page.locator("main").inner_text()
+    assert all(LINK in text and PICTURE in text for text in shown.values())
+    assert BOLD in shown[f"/simulate/{done}"]
+
+    await tab.open(f"/simulate/{done}")
+    drawn = await tab.page.locator(".plot svg text").all_text_contents()
+    for name in (LINK, PICTURE, "--c1"):
+        assert any(name in text for text in drawn), (name, drawn)
+    assert await tab.page.title() != "1"
+    assert tab.complaints == []
+
+
+async def test_html_in_a_refused_simulation_is_shown_as_text(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    await tab.sign_in()
+    await tab.open("/simulate")
+    for field, name in (("scenario", LINK), ("rules", PICTURE)):
+        await tab.page.locator(f"input[name={field}]:checked").first.evaluate("(box, to) => { box.value = to }", name)
+    await tab.page.get_by_role("button", name="Run").click()
+    assert LINK in await tab.page.locator("#wrong").inner_text()
+    assert await tab.page.locator(INJECTED).count() == 0

@@ -1,4 +1,4 @@
-"""Everything is reached and done by the keyboard: no test here touches a mouse."""
+"""Everything works with the keyboard alone: no test here uses a mouse."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ FOCUSED = """() => {
 
 
 async def stops(page: Page) -> list[dict[str, Any]]:
-    """What Tab comes to on a page just opened, from its beginning until it leaves the page."""
+    """Return the elements that Tab visits on a page, from its start until it leaves the page."""
     found: list[dict[str, Any]] = []
     while len(found) < STOPS:
         await page.keyboard.press("Tab")
         stop = await page.evaluate(FOCUSED)
-        if stop is None or (found and not stop["inOrder"] and stop["name"] == found[0]["name"]):  # round, and on again
+        if stop is None or (found and not stop["inOrder"] and stop["name"] == found[0]["name"]):  # wrapped around
             return found
         found.append(stop)
     pytest.fail(f"{page.url}: Tab never leaves the page")
@@ -57,7 +57,7 @@ async def check_stops(page: Page) -> None:
 
 
 async def tab_to(page: Page, **wanted: str) -> None:
-    """Press Tab until what has the focus is what is wanted: its `text`, or the `field` or the `label` it has."""
+    """Press Tab until the wanted element has the focus, by its `text`, `field` or `label`."""
     for _ in range(STOPS):
         await page.keyboard.press("Tab")
         stop = await page.evaluate(FOCUSED)
@@ -65,7 +65,7 @@ async def tab_to(page: Page, **wanted: str) -> None:
             assert stop["outlined"], stop
             assert stop["seen"], stop
             return
-    pytest.fail(f"{page.url}: Tab never comes to {wanted}")
+    pytest.fail(f"{page.url}: Tab never reaches {wanted}")
 
 
 async def sign_in(tab: Tab) -> None:
@@ -78,9 +78,7 @@ async def sign_in(tab: Tab) -> None:
     await tab.page.wait_for_url("**/console/")
 
 
-async def test_a_threshold_is_moved_and_hosts_are_sorted_and_searched_without_a_mouse(
-    server: LiveServer, tab: Tab
-) -> None:
+async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab: Tab) -> None:
     await add_operator(server)
     await server.add_app()
     for host in await add_hosts(server, HOSTS):
@@ -88,7 +86,7 @@ async def test_a_threshold_is_moved_and_hosts_are_sorted_and_searched_without_a_
     await sign_in(tab)
     page, keys = tab.page, tab.page.keyboard
 
-    # Every stop is seen, and they come in the order of the page; the first one leads past the menu.
+    # Every stop is visible, in the order of the page; the first one skips the menu.
     for path in ("/", "/batches", "/batches/new", "/hosts/1", "/percentiles", "/ordering", "/settings?q=p_", "/hosts"):
         await tab.open(path)
         await check_stops(page)
@@ -101,9 +99,9 @@ async def test_a_threshold_is_moved_and_hosts_are_sorted_and_searched_without_a_
     await keys.press("Enter")
     assert await page.evaluate("document.activeElement.id") == "main"
     await keys.press("Tab")
-    assert (await page.evaluate(FOCUSED))["text"] == "all"  # the first thing in the page
+    assert (await page.evaluate(FOCUSED))["text"] == "Help"  # the first element of the page
 
-    # A table: sorted one way, the other way, and searched.
+    # A table: sorted ascending, descending, and filtered.
     await tab_to(page, text="Host")
     column = page.get_by_role("columnheader", name="Host")
     numbers = page.locator("tbody tr:visible th a")
@@ -114,11 +112,11 @@ async def test_a_threshold_is_moved_and_hosts_are_sorted_and_searched_without_a_
     await expect(column).to_have_attribute("aria-sort", "descending")
     assert await numbers.first.inner_text() == str(HOSTS)
     await keys.press("Shift+Tab")
-    assert (await page.evaluate(FOCUSED))["label"] == "Rows that have"
+    assert (await page.evaluate(FOCUSED))["label"] == "Filter rows"
     await keys.type("Linux nowhere")
     await expect(numbers).to_have_count(0)
 
-    # The menu, then a threshold: changed, foreseen and saved.
+    # The menu, then a threshold: changed, previewed and saved.
     await tab.open("/")
     await tab_to(page, text="Percentiles")
     await keys.press("Enter")
@@ -128,7 +126,7 @@ async def test_a_threshold_is_moved_and_hosts_are_sorted_and_searched_without_a_
     await keys.type("0.6")
     await tab_to(page, text="Preview")
     await keys.press("Enter")
-    await expect(page.get_by_role("heading", name="What this would do")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Preview")).to_be_visible()
     await tab_to(page, field="why")
     await keys.type("late jobs waited")
     await keys.press("Enter")

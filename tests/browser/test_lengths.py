@@ -1,4 +1,4 @@
-"""The console's script says lengths of time in the words that the server has for them."""
+"""The console's script formats durations like the server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LENGTHS = [1.0, 1.04, 9.49, 59.6, 61.4, 330.0, 5400.0, 3629.0, 3630.0, 200_000.0
 LENGTHS += [edge + by for edge in EDGES for by in (-30.0, -0.6, -0.5, 0.0, 0.4, 31.0) if edge + by > 0.0]
 
 
-async def test_lengths_of_time_read_alike_in_the_script_and_on_the_page_it_came_with(chromium: Browser) -> None:
+async def test_script_formats_durations_like_the_server(chromium: Browser) -> None:
     page = await chromium.new_page()
     await page.set_content('<!doctype html><html data-now="0"><body></body></html>')
     await page.add_script_tag(content=files("web").joinpath("static/console.js").read_text("utf-8"))

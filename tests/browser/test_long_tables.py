@@ -1,4 +1,4 @@
-"""A table of many rows is searched as one types, and stays so while its part of the page is fetched again."""
+"""A long table is filtered while typing, and stays filtered when its live part is refreshed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ async def names(page: Page) -> list[str]:
     return await page.locator("tbody tr:visible th").all_inner_texts()
 
 
-async def test_rows_of_a_long_table_are_found_by_words_and_keep_their_order(chromium: Browser) -> None:
+async def test_long_table_filter_keeps_the_order(chromium: Browser) -> None:
     page = await shown(chromium, f'<div id="live" data-live>{table(30)}</div>')
-    words = page.get_by_label("Rows that have")
+    words = page.get_by_label("Filter rows")
 
     await words.fill("ODD 1")
 
@@ -55,11 +55,11 @@ async def test_rows_of_a_long_table_are_found_by_words_and_keep_their_order(chro
     assert len(await names(page)) == 24
 
 
-async def test_a_short_table_and_one_that_a_form_chooses_from_have_no_second_filter(chromium: Browser) -> None:
+async def test_short_and_form_filtered_tables_have_no_filter(chromium: Browser) -> None:
     form = '<form data-instant><input name="q"></form>'
 
     for body in (table(20), f'{form}<div id="live" data-live>{table(30)}</div>'):
         page = await shown(chromium, body)
-        assert await page.get_by_label("Rows that have").count() == 0
+        assert await page.get_by_label("Filter rows").count() == 0
     page = await shown(chromium, f"{form}{table(30)}")
-    assert await page.get_by_label("Rows that have").count() == 1
+    assert await page.get_by_label("Filter rows").count() == 1

@@ -1,4 +1,4 @@
-"""A click on a column's head sorts a table by what the cells of that column mean."""
+"""A click on a column's head sorts a table by the values of its cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def cell(day: int, columns: int = 1) -> str:
     return f'<td colspan="{columns}"><time datetime="2026-01-{day:02}T00:00:00Z"></time></td>'
 
 
-HEADS = "".join(f"<th data-sort>{name}</th>" for name in ("Name", "Hosts", "About", "At latest", "Place"))
+HEADS = "".join(f"<th data-sort>{name}</th>" for name in ("Name", "Hosts", "Expected", "Latest", "Position"))
 ROWS = (
     f"<tr><td>open</td><td>12\u202f000</td>{cell(2)}{cell(5)}<td>2</td></tr>"
     f"<tr><td>ended</td><td>300</td>{cell(3, columns=2)}<td>1</td></tr>"
@@ -20,7 +20,7 @@ ROWS = (
 TABLE = f"<table data-sortable><thead><tr>{HEADS}</tr></thead><tbody>{ROWS}</tbody></table>"
 
 
-async def test_tables_sort_by_numbers_with_thousands_and_by_cells_that_span_columns(chromium: Browser) -> None:
+async def test_tables_sort_by_grouped_numbers_and_spanning_cells(chromium: Browser) -> None:
     page = await chromium.new_page()
     await page.set_content(f'<!doctype html><html data-now="0"><body>{TABLE}</body></html>')
     await page.add_script_tag(content=files("web").joinpath("static/console.js").read_text("utf-8"))
@@ -30,6 +30,6 @@ async def test_tables_sort_by_numbers_with_thousands_and_by_cells_that_span_colu
         return await page.locator("tbody td:first-child").all_inner_texts()
 
     assert await names_by("Hosts") == ["ended", "waits", "open"]
-    assert await names_by("About") == ["open", "ended", "waits"]
-    assert await names_by("At latest") == ["ended", "open", "waits"]
-    assert await names_by("Place") == ["ended", "open", "waits"]
+    assert await names_by("Expected") == ["open", "ended", "waits"]
+    assert await names_by("Latest") == ["ended", "open", "waits"]
+    assert await names_by("Position") == ["ended", "open", "waits"]

@@ -1,4 +1,4 @@
-"""What people come to the console for, done with a browser from the first click to the last."""
+"""The main tasks of console users, from the first click to the last."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.browser.test_looks import LOOKS, walked
 async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveServer, tab: Tab) -> None:
     await add_operator(server)
     await server.add_app()
-    await server.feed()  # the worker hears of the app
+    await server.feed()  # the worker reads the new app
     hosts = await add_hosts(server, 4)
     await tab.sign_in()
     await tab.page.get_by_role("link", name="Batches", exact=True).click()
     await expect(tab.page.get_by_role("heading", name="Batches")).to_be_visible()
     await tab.page.get_by_role("link", name="Submit a batch").first.click()
-    await tab.page.get_by_label("Name of the batch").fill("my first")
+    await tab.page.get_by_label("Batch name").fill("my first")
     await tab.page.get_by_label("Jobs", exact=True).fill("8")
     await tab.page.get_by_label("Size (Gflop)").fill("10")
     await tab.picture("submit")
@@ -37,7 +37,7 @@ async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveSer
     await work_off(server, hosts)
     await tell(server)
 
-    await expect(done).to_have_text("100 %", timeout=30_000)  # without loading the page again
+    await expect(done).to_have_text("100 %", timeout=30_000)  # without a reload
     await expect(tab.page.get_by_text("8 of 8 jobs valid", exact=True)).to_be_visible()
     await tab.picture("batch-done")
     assert tab.complaints == []
@@ -54,14 +54,14 @@ async def test_it_is_found_out_why_a_job_is_not_sent(server: LiveServer, tab: Ta
     await tell(server)
     await tab.sign_in()
 
-    await tab.page.get_by_role("link", name="Nobody can run").first.click()
+    await tab.page.get_by_role("link", name="Unschedulable work").first.click()
     row = tab.page.get_by_role("row", name=re.compile("huge"))
     await expect(row).to_contain_text("memory")
-    await tab.picture("nobody-can-run")
+    await tab.picture("unschedulable")
     await tab.open(f"/batches/{batch_id}")
     await tab.page.get_by_role("link", name="What holds it back?").click()
     await expect(tab.page.get_by_text("0 of the 3 hosts")).to_be_visible()
-    await tab.page.get_by_role("link", name="Instances that wait").click()
+    await tab.page.get_by_role("link", name="Unsent instances").click()
     await tab.page.get_by_role("link", name="Why is it not sent?").first.click()
 
     await expect(tab.page.get_by_role("row", name=re.compile("^memory 3"))).to_be_visible()
@@ -70,21 +70,19 @@ async def test_it_is_found_out_why_a_job_is_not_sent(server: LiveServer, tab: Ta
     assert tab.complaints == []
 
 
-async def test_a_threshold_is_moved_after_its_preview_and_rules_are_compared(
-    server: LiveServer, tab: Tab, chromium: Browser
-) -> None:
+async def test_threshold_is_previewed_and_rules_are_compared(server: LiveServer, tab: Tab, chromium: Browser) -> None:
     await furnish(server)
     await tab.sign_in()
     await tab.open("/percentiles")
     await tab.picture("percentiles")
     await tab.page.locator("[name='deadline.p_tight']").fill("0.6")
     await tab.page.get_by_role("button", name="Preview").click()
-    await expect(tab.page.get_by_role("heading", name="What this would do")).to_be_visible()
+    await expect(tab.page.get_by_role("heading", name="Preview")).to_be_visible()
     changed = tab.page.get_by_role("row", name=re.compile(r"p_tight 0\.9 → 0\.6"))
     await expect(changed).to_contain_text("hosts")
     await tab.picture("threshold-preview")
     assert (await server.store.settings.settings()).get("deadline.p_tight") is None
-    await tab.page.get_by_label("Why").fill("late jobs waited")
+    await tab.page.get_by_label("Reason").fill("late jobs waited")
     await tab.page.get_by_role("button", name="Save").click()
     await expect(
         tab.page.get_by_role("row", name=re.compile("deadline.p_tight.*grace.*late jobs waited"))
@@ -93,7 +91,7 @@ async def test_a_threshold_is_moved_after_its_preview_and_rules_are_compared(
 
     await tab.open("/simulate")
     await tab.page.get_by_role("radio", name=re.compile("startup")).check()
-    await tab.page.get_by_text("A population of your own").click()
+    await tab.page.get_by_text("Custom population").click()
     await tab.page.get_by_label("Hosts", exact=True).fill("6")
     await tab.page.get_by_label("Simulated days").fill("5")
     await tab.page.get_by_role("button", name="Run").click()

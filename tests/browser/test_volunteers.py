@@ -1,4 +1,4 @@
-"""What a volunteer does on the project's pages, from joining to choosing work, and what the client is told then."""
+"""A volunteer's tasks on the project's pages, from joining to choosing work, and what the client gets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EMAIL, PASSWORD = "ada@example.org", "correct horse"
 
 
 async def attached(server: LiveServer, name: str) -> Host:
-    """A computer that has joined as a client does: with the e-mail and password of the account."""
+    """Attach a computer like a client: with the e-mail and password of the account."""
     query = urlencode({"email_addr": EMAIL, "passwd_hash": password_hash(PASSWORD, EMAIL)})
     async with server.http.get(f"{server.url}lookup_account.php?{query}") as response:
         key = ET.fromstring(await response.read()).findtext("authenticator")
@@ -41,17 +41,17 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
     # Join.
     await tab.open("/")
     await expect(page.get_by_text("Climate of small islands")).to_be_visible()
-    await page.get_by_role("link", name="Make an account").click()
+    await page.get_by_role("link", name="Create an account").click()
     await page.get_by_label("E-mail").fill(EMAIL)
     await page.get_by_label("Password").fill(PASSWORD)
-    await page.get_by_label("Name (may be left out)").fill("Ada")
-    await page.get_by_role("button", name="Make the account").click()
-    await expect(page.get_by_text("Welcome!")).to_be_visible()
+    await page.get_by_label("Name (optional)").fill("Ada")
+    await page.get_by_role("button", name="Create account").click()
+    await expect(page.get_by_text("Your account is ready.")).to_be_visible()
     await page.get_by_role("link", name="My computers").click()
     await expect(page.get_by_text("No computer has joined yet")).to_be_visible()
     await tab.picture("volunteer-no-computer")
 
-    # Lend a computer: it works on what there is, and fails once.
+    # Attach a computer; it completes some jobs and fails one.
     attic = await attached(server, "attic")
     await attic.call()
     await server.submit(app="climate", jobs={"count": 3})
@@ -66,16 +66,16 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
     await attic.ask(1)
     await server.forward(60.0)
 
-    # Choose: one application, and not many jobs.
+    # Select one application and a limit of jobs.
     await page.get_by_role("link", name="Preferences").click()
-    await page.get_by_label("Only those ticked here:").check()
+    await page.get_by_label("Only the selected applications:").check()
     await page.get_by_label("Climate of small islands").uncheck()
     await page.get_by_label("Use GPUs").uncheck()
-    await page.get_by_label("Most jobs in progress on one computer").fill("9")
+    await page.get_by_label("Maximum jobs in progress per computer").fill("9")
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_text("Saved.")).to_be_visible()
 
-    # The client is told with its next call, and given nothing else.
+    # The client gets the preferences with its next request, and only matching work.
     await server.submit(app="climate", jobs={"count": 50})
     await server.feed()
     reply = await attic.call(cpu_req_s=8.0, cpu_req_instances=8.0)
@@ -87,19 +87,19 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
     assert not reply.workunits
     assert any(RefusalCode.APP_NOT_SELECTED.traits.meaning in one.text for one in reply.messages)
 
-    # Why no work? In words, and tried out.
+    # Refusals and the dry run.
     await page.get_by_role("link", name="My computers").click()
     await page.get_by_role("link", name="attic").click()
-    await expect(page.get_by_text("for an application you did not choose")).to_be_visible()
+    await expect(page.get_by_text("applications you have not selected")).to_be_visible()
     await page.get_by_role("link", name="Would it get work now?").click()
-    await expect(page.get_by_role("heading", name="It would get nothing")).to_be_visible()
+    await expect(page.get_by_role("heading", name="It would get no work")).to_be_visible()
     await page.get_by_role("link", name="My results").click()
     await expect(page.get_by_role("cell", name="failed")).to_be_visible()
     assert not tab.complaints
     await context.storage_state(path=(state := server.project.data_dir / "state.json"))
     await context.close()
 
-    # Every page, in every look.
+    # Every page, in every theme.
     strangers = {"front": "/", "join": "/volunteers/join", "enter": "/volunteers/sign-in"}
     own = {
         "own-front": "/",
@@ -112,7 +112,7 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
         "account": "/volunteers/account",
         "error": "/volunteers/computers/99",
     }
-    assert pages_left_out(server, "/volunteers", [*strangers.values(), *own.values()]) == ["/volunteers/"]  # leads on
+    assert pages_left_out(server, "/volunteers", [*strangers.values(), *own.values()]) == ["/volunteers/"]  # redirects
     issues: list[str] = []
     for look, options in LOOKS.items():
         for known, paths in ((None, strangers), (state, own)):

@@ -1,4 +1,4 @@
-"""`python -m tests.cases PATH…`: a line per case, and an error code unless all pass."""
+"""`python -m tests.cases PATH…`: prints a line per case; the exit status is nonzero unless all pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where do expected and computed figures differ?"""
+"""Lists the differences between expected and computed figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-ROUNDING = 1e-9  # of the figures' own size: what binary fractions do to a tolerance in decimals
+ROUNDING = 1e-9  # relative: binary fractions need more than a decimal tolerance
 MISSING = "nothing"
 
 
@@ -21,14 +21,14 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A computed value with a comparison of its own: equal ranks may stand in any order."""
+    """A computed value with its own comparison: equal ranks may be in any order."""
 
     value: Any
     accepts: Callable[[Any], bool]
 
 
 def differences(expected: Any, computed: Any, tolerance: float, where: str = "") -> list[str]:
-    """Every place in which the two differ, in words. Only what is expected is compared."""
+    """Return every difference in words. Only expected figures are compared."""
     return list(_differences(expected, computed, tolerance, where))
 
 
@@ -67,7 +67,7 @@ def close(expected: float, computed: float, tolerance: float) -> bool:
 
 
 def same_text(expected: Any, computed: Any, tolerance: float) -> bool:
-    """Printed figures: numbers as numbers within the tolerance; "", None and "inf" exactly."""
+    """Compare printed figures: numbers within the tolerance; "", None and "inf" exactly."""
     try:
         return (
             close(float(expected), float(computed), tolerance)

@@ -49,7 +49,7 @@ def flux_tree_set(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
 
 
 def _in_any_order_of_equals(numbers: Mapping[str, float]) -> Checked:
-    """Best first; those with equal numbers may stand in any order."""
+    """Sort best first; equal numbers may be in any order."""
 
     def accepts(expected: Any) -> bool:
         if not isinstance(expected, list) or not all(name in numbers for name in expected):
@@ -83,7 +83,7 @@ def flux_usage_sequence(inputs: Inputs, expected: Inputs) -> Mapping[str, Any]:
         steps = [(ROLLS[step["op"]], flux_usages.usage_of(step.get("jobs", []))) for step in one["steps"]]
         sums[one["id"]] = flux_usages.history(one["bins"], one["decay"], steps)
     stated = expected.get("by_stated_formula", {})
-    # The other product's own figures count some usage twice: where its stated rule differs, the rule is compared.
+    # The other product's own figures count some usage twice: where its documented rule differs, the rule is compared.
     return {
         "historical_after_each_step": sums | {name: Checked(None, lambda _: True) for name in stated},
         "by_stated_formula": sums,
@@ -167,7 +167,7 @@ def _mixed(job: Inputs, formula: str, shares: Mapping[str, PathShare]) -> float:
 
 
 def _names_in(joined: str, known: Iterable[str]) -> list[str]:
-    """The known names a key joins with underscores, which names may hold themselves."""
+    """Return the known names that a key joins with underscores, which names may contain themselves."""
     names = list[str]()
     longest_first = sorted(known, key=len, reverse=True)
     while joined:

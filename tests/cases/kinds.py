@@ -1,4 +1,4 @@
-"""Which function of the product answers which kind of case?"""
+"""Maps each kind of case to the function that answers it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ START = Instant(0.0)
 
 
 def backfill_policy(inputs: Mapping[str, Any], _expected: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Jobs in order on one host, looked at twice: all of them, and those left after some are cancelled."""
+    """Plan jobs in order on one host twice: all of them, and those left after some are cancelled."""
     jobs = [CoreRequest(job["id"], job["cores"], Seconds(job["limit_min"] * MINUTE_S)) for job in inputs["jobs"]]
     depth = inputs.get("reservation_depth", 1)
     cancel = inputs.get("cancel")
@@ -39,7 +39,7 @@ def backfill_policy(inputs: Mapping[str, Any], _expected: Mapping[str, Any]) -> 
 
 
 def backfill_story(inputs: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Jobs that come and end in the course of time; what was promised at the hours asked for."""
+    """Rehearse jobs over time; return the promises at the requested hours."""
     jobs = [_rehearsed(job) for job in inputs["jobs"]]
     depth = inputs.get("reservation_depth", 1)
     asked = {key: found for key in expected if (found := re.fullmatch(r"reservation_of_(.+)_at_([0-9.]+)h", key))}

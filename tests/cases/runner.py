@@ -1,4 +1,4 @@
-"""Which cases hold? Reads files, asks the product by kind, compares."""
+"""Runs cases: reads files, calls the product by kind, compares."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Case = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`word` is pass, fail or unsupported; `why` holds what was expected and what came."""
+    """`word` is pass, fail or unsupported; `why` holds the expected and the actual figures."""
 
     word: str
     case_id: str
@@ -29,7 +29,7 @@ class Verdict:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a line per case; 0 when there are cases and all of them pass."""
+    """Print a line per case; return 0 if there are cases and all of them pass."""
     parser = argparse.ArgumentParser(prog="python -m tests.cases", description=__doc__)
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a case file, or a folder of them")
     verdicts = [judged(case, name) for name, case in cases(parser.parse_args(arguments).paths)]
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def cases(paths: Iterable[Path]) -> Iterator[tuple[str, object]]:
-    """Every case of the files and folders, with the name to call it by if it has no id."""
+    """Yield every case of the files and folders, with a name for those without id."""
     for path in paths:
         for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
             try:
@@ -51,7 +51,7 @@ def cases(paths: Iterable[Path]) -> Iterator[tuple[str, object]]:
 
 
 def judged(case: object, name: str) -> Verdict:
-    """Whether the product's answers are those the case expects."""
+    """Compare the product's answers with the expected ones."""
     if not isinstance(case, Mapping):
         return Verdict("fail", name, f"expected a case as a JSON object, got {case!r}")
     case_id = str(case.get("id", name))

@@ -17,7 +17,7 @@ from tests.cases.reference.maui import alike, outstanding_proc_s, weighted_point
 Inputs = Mapping[str, Any]
 
 WHOLE_NUMBERS = 1.0  # printed parts are rounded, and so is their sum
-PRINTED_WINDOWS = 1.4  # percentage points: the guide cuts some figures off, and has one that does not follow
+PRINTED_WINDOWS = 1.4  # percentage points: the guide truncates some figures, and one does not follow from its formula
 
 
 def flux_priority(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:

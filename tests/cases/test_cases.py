@@ -1,4 +1,4 @@
-"""Every worked figure that is at hand holds, and a wrong one does not."""
+"""All available worked figures hold, and a wrong one is detected."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def _disturbed(values: dict, key: str | int) -> bool:  # type: ignore[type-arg] 
     if isinstance(value, dict):
         return any(_disturbed(value, one) for one in value)
     if isinstance(value, list) and value and isinstance(value[0], str):
-        values[key] = [*value, "nobody"]
+        values[key] = [*value, "no_one"]
         return True
     if isinstance(value, list):
         return any(_disturbed(value, place) for place in range(len(value)))  # type: ignore[arg-type]
     return False
 
 
-def test_a_kind_nobody_knows_is_unsupported_and_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_kind_is_unsupported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "odd.json").write_text(
         json.dumps({"id": "odd", "kind": "tea_leaves", "inputs": {}, "expected": {"a": 1}})
     )
@@ -85,7 +85,7 @@ def test_no_cases_is_no_success(tmp_path: Path) -> None:
 def test_unlimited_depth_promises_every_job_a_start() -> None:
     case = json.loads((DATA / "flux-easy-backfill-16-cores.json").read_text())
     case["inputs"]["reservation_depth"] = None
-    # 6 would run into the promise of 3 from minute 120 on, 12 + 6 > 16; 7 ends a minute before that of 4.
+    # 6 would conflict with the promise of 3 from minute 120 on, 12 + 6 > 16; 7 ends a minute before that of 4.
     case["expected"] = {"started_first": [1, 7, 11], "reserved": [2, 3, 4, 5, 6, 8, 9, 10]}
 
     assert judged(case, "conservative").line() == "pass flux-easy-backfill-16-cores"
@@ -96,5 +96,5 @@ def test_a_tree_of_a_set_may_expect_an_order_alone() -> None:
     case["expected"] = {"order": {"identical_weights": ["user.c", "user.a", "user.b"]}}
     assert judged(case, "order").word == "pass"
 
-    case["expected"] = {"order": {"identical_weights": ["user.c", "nobody"]}}
+    case["expected"] = {"order": {"identical_weights": ["user.c", "no_one"]}}
     assert judged(case, "order").word == "fail"

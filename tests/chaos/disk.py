@@ -1,4 +1,4 @@
-"""Folders on small file systems of their own, which can be filled to the last byte. Mounting one needs root."""
+"""Folders on small file systems of their own, which can be filled completely. Mounting one needs root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PIECE_BYTES = 1024 * 1024
 
 
 class Disk:
-    """A file system in memory, of so many bytes where that is possible, else a plain folder."""
+    """A file system in memory of `nbytes` bytes where possible, else a plain folder."""
 
     def __init__(self, folder: Path, nbytes: int) -> None:
         folder.mkdir(parents=True)
@@ -24,7 +24,7 @@ class Disk:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     def fill(self) -> None:
-        """Leave no room."""
+        """Use up the remaining space."""
         assert self.limited
         with (self.folder / BALLOON).open("wb", buffering=0) as balloon, suppress(OSError):
             for size in (PIECE_BYTES, 4096, 1):
@@ -33,7 +33,7 @@ class Disk:
                         pass
 
     def empty(self) -> None:
-        """Give the room back."""
+        """Free the space."""
         (self.folder / BALLOON).unlink(missing_ok=True)
 
     def remove(self) -> None:

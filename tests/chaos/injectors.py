@@ -1,4 +1,4 @@
-"""How is each kind of fault made, and undone? Real signals, real disks, real connections."""
+"""Injects and undoes each kind of fault with real signals, disks and connections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_THE_NODE = {"kill node", "upgrade", "freeze node"}
 
 
 async def inject(made: Deployment, fault: Fault) -> None:
-    """Break it, wait, and mend it."""
+    """Inject the fault, wait, and undo it."""
     async with AsyncExitStack() as stack:
         if fault.kind in OF_THE_DATABASE:
             await stack.enter_async_context(made.one_at_the_database)
@@ -33,7 +33,7 @@ async def inject(made: Deployment, fault: Fault) -> None:
 
 
 async def mend(made: Deployment) -> None:
-    """Everything as it was, whatever happened."""
+    """Undo all faults, after any outcome."""
     made.set_clock(0.0)
     for link in (made.clients, made.database):
         link.delay_s, link.doubles = 0.0, False
@@ -46,7 +46,7 @@ async def mend(made: Deployment) -> None:
 
 
 def picked(found: list[psutil.Process], fault: Fault) -> list[psutil.Process]:
-    """One of them, as the fault draws it; none where there is none just now."""
+    """Return an item chosen by the fault's draw; None if there are none."""
     return [found[int(fault.draw * len(found))]] if found else []
 
 
@@ -81,7 +81,7 @@ async def kill_database(made: Deployment, fault: Fault) -> None:
 
 
 async def kill_session(made: Deployment, fault: Fault) -> None:
-    """The server ends all others, and recovers."""
+    """Kill one session: the server ends all others, and recovers."""
     sessions = [one for one in made.primary.processes()[1:] if _serves(one)]
     send(picked(sessions, fault), signal.SIGKILL)
 
@@ -107,7 +107,7 @@ async def _stopped(found: list[psutil.Process], fault: Fault) -> None:
 
 
 async def freeze_node(made: Deployment, fault: Fault) -> None:
-    """The supervisor too, as with a machine that is suspended: nobody restarts anything meanwhile."""
+    """Freeze the supervisor too, as on a suspended machine: nothing is restarted meanwhile."""
     await _stopped(made.node.family(), fault)
 
 
@@ -122,7 +122,7 @@ async def uploads_full(made: Deployment, fault: Fault) -> None:
 
 
 async def sync_slow(made: Deployment, fault: Fault) -> None:
-    """Impatient clients hang up and come back while their last bytes are synced."""
+    """Slow syncs: impatient clients disconnect and return while their last bytes are synced."""
     made.syncs.set(2.0 + 3.0 * fault.draw)
     await CLOCK.sleep(fault.lasts_s)
     made.syncs.set(0.0)
@@ -179,7 +179,7 @@ async def database_silent(made: Deployment, fault: Fault) -> None:
 
 
 async def fail_over(made: Deployment, fault: Fault) -> None:
-    """The standby that commits waited for takes over; it was made before the load."""
+    """Promote the synchronous standby, which was created before the load."""
     await asyncio.to_thread(made.primary.kill)
     await CLOCK.sleep(fault.lasts_s)
     await asyncio.to_thread(made.spare.promote)
@@ -202,8 +202,8 @@ async def _clock_off(made: Deployment, fault: Fault, sign: float) -> None:
 
 
 async def upgraded(made: Deployment, fault: Fault) -> None:
-    """What needs the old code gone comes last: the node is started anew between."""
-    with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):  # it may meet another fault
+    """The `post` step runs after the old code is gone: the node is restarted in between."""
+    with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):  # another fault may interfere
         await upgrade(made.dsn, restart=made.node)
 
 

@@ -1,4 +1,4 @@
-"""A network link that loses connections, is slow, and brings requests twice."""
+"""A network link that loses connections, is slow, and duplicates requests."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import suppress
 from tests.faults.proxy import Proxy
 from tests.faults.waiting import CLOCK
 
-MOST_BYTES = 65536  # of a request that is brought twice
-ANSWER_S = 5.0  # the second answer is read for so long, and thrown away
+MOST_BYTES = 65536  # of a duplicated request
+ANSWER_S = 5.0  # the second reply is read for this long, and discarded
 
 
 class Link(Proxy):
-    """A proxy that can be slow, and before HTTP servers brings the first request of each connection twice."""
+    """A proxy that can be slow, and duplicates the first request of each connection to HTTP servers."""
 
     def __init__(self, dsn: str) -> None:
         super().__init__(dsn)
@@ -27,11 +27,11 @@ class Link(Proxy):
         return self._port
 
     def lead_to(self, port: int) -> None:
-        """New connections go to another server on this machine."""
+        """Direct new connections to another server on this machine."""
         self._server_port = port
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.CancelledError):  # the end of a run that is broken off
+        with suppress(asyncio.CancelledError):  # end of an interrupted run
             await super()._serve(reader, writer)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -51,7 +51,7 @@ class Link(Proxy):
             await self._flows.wait()
 
     async def _bring_again(self, piece: bytes) -> None:
-        """The same bytes over a connection of its own, as far as they came at once."""
+        """Send the same bytes, as received at first, over a connection of their own."""
         with suppress(OSError, TimeoutError):
             reader, writer = await self._connect()
             try:
@@ -63,7 +63,7 @@ class Link(Proxy):
                 writer.transport.abort()
 
     async def end(self) -> None:
-        """Refuse and break everything, for good."""
+        """Refuse and break all connections permanently."""
         self.thaw()
         self.cut()
         for copy in list(self._copies):

@@ -38,11 +38,11 @@ class Node:
     workers: int
     clock_file: Path
     log_file: Path
-    environment: Mapping[str, str] = field(default_factory=dict)  # of its processes, besides this one's
+    environment: Mapping[str, str] = field(default_factory=dict)  # of its other processes
     process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:
-        """Return when it answers."""
+        """Start; return when the node answers."""
         environment = {
             **os.environ,
             **self.environment,
@@ -70,7 +70,7 @@ class Node:
             return False
 
     def children(self, kind: str) -> list[psutil.Process]:
-        """Living processes of the node, "worker" or "background"."""
+        """Return running processes of the node, "worker" or "background"."""
         if self.process is None or self.process.poll() is not None:
             return []
         found = []
@@ -81,14 +81,14 @@ class Node:
         return sorted(found, key=lambda child: child.pid)
 
     def family(self) -> list[psutil.Process]:
-        """The supervisor and its processes; none where the node does not run."""
+        """Return the supervisor and its processes; none if the node is not running."""
         if self.process is None or self.process.poll() is not None:
             return []
         supervisor = psutil.Process(self.process.pid)
         return [supervisor, *supervisor.children(recursive=True)]
 
     def kill(self) -> None:
-        """SIGKILL everything at once."""
+        """SIGKILL all processes at once."""
         if self.process is None:
             return
         with suppress(psutil.Error):
@@ -99,7 +99,7 @@ class Node:
         self.process.wait()
 
     async def stop(self) -> None:
-        """SIGTERM, as a service manager would; what does not end is killed."""
+        """SIGTERM, as a service manager would; kill processes that do not end."""
         if self.process is None or self.process.poll() is not None:
             return
         self.process.send_signal(signal.SIGTERM)

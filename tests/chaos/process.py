@@ -1,4 +1,4 @@
-"""One process of a node as `runtime.process` makes it, with a clock that can be set."""
+"""One process of a node as built by `runtime.process`, with a clock that can be set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLOCK_FILE = "MUSTER_TEST_CLOCK_FILE"
 @click.option("--log-level", default="info")
 @click.pass_context
 def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Path, log_level: str) -> None:
-    """One process of a node."""
+    """Run one process of a node."""
     configure_logs(log_level, lasting=True)
     context.obj = ProcessPlace(open_project(data_dir, database_url), FolderBoard(run_dir))
 
@@ -35,7 +35,7 @@ def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Pat
 @click.option("--number", type=int, required=True)
 @click.pass_obj
 def worker(place: ProcessPlace, host: str, port: int, number: int) -> None:
-    """Answer clients."""
+    """Run a request worker."""
     made = Worker(place.project, _clock(), host=host, port=port, number=number, board=place.board)
     run_service(made)
 
@@ -43,7 +43,7 @@ def worker(place: ProcessPlace, host: str, port: int, number: int) -> None:
 @main.command()
 @click.pass_obj
 def background(place: ProcessPlace) -> None:
-    """Run the duties."""
+    """Run the periodic tasks."""
     run_service(Background(place.project, _clock(), board=place.board))
 
 

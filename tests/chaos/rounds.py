@@ -17,12 +17,12 @@ from tests.chaos.verdict import Verdict, compare, described
 from tests.chaos.volunteers import Volunteer, at_work
 from tests.faults.waiting import CLOCK, until
 
-CALM_S = 60.0  # everybody is served and everything judged within this, on a busy machine
+CALM_S = 60.0  # limit for serving and validating everything, on a busy machine
 
 
 @dataclass(slots=True)
 class Round:
-    """What came of a schedule."""
+    """The result of a schedule."""
 
     schedule: Schedule
     told: Told = field(default_factory=Told)
@@ -33,7 +33,7 @@ class Round:
 
 
 async def run_round(made: Deployment, schedule: Schedule, *, load_s: float = LOAD_S) -> Round:
-    """Break the deployment as the schedule says, and look at what is left. The node runs only meanwhile."""
+    """Break the deployment as scheduled, and inspect the result. The node runs only meanwhile."""
     done = Round(schedule)
     began_s = CLOCK.monotonic()
     if schedule.fails_over:
@@ -46,7 +46,7 @@ async def run_round(made: Deployment, schedule: Schedule, *, load_s: float = LOA
             await asyncio.gather(CLOCK.sleep(load_s), *(_at_its_time(made, fault) for fault in schedule.faults))
             await mend(made)
             done.calm_after_s = await until(Served(volunteers), CALM_S, "every volunteer is served again")
-        await until(lambda: _settled(made), CALM_S, "everything reported is judged")
+        await until(lambda: _settled(made), CALM_S, "everything reported is validated")
         await made.node.stop()
     except AssertionError as error:
         done.verdict.wrong.append(f"no calm: {error}")
@@ -65,7 +65,7 @@ async def _at_its_time(made: Deployment, fault: Fault) -> None:
 
 
 class Served:
-    """Whether every volunteer was answered since this was made."""
+    """Checks whether every volunteer was answered since its creation."""
 
     def __init__(self, volunteers: Sequence[Volunteer]) -> None:
         self._before = [(one, one.answered) for one in volunteers]
@@ -89,8 +89,8 @@ async def _look(made: Deployment, done: Round) -> None:
     done.verdict.doubled += found.doubled
     inspection = await made.inspected()
     places = inspection.counts.unacknowledged_places
-    done.verdict.lost += [f"reported, and never recorded: {one}" for one in await described(made.dsn, places)]
+    done.verdict.lost += [f"reported but never recorded: {one}" for one in await described(made.dsn, places)]
     for question, wrong in inspection.wrong.items():
         where = done.verdict.doubled if question == "nothing is there twice" else done.verdict.wrong
         where += [f"{question}: {one}" for one in wrong]
-    done.verdict.wrong += [f"an output was refused for ever: {one}" for one in done.told.refused_outputs]
+    done.verdict.wrong += [f"an output was refused permanently: {one}" for one in done.told.refused_outputs]

@@ -1,4 +1,4 @@
-"""Which faults, when, and how long? Drawn from a seed. Pure."""
+"""Draws the faults of a round, their times and durations, from a seed. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import random
 from collections.abc import Collection
 from dataclasses import dataclass
 
-LOAD_S = 7.0  # of undisturbed and disturbed load, before calm is waited for
-FIRST_S = 0.5  # the first fault comes at the earliest after so much of it
+LOAD_S = 7.0  # of load with and without faults, before calm
+FIRST_S = 0.5  # of load before the first fault, at least
 
-# kind -> seconds it lasts, least and most
+# kind -> minimum and maximum duration in seconds
 KINDS: dict[str, tuple[float, float]] = {
     "kill worker": (0.0, 0.0),
     "kill all workers": (0.0, 0.0),
@@ -40,14 +40,14 @@ KINDS: dict[str, tuple[float, float]] = {
 }
 NEEDS_ROOT = frozenset({"uploads full", "database full"})  # they mount a small file system
 NEEDS_COMPILER = frozenset({"sync slow", "sync deadly"})  # they load a library of their own into the node
-LONG = frozenset({"freeze worker", "freeze background", "freeze node"})  # at most one of them in a schedule
+LONG = frozenset({"freeze worker", "freeze background", "freeze node"})  # at most one of them per schedule
 RARE = frozenset({"fail-over", "upgrade", "kill node"}) | LONG  # they take longer
 CLOCK_STEPS_S = (3.0, 60.0, 3600.0, 2 * 86400.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is broken: when, from the beginning of the load, for how long, and how much (a draw in [0, 1))."""
+    """One fault: start and duration in seconds of load, and its strength (a draw in [0, 1))."""
 
     kind: str
     at_s: float
@@ -60,7 +60,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What happens in one round; volunteers draw from the seed too."""
+    """The faults of one round; volunteers use the seed too."""
 
     seed: int
     faults: tuple[Fault, ...]
@@ -74,7 +74,7 @@ class Schedule:
 
 
 def draw_schedule(seed: int, *, kinds: Collection[str] = frozenset(KINDS)) -> Schedule:
-    """Two to five faults of these kinds, each rare one and one long one at most; rare ones a third as often.
+    """Draw two to five faults of these kinds, at most one rare and one long one; rare ones a third as often.
 
     >>> draw_schedule(7) == draw_schedule(7), len(draw_schedule(7).faults) in (2, 3, 4, 5)
     (True, True)

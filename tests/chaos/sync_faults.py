@@ -1,4 +1,4 @@
-"""Makes syncing an upload slow or deadly for the processes of a node: a shared library loaded before the C library."""
+"""Makes syncing an upload slow or fatal for a node's processes, by a preloaded shared library."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DEADLY_S = -1.0
 
 
 def can_be_built() -> bool:
-    """Whether this machine has a C compiler."""
+    """Return whether this machine has a C compiler."""
     return shutil.which("cc") is not None
 
 
 class SyncFaults:
-    """The fault of one node; without a compiler there is none."""
+    """The sync fault of one node; without a compiler there is none."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "sync"
@@ -30,17 +30,17 @@ class SyncFaults:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process needs to have the fault."""
+        """Return the environment that gives a process the fault."""
         if not self._library.exists():
             return {}
         return {"LD_PRELOAD": str(self._library), SYNC_FILE: str(self._file)}
 
     def release(self) -> None:
-        """Let syncs that wait go on at once; later ones take no time."""
+        """Release waiting syncs; later ones take no time."""
         self._file.unlink()
 
     def set(self, takes_s: float) -> None:
-        """Each sync of a part takes this long from now on; DEADLY_S: its process dies instead."""
+        """Make each sync take this long from now on; DEADLY_S: its process dies instead."""
         fresh = self._file.with_name("sync.new")
         fresh.write_bytes(struct.pack("d", takes_s))
         fresh.replace(self._file)

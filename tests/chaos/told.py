@@ -1,4 +1,4 @@
-"""What volunteers were told by the server: the other side of every promise."""
+"""Records the server's replies to volunteers, for comparison with the database."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from domain.jobs import instance_id_of
 
 @dataclass(slots=True)
 class Told:
-    """Of one round: jobs (host and instance), reports and outputs that were acknowledged, and how it went.
+    """One round's jobs (host and instance), acknowledged reports and outputs, and counts.
 
-    A failure may be acknowledged and change nothing, when its instance was over before: only results count as reports.
+    A failure may be acknowledged without effect if its instance had ended before: only results count as reports.
     """
 
     jobs: set[tuple[int, int]] = field(default_factory=set)
@@ -20,8 +20,8 @@ class Told:
     outputs: dict[str, tuple[int, str]] = field(default_factory=dict)  # name -> bytes, MD5
     requests: int = 0
     answered: int = 0
-    repeated: int = 0  # requests and uploads that were sent again on purpose
-    refused_outputs: list[str] = field(default_factory=list)  # for ever, though the server had asked for them
+    repeated: int = 0  # requests and uploads resent on purpose
+    refused_outputs: list[str] = field(default_factory=list)  # permanently, although the server had requested them
     broken: int = 0
 
     def note_job(self, host_id: int, name: str) -> None:
@@ -32,7 +32,7 @@ class Told:
 
 
 def numbered(name: str) -> int:
-    """The instance a result's name belongs to."""
+    """Return the instance id in a result's name."""
     instance_id = instance_id_of(name)
     assert instance_id is not None, name
     return instance_id

@@ -1,4 +1,4 @@
-"""An upgrade while the node serves: a `pre` step, a new start, a `post` step, under load; and all taken back."""
+"""An upgrade of a serving node: a `pre` step, a restart, a `post` step, under load; then undone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Step(Migration):
 
 
 async def upgrade(dsn: str, *, restart: Node) -> None:
-    """Both steps with a new start between, by the function that migrates; the schema is as before afterwards."""
+    """Run both steps with a restart in between, by the production function; restore the schema afterwards."""
     connection = await asyncpg.connect(dsn)
     try:
         await _applied(connection, Step(9001, "pre", "9001_pre_notes.sql"))
@@ -46,7 +46,7 @@ async def upgrade(dsn: str, *, restart: Node) -> None:
 
 
 async def take_back(dsn: str) -> None:
-    """What an upgrade that met another fault has left."""
+    """Undo an upgrade interrupted by another fault."""
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute(POST.replace("DROP COLUMN", "DROP COLUMN IF EXISTS"))

@@ -1,4 +1,4 @@
-"""What volunteers were told against what the database and the upload folder hold."""
+"""Compares the volunteers' records with the database and the upload folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UPLOADS = "SELECT name, nbytes, md5 FROM upload WHERE name = ANY($1::text[])"
 
 @dataclass(slots=True)
 class Verdict:
-    """In sentences: what was promised and is not there, what was given twice, what an inspection found."""
+    """Findings in sentences: missing, doubled, or reported by the inspection."""
 
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Verdict:
 
 
 async def compare(told: Told, dsn: str, upload_dir: Path) -> Verdict:
-    """Look for everything that was told."""
+    """Check everything in the volunteers' records."""
     connection = await asyncpg.connect(dsn)
     try:
         ids = sorted({instance_id for _, instance_id in told.jobs | told.reports | told.failures})
@@ -53,12 +53,12 @@ async def compare(told: Told, dsn: str, upload_dir: Path) -> Verdict:
         await connection.close()
     given = {(computers.get(host_id), instance_id) for host_id, instance_id in told.jobs}
     times = Counter(instance_id for _, instance_id in given)
-    doubled = [f"instance {one} was told to {n} computers" for one, n in times.items() if n > 1]
+    doubled = [f"instance {one} was sent to {n} hosts" for one, n in times.items() if n > 1]
     return Verdict([*_jobs_lost(told, rows, computers), *_outputs_lost(told, recorded, upload_dir)], doubled)
 
 
 def _jobs_lost(told: Told, rows: Mapping[int, asyncpg.Record], computers: Mapping[int, int]) -> list[str]:
-    """What was told of jobs and is not there; an instance may have moved to another record of the same computer."""
+    """Return recorded jobs that are missing; an instance may have moved to another record of the same host."""
 
     def found(host_id: int, instance_id: int) -> asyncpg.Record | None:
         row = rows.get(instance_id)
@@ -67,17 +67,17 @@ def _jobs_lost(told: Told, rows: Mapping[int, asyncpg.Record], computers: Mappin
     lost = []
     for host_id, instance_id in sorted(told.jobs):
         if found(host_id, instance_id) is None:
-            lost.append(f"instance {instance_id} was told to host {host_id}, and is {_whose(rows.get(instance_id))}")
+            lost.append(f"instance {instance_id} was sent to host {host_id}, but is {_whose(rows.get(instance_id))}")
     for host_id, instance_id in sorted(told.reports):
         row = found(host_id, instance_id)
         if row is None or row["reported_at"] is None:
             is_now = _whose(rows.get(instance_id))
-            lost.append(f"the report of instance {instance_id} by host {host_id} is not there: it is {is_now}")
+            lost.append(f"the report of instance {instance_id} by host {host_id} is missing: it is {is_now}")
     for host_id, instance_id in sorted(told.failures):
         row = found(host_id, instance_id)
         if row is None or row["state"] in OUTSTANDING:
             is_now = _whose(rows.get(instance_id))
-            lost.append(f"the failure of instance {instance_id} at host {host_id} is not there: it is {is_now}")
+            lost.append(f"the failure of instance {instance_id} at host {host_id} is missing: it is {is_now}")
     return lost
 
 
@@ -86,15 +86,15 @@ def _outputs_lost(told: Told, recorded: Mapping[str, asyncpg.Record], upload_dir
     for name, (nbytes, md5) in sorted(told.outputs.items()):
         row = recorded.get(name)
         if row is None or (row["nbytes"], row["md5"]) != (nbytes, md5):
-            lost.append(f"output {name} was taken, and is not recorded so")
+            lost.append(f"output {name} was accepted, but its record differs")
         path = upload_dir / shard_of(name) / name
         if not path.exists() or hashlib.md5(path.read_bytes()).hexdigest() != md5:
-            lost.append(f"output {name} was taken, and its file is not there or another")
+            lost.append(f"output {name} was accepted, but its file is missing or different")
     return lost
 
 
 async def described(dsn: str, places: Sequence[str]) -> list[str]:
-    """What the database has of the instances that these files of the upload folder belong to."""
+    """Return the database rows of the instances of these files in the upload folder."""
     names = [place.rpartition("/")[2] for place in places]
     ids = [instance_id_of(name.removesuffix(".part")) for name in names]
     connection = await asyncpg.connect(dsn)

@@ -1,4 +1,4 @@
-"""Volunteers who go on whatever breaks, upload real files, and repeat and replay what they said before."""
+"""Volunteers that survive failures, upload real files, and repeat and replay messages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from demo.crowd.jobs import CrowdTask, UploadFailedError, upload_output
-from demo.crowd.volunteer import tasks_of
+from demo.load.jobs import UploadFailedError, VolunteerTask, upload_output
+from demo.load.volunteer import tasks_of
 from domain.dispatch import ReportedFile
 from domain.errors import MusterError
 from domain.units import Seconds
@@ -25,14 +25,14 @@ from wire.messages import STATE_COMPUTE_ERROR, STATE_UPLOADED
 
 PAUSE_S = (0.6, 2.4)  # between two requests of a volunteer
 TIMEOUT_S = 12.0
-IMPATIENT_S = 2.0  # every fourth volunteer hangs up so soon, and comes back
+IMPATIENT_S = 2.0  # every fourth volunteer disconnects this soon, and returns
 MOST_BYTES = 12_000
-REPEATED = 0.06  # share of requests and uploads that are sent once more, or replayed later
+REPEATED = 0.06  # fraction of requests and uploads that are resent or replayed later
 GARBAGE, ERRORS = 0.02, 0.02
 NEVER = ("token", "no instance", "other content", "offset", "bytes, at most")
 
 
-def content_of(task: CrowdTask) -> bytes:
+def content_of(task: VolunteerTask) -> bytes:
     """What the job comes to: the same on every sound computer, and always the same on one."""
     found = random.Random(task.result.wu_name)
     content = found.randbytes(found.randint(1, MOST_BYTES))
@@ -41,7 +41,7 @@ def content_of(task: CrowdTask) -> bytes:
 
 @dataclass(slots=True)
 class Volunteer:
-    """One computer; what it was told goes into `told`."""
+    """One host; the server's replies are recorded in `told`."""
 
     host: Host
     told: Told
@@ -83,7 +83,7 @@ class Volunteer:
         for task in list(self.host.held.values()):
             await self._do(task)
 
-    async def _do(self, task: CrowdTask) -> None:
+    async def _do(self, task: VolunteerTask) -> None:
         if self.draw.random() < ERRORS:
             self.host.end(task, STATE_COMPUTE_ERROR, 1)
             return
@@ -96,7 +96,7 @@ class Volunteer:
                 await self._bring(task, name, content)
         self.host.end(task, STATE_UPLOADED, files=tuple(files), elapsed_s=Seconds(30.0), cpu_s=Seconds(30.0))
 
-    async def _bring(self, task: CrowdTask, name: str, content: bytes) -> ReportedFile:
+    async def _bring(self, task: VolunteerTask, name: str, content: bytes) -> ReportedFile:
         try:
             brought = await upload_output(self.host.http, CLOCK, task, name, content)
         except UploadFailedError as error:
@@ -109,7 +109,7 @@ class Volunteer:
 
 @asynccontextmanager
 async def at_work(hosts: Sequence[Host], told: Told, seed: int) -> AsyncIterator[list[Volunteer]]:
-    """All of them at work until left; each on connections of its own."""
+    """Run all of them, each on its own connections, until the context ends."""
     stop = asyncio.Event()
     async with _session(TIMEOUT_S) as patient, _session(IMPATIENT_S) as impatient:
         volunteers = []
@@ -130,6 +130,6 @@ async def at_work(hosts: Sequence[Host], told: Told, seed: int) -> AsyncIterator
 
 
 def _session(timeout_s: float) -> aiohttp.ClientSession:
-    """A new connection for each request."""
+    """Return a new connection for each request."""
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
     return aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=timeout_s), connector=connector)

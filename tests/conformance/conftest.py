@@ -1,4 +1,4 @@
-"""The stores under contract. Every test ends with a recount: counters always equal the rows."""
+"""The stores under test. Every test ends with a recount: counters must equal the rows."""
 
 from __future__ import annotations
 

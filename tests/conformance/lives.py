@@ -1,6 +1,6 @@
-"""Lives two stores can lead: steps that choose among what there is, so that every sequence means something.
+"""Generates random histories for two stores: steps choose among what exists, so that every sequence is valid.
 
-A step is a kind and three numbers; shorter sequences and smaller numbers are simpler lives.
+A step is a kind and three numbers; shorter sequences and smaller numbers are simpler histories.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Life(Twins):
         self.now = NOW
         self.hosts: list[RegisteredHost] = []
         self.seen_before: list[Candidate] = []
-        self.read_before: list[JobFacts] = []  # facts as they were read some steps ago
+        self.read_before: list[JobFacts] = []  # facts as read some steps ago
 
     async def begin(self) -> None:
         await self.both(a_registered_version)
@@ -173,14 +173,14 @@ class Life(Twins):
         self.read_before = list(await self.one.unsettled.unsettled(10, now=NOW))
 
     async def settle(self, a: int, b: int, c: int) -> None:
-        """With facts of now, or (every fourth time) with those of an earlier look."""
+        """Settle with current facts, or (every fourth time) with older ones."""
         stale = c % 4 == 0
         mine = self.read_before if stale else list(await self.one.unsettled.unsettled(1 + a % 3, now=NOW))
         theirs = {facts.job_id: facts.serial for facts in await self.other.unsettled.unsettled(1000, now=NOW)}
         current = {facts.job_id: facts.serial for facts in await self.one.unsettled.unsettled(1000, now=NOW)}
         mine = [facts for facts in mine if facts.job_id in current]
         settlements = [self._settlement(facts, b + position) for position, facts in enumerate(mine)]
-        # Serials are each store's own: a current one is the other's current one, a stale one is stale there.
+        # Each store has its own serials: a current one maps to the other's current one, a stale one stays stale.
         translated = [
             replace(one, serial=theirs[one.job_id] if one.serial == current[one.job_id] else -1) for one in settlements
         ]
@@ -234,7 +234,7 @@ class Life(Twins):
         await self.both(lambda store: store.overdue.time_out(steps, now=self.now))
 
     async def copy(self, a: int, b: int, c: int) -> None:
-        """Some open jobs of a batch get one more instance; every third time by what is no longer so."""
+        """Give some open jobs of a batch one more instance; every third time from outdated facts."""
         batch_id = BatchId(1 + a % 4)
         jobs = await self.both(
             lambda store: store.tails.tail_jobs(batch_id, after=JobId(b % 3), limit=1 + c % 4, now=self.now)
@@ -259,7 +259,7 @@ class Life(Twins):
         self.now = later(self.now, 3600.0 * (a % 60))
 
     async def alive(self, a: int, b: int, c: int) -> None:
-        """The project says that it is alive; after more than 10 minutes some due dates move."""
+        """Record that the project is alive; after more than 10 minutes some due dates shift."""
         await self.both(
             lambda store: store.outages.note_alive(now=self.now, outage_at_least_s=Seconds(600.0), limit=1 + a % 3)
         )
@@ -284,7 +284,7 @@ class Life(Twins):
         await self.both(a_registered_version)
 
     async def to_history(self, a: int, b: int, c: int) -> None:
-        """What ended up to some hours ago is moved, a few jobs at a time."""
+        """Move jobs that ended some hours ago to the history, a few at a time."""
         await self.count_due(a, b, c)
         before = later(self.now, -3600.0 * (a % 3))
         report = MovedJobs(more=True)
@@ -303,7 +303,7 @@ class Life(Twins):
     # ------------------------------------------------------------ what there is to choose from
 
     async def _candidates(self) -> list[Candidate]:
-        """Everything unsent, and what was when a dispatch last asked: somebody may have it by now."""
+        """Return everything unsent, and what was unsent at the last dispatch: another host may have it by now."""
         found = list(self.seen_before)
         for batch in await self.one.views.batches(limit=100):
             found.extend(await self.one.waiting.urgent([batch.batch_id], 100))
@@ -312,7 +312,7 @@ class Life(Twins):
         return found
 
     async def _on_host(self, host: RegisteredHost) -> list[tuple[InstanceInProgress, InstanceState]]:
-        """What the host holds or has lost sight of, with its state."""
+        """Return the instances the host has or has lost, with their states."""
         ids: list[InstanceId] = []
         for batch in await self.one.views.batches(limit=100):
             for job in await self.one.views.jobs(batch.batch_id, limit=100):

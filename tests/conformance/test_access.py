@@ -1,4 +1,4 @@
-"""People who sign in, their sessions and tokens, and what they did."""
+"""Tests people who sign in, their sessions and tokens, and the audit trail."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_a_session_tells_whose_it_is_until_it_ends(store: Store) -> None:
     assert await store.access.session_of_person(session.session_hash, now=NOW) is None
 
 
-async def test_somebody_shut_out_has_no_session(store: Store) -> None:
+async def test_blocked_person_has_no_session(store: Store) -> None:
     ada = await add(store)
     session = a_session(of=ada.person_id)
     await store.access.add_session(session)
@@ -209,7 +209,7 @@ async def test_guesses_from_elsewhere_do_not_lock_an_owner_out(store: Store) -> 
     assert await store.access.begin_attempt(home, now=much_later) > 0
 
 
-async def test_acts_are_told_newest_first(store: Store) -> None:
+async def test_audit_trail_is_newest_first(store: Store) -> None:
     for number in range(3):
         act = Act(
             later(NOW, number), "ada", "abort_batch", f"batch {number}", {"why": "wrong", "n": number}, "192.0.2.7"

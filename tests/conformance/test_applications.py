@@ -1,4 +1,4 @@
-"""Apps, plan classes, files and versions; the catalogue they make; what a new version inherits."""
+"""Tests apps, plan classes, files and versions, the catalogue, and inherited statistics."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_a_files_name_never_stands_for_other_contents(store: Store) -> Non
 # ---------------------------------------------------------------- versions
 
 
-async def test_a_version_is_told_with_its_files_in_order(store: Store) -> None:
+async def test_version_has_its_files_in_order(store: Store) -> None:
     main = AppFile("main_1", 10, "a" * 32, "sig main", main_program=True)
     library = AppFile("lib_1", 20, "b" * 32, "sig lib", open_name="lib", copy_file=True, executable=False)
 
@@ -125,7 +125,7 @@ async def test_a_version_is_told_with_its_files_in_order(store: Store) -> None:
     assert sorted(await store.applications.app_files(), key=lambda file: file.name) == [library, main]
 
 
-async def test_a_version_is_unique_by_app_platform_number_and_plan_class(store: Store) -> None:
+async def test_version_is_unique_by_app_platform_number_and_class(store: Store) -> None:
     version = await a_registered_version(store, version_num=100)
     await store.applications.put_plan_class(CUDA)
 
@@ -151,7 +151,7 @@ async def test_a_versions_app_plan_class_and_files_must_be_there(store: Store) -
     assert (await store.applications.load_catalogue()).versions == {}
 
 
-async def test_a_file_can_be_signed_anew(store: Store) -> None:
+async def test_file_can_be_signed_again(store: Store) -> None:
     version = await a_registered_version(store)
     [file] = version.files
 
@@ -162,7 +162,7 @@ async def test_a_file_can_be_signed_anew(store: Store) -> None:
         await store.applications.sign_file("missing", "signature")
 
 
-async def test_an_unsigned_file_can_be_registered_with_its_signature_later(store: Store) -> None:
+async def test_unsigned_file_can_be_signed_later(store: Store) -> None:
     [file] = an_app_version().files
     await store.applications.add_file(file.name, nbytes=file.nbytes, md5=file.md5, signature="", now=NOW)
 
@@ -178,7 +178,7 @@ async def test_an_empty_store_has_an_empty_catalogue(store: Store) -> None:
     assert await store.applications.load_catalogue() == Catalogue()
 
 
-async def test_the_highest_number_of_each_platform_and_plan_class_is_current(store: Store) -> None:
+async def test_highest_number_per_platform_and_class_is_current(store: Store) -> None:
     app = await a_registered_app(store)
     await store.applications.put_plan_class(CUDA)
     old = await a_registered_version(store, version_num=100)
@@ -211,7 +211,7 @@ async def test_the_catalogue_holds_the_settings_of_the_moment(store: Store) -> N
 # ---------------------------------------------------------------- inheritance
 
 
-async def test_a_new_version_inherits_its_predecessors_statistics_with_little_weight(store: Store) -> None:
+async def test_new_version_inherits_statistics_with_small_weight(store: Store) -> None:
     host = await a_registered_host(store)
     old = await a_registered_version(store, version_num=100)
     batch = await a_submitted_batch(store, jobs=13)
@@ -234,7 +234,7 @@ async def test_a_new_version_inherits_its_predecessors_statistics_with_little_we
     assert (await read(store, host)).havs[old.app_version_id] == before
 
 
-async def test_the_predecessor_is_the_next_lower_number_of_the_same_platform_and_plan_class(store: Store) -> None:
+async def test_predecessor_is_next_lower_number_of_platform_and_class(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=9)
     await store.applications.put_plan_class(CUDA)

@@ -1,4 +1,4 @@
-"""New hosts are counted by day, of all who bring them or of none."""
+"""Tests that new hosts are counted per day, under all keys or none."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tests.stores import Store
 BOTH = {"volunteer 7": 2, "address 192.0.2.7": 3}
 
 
-async def test_everybody_may_bring_so_many_in_a_day(store: Store) -> None:
+async def test_new_hosts_are_limited_per_day(store: Store) -> None:
     assert [await store.arrivals.arrive(20000, BOTH) for _ in range(3)] == [None, None, "volunteer 7"]
-    # What was refused counted for nobody, so the address has one left.
+    # A refused host is not counted, so the address has one left.
     assert await store.arrivals.arrive(20000, {"volunteer 8": 2, "address 192.0.2.7": 3}) is None
     assert await store.arrivals.arrive(20000, {"volunteer 9": 2, "address 192.0.2.7": 3}) == "address 192.0.2.7"
     assert await store.arrivals.arrive(20001, BOTH) is None

@@ -1,4 +1,4 @@
-"""What volunteers see of their own: nothing of others', the last thing first, and why a computer was given no job."""
+"""Tests the volunteers' pages: own data only, latest first, and why a computer got no job."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def results_of(store: Store, host: RegisteredHost, **chosen: object) -> Se
 
 
 async def two_volunteers(store: Store) -> tuple[RegisteredHost, RegisteredHost]:
-    """Each has three jobs: one valid or failed, one waiting to be compared, one under way."""
+    """Each has three jobs: one valid or failed, one waiting for validation, one in progress."""
     hosts = (await a_registered_host(store), await a_registered_host(store))
     batch_id = (await a_submitted_batch(store, jobs=6)).batch_id
     version = await the_version(store)
@@ -52,7 +52,7 @@ async def two_volunteers(store: Store) -> tuple[RegisteredHost, RegisteredHost]:
     return hosts
 
 
-async def test_a_volunteer_sees_the_own_results_alone_and_the_last_one_sent_first(store: Store) -> None:
+async def test_volunteer_sees_own_results_latest_first(store: Store) -> None:
     mine, other = await two_volunteers(store)
 
     found = await results_of(store, mine)
@@ -64,7 +64,7 @@ async def test_a_volunteer_sees_the_own_results_alone_and_the_last_one_sent_firs
     assert [one.instance_id for one in await results_of(store, other)] == [5, 4]
 
 
-async def test_results_are_chosen_by_outcome_and_computer_and_go_on_behind_a_place(store: Store) -> None:
+async def test_results_are_filtered_by_outcome_and_host_and_paged(store: Store) -> None:
     mine, other = await two_volunteers(store)
 
     assert [one.instance_id for one in await results_of(store, mine, outcome=Outcome.FAILED)] == [1]
@@ -106,7 +106,7 @@ async def test_computers_of_others_are_not_there(store: Store) -> None:
             await store.belongings.host(mine.volunteer_id, host_id)
 
 
-async def test_why_a_computer_was_given_no_job_is_kept_until_the_next_time(store: Store) -> None:
+async def test_reason_for_no_job_is_kept_until_next_request(store: Store) -> None:
     host = await a_registered_host(store)
     record = (await store.ledger.read(host.key())).host
     assert record is not None
@@ -119,4 +119,4 @@ async def test_why_a_computer_was_given_no_job_is_kept_until_the_next_time(store
     assert await call(1.0, WHY) == (NOW + 1.0, WHY)
     assert await call(2.0, ()) == (NOW + 1.0, WHY)
     assert await call(3.0, WHY[1:]) == (NOW + 3.0, WHY[1:])
-    assert await call(2.5, WHY) == (NOW + 3.0, WHY[1:])  # overtaken by the one before
+    assert await call(2.5, WHY) == (NOW + 3.0, WHY[1:])  # older than the previous one

@@ -1,4 +1,4 @@
-"""Jobs end, the last one ends its batch, and what comes later changes neither."""
+"""Tests that jobs end, the last one ends its batch, and later reports change neither."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_what_comes_after_a_jobs_end_changes_its_instances_only(store: Sto
     assert (after.counts.retries, after.counts.in_progress) == (2, 0)
 
 
-async def test_a_late_result_of_a_valid_job_is_judged_without_moving_the_job(store: Store) -> None:
+async def test_late_result_is_judged_without_changing_valid_job(store: Store) -> None:
     hosts = [await a_registered_host(store) for _ in range(2)]
     batch = await a_submitted_batch(store, jobs=1, quorum=2)
     sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts]

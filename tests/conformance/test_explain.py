@@ -1,4 +1,4 @@
-"""The decision run dry, on every store: what it says is what a request gets, and it changes nothing."""
+"""Tests dry runs of the scheduler's decision: they match the real request and change nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def explain(store: Store) -> Explain:
 
 
 async def a_calling_host(store: Store, **changes: Any) -> RegisteredHost:
-    """A host that calls once an hour."""
+    """Return a host that makes a request once an hour."""
     host = await a_registered_host(store, last_rpc_at=later(NOW, -3600.0), **changes)
     said = replace(host.host, last_rpc_at=NOW)
     await store.ledger.write(RequestWrites(said, known=host.host))
@@ -56,7 +56,7 @@ async def a_calling_host(store: Store, **changes: Any) -> RegisteredHost:
 
 
 async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId, *, copies: int = 0) -> JobId:
-    """The batch's first job fails on the host and is given another instance; `copies`: asked for when it was sent."""
+    """Fail the batch's first job on the host, so that it gets another instance; `copies`: requested at dispatch."""
     sent = await a_sent_instance(store, batch_id, host, copies=copies)
     await report(store, host, a_report(sent, to_state=InstanceState.FAILED, reason="exit status 1"))
     [facts] = await store.unsettled.unsettled(99, now=NOW)
@@ -69,7 +69,7 @@ async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId, *, copi
 
 
 async def test_a_dry_run_decides_on_the_worker_array(store: Store) -> None:
-    """The database has jobs and the array of the worker that answers does not: a request gets none, nor does this."""
+    """The database has jobs but the answering worker's array has none: a request gets none, nor does the dry run."""
     await a_registered_version(store)
     await a_submitted_batch(store, jobs=5)
     host = await a_calling_host(store, ncpus=2)
@@ -80,9 +80,9 @@ async def test_a_dry_run_decides_on_the_worker_array(store: Store) -> None:
     filled = await explain(store).host(host.host_id)
 
     assert (shown["array"], listed(shown, "would_get"), shown["would_search"]) == ("worker", [], True)
-    assert "the job array of one worker" in host_in_words(shown) and "search the database" in host_in_words(shown)
+    assert "job array of one worker" in host_in_words(shown) and "search the database" in host_in_words(shown)
     assert (filled["array"], len(listed(filled, "would_get")), filled["would_search"]) == ("filled", 2, False)
-    assert "filled for this answer" in host_in_words(filled)
+    assert "filled for this request" in host_in_words(filled)
 
 
 async def test_a_dry_run_on_a_worker_array_takes_nothing(store: Store) -> None:
@@ -99,7 +99,7 @@ async def test_a_dry_run_on_a_worker_array_takes_nothing(store: Store) -> None:
 
 
 async def test_a_dry_run_keeps_to_the_quotas_the_host_shares(store: Store) -> None:
-    """It says what a request gets where the account's quota of the day is used up, and charges nothing itself."""
+    """It shows what a request gets if the account's quota of the day is used up, and charges nothing."""
     await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=5)
     host = await a_calling_host(store, ncpus=2)
@@ -153,7 +153,7 @@ async def test_a_dry_run_refuses_a_host_whose_clock_is_off(store: Store) -> None
     assert [one["code"] for one in sample["held_back"]] == ["clock_skew"]
 
 
-async def test_a_host_is_told_what_it_would_get_and_why(store: Store) -> None:
+async def test_explain_host_shows_what_it_would_get_and_why(store: Store) -> None:
     await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=5, qos=QoS.AFAP)
     host = await a_calling_host(store, ncpus=2)
@@ -168,7 +168,7 @@ async def test_a_host_is_told_what_it_would_get_and_why(store: Store) -> None:
     assert (group["looks"][0]["pass"], group["looks"][0]["given"]) == ("gated", 1)
     [standing] = listed(shown, "standing")
     assert (standing["app"], standing["p"], standing["p_because"]) == ("pi", 0.5, "bootstrap: no failure yet")
-    assert "it would get:" in host_in_words(shown)
+    assert "it would be sent:" in host_in_words(shown)
 
 
 def listed(shown: Mapping[str, object], key: str) -> list[dict[str, Any]]:
@@ -194,7 +194,7 @@ async def test_every_group_a_host_is_refused_has_its_sentence(store: Store) -> N
     assert "memory: job needs" in words and "too_slow: host needs" in words and "the delay bound is 60 s" in words
 
 
-async def test_a_host_without_a_version_is_told_so(store: Store) -> None:
+async def test_explain_host_without_version_says_so(store: Store) -> None:
     await a_registered_version(store)
     await a_submitted_batch(store)
     host = await a_calling_host(store, platforms=("windows_x86_64",))
@@ -208,7 +208,7 @@ async def test_a_host_without_a_version_is_told_so(store: Store) -> None:
     assert "app pi has versions for x86_64-pc-linux-gnu; the client reported windows_x86_64" in host_in_words(shown)
 
 
-async def test_processors_that_are_busy_with_our_jobs_want_no_more_than_one(store: Store) -> None:
+async def test_busy_processors_request_at_most_one_job(store: Store) -> None:
     await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=9)
     host = await a_calling_host(store, ncpus=2, coprocessors=(Coprocessor(NVIDIA, 1, FlopPerSecond(1e12)),))
@@ -219,7 +219,7 @@ async def test_processors_that_are_busy_with_our_jobs_want_no_more_than_one(stor
     assert [(one["processor_type"], one["idle"], one["count"]) for one in wants] == [("NVIDIA", 1, 1), ("cpu", 1, 2)]
 
 
-async def test_a_project_that_is_down_gives_nobody_anything(store: Store) -> None:
+async def test_project_that_is_down_sends_nothing(store: Store) -> None:
     await a_registered_version(store)
     host = await a_calling_host(store)
     await store.settings.set_setting("project.down", True, now=NOW, who="ops", why="")
@@ -227,7 +227,7 @@ async def test_a_project_that_is_down_gives_nobody_anything(store: Store) -> Non
     shown = await explain(store).host(host.host_id)
 
     assert shown["refused"] is not None
-    assert "it would be given nothing now: the project sends no work" in host_in_words(shown)
+    assert "refused all work now: the project hands out no work" in host_in_words(shown)
 
 
 # ---------------------------------------------------------------- batches
@@ -269,7 +269,7 @@ async def test_a_batch_that_is_over_has_nothing_that_waits(store: Store) -> None
     shown = await explain(store).batch(batch.batch_id)
 
     assert (shown["state"], shown["sample"]) == ("aborted", None)
-    assert "nothing of it waits to be sent" in batch_in_words(shown)
+    assert "it has no unsent instances" in batch_in_words(shown)
 
 
 # ---------------------------------------------------------------- jobs and instances
@@ -288,7 +288,7 @@ async def test_a_retry_waits_for_hosts_that_have_not_had_the_job(store: Store) -
     assert [one["code"] for one in waiting["sample"]["held_back"]] == ["same_host"]
     assert [one["state"] for one in listed(shown, "instances")] == ["failed", "unsent"]
     words = job_in_words(shown)
-    assert f"never for hosts {host.host_id}" in words and "exit status 1" in words
+    assert f"not for hosts {host.host_id}" in words and "exit status 1" in words
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ async def test_explained_retry_names_the_limit(store: Store, app: dict[str, Any]
 
 
 async def test_copies_asked_for_keep_the_volunteer_away(store: Store) -> None:
-    """The app replicates no longer; a reply with this job would be refused by the store each time."""
+    """The app no longer replicates; the store would refuse this job in a reply each time."""
     await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=1)
     host = await a_calling_host(store)
@@ -331,7 +331,7 @@ async def test_copies_asked_for_keep_the_volunteer_away(store: Store) -> None:
     assert "job 1 needs another volunteer" in host_in_words(refused)
 
 
-async def test_a_first_instance_waits_for_whoever_comes(store: Store) -> None:
+async def test_first_instance_waits_for_any_host(store: Store) -> None:
     await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=70, qos=QoS.AFAP)
     await a_calling_host(store)
@@ -366,8 +366,8 @@ async def test_a_due_date_is_taken_apart(store: Store) -> None:
     assert (today["runtime_s"], today["p"], today["complete_in_s"]) == (3600.0, 0.5, None)
     assert today["idle_host_would_get"]["row"] == 1
     words = instance_in_words(shown)
-    assert "by the rule muster: start 0 s, queue 2 h, R_q 2 h 30 min, P 0.750, p_retry 0.5" in words
-    assert "because: row 1: throughput" in words and "it came back after 1 h" in words
+    assert "rule muster: start 0 s, queue 2 h, R_q 2 h 30 min, P 0.750, p_retry 0.5" in words
+    assert "because: row 1: throughput" in words and "reported after 1 h" in words
 
 
 async def test_an_accelerated_job_is_explained_behind_its_gate(store: Store) -> None:
@@ -434,7 +434,7 @@ async def test_what_does_not_exist_is_said_in_one_line(store: Store, kind: str) 
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_explaining_changes_nothing(store: Store, seed: int) -> None:
-    """Whatever is explained, everything a store can tell is the same afterwards, and so is a worker's next refill."""
+    """After any explanation, all data in the store and a worker's next refill are unchanged."""
     rng = random.Random(seed)
     await a_registered_version(store)
     batches = [
@@ -462,7 +462,7 @@ async def test_explaining_changes_nothing(store: Store, seed: int) -> None:
 
 
 async def test_the_same_project_at_the_same_instant_is_explained_alike(store: Store) -> None:
-    """Whatever a request draws, order included: versions to try, and where the array begins among equal batches."""
+    """Including random choices of a request: the versions tried, and the start of the array among equal batches."""
     version = await a_registered_version(store)
     await a_registered_version(store, version.app_id, platform="i686-pc-linux-gnu")
     batches = [
@@ -496,7 +496,7 @@ async def test_an_extra_copy_says_so_and_why(store: Store) -> None:
     waits = await explain(store).instance(copy.ready.instance_id)
 
     assert waits["copied_because"] == because
-    assert f"it is an extra copy, made because: {because}\n" in instance_in_words(waits)
+    assert f"extra copy, because: {because}\n" in instance_in_words(waits)
     await a_sent_instance(store, batch.batch_id, await a_calling_host(store), copy)
     given = await explain(store).instance(copy.ready.instance_id)
     assert (given["state"], given["copied_because"]) == ("in_progress", because)
@@ -504,7 +504,7 @@ async def test_an_extra_copy_says_so_and_why(store: Store) -> None:
 
 
 async def everything(store: Store, hosts: list[RegisteredHost], batch_ids: list[BatchId]) -> list[object]:
-    """What a store can tell of hosts, batches, jobs and settings."""
+    """Return all hosts, batches, jobs and settings of a store."""
     jobs = [job.job_id for batch_id in batch_ids for job in await store.views.jobs(batch_id, limit=99)]
     return [
         [await store.insight.caller(host.host_id) for host in hosts],

@@ -1,4 +1,4 @@
-"""Explanations of what is set aside for big jobs, on every store."""
+"""Tests explanations of reservations for big jobs, on every store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.stores import Store
 from tests.worlds import a_registered_version, a_submitted_batch
 
 
-async def test_a_lease_and_a_kept_slot_are_shown_to_the_host_and_the_batch(store: Store) -> None:
+async def test_lease_and_slot_are_shown_for_host_and_batch(store: Store) -> None:
     await a_registered_version(store)
     big, small = await a_submitted_batch(store, jobs=3), await a_submitted_batch(store, jobs=3)
     host = await a_calling_host(store, ncpus=8)
@@ -26,15 +26,15 @@ async def test_a_lease_and_a_kept_slot_are_shown_to_the_host_and_the_batch(store
     shown_batch = await explain(store).batch(big.batch_id)
     other = await explain(store).batch(small.batch_id)
 
-    held = f"host {host.host_id} is held for batch {big.batch_id}: 8 of its processors (cpu) from 1 h from now"
+    held = f"host {host.host_id} is leased to batch {big.batch_id}: 8 of its processors (cpu), starting in 1 h"
     assert held in host_in_words(shown_host)
     assert held in batch_in_words(shown_batch)
-    assert "a slot of every job array is kept for it since" in batch_in_words(shown_batch)
+    assert "a slot of every job array has been reserved for it for" in batch_in_words(shown_batch)
     assert (other["kept"], other["lease"]) == (None, None)
 
     end = LeaseEnd(host.host_id, big.batch_id, "expired 5 s ago", of_use=False)
     await store.reserving.reserve([], [end], forget_before=Instant(0.0), now=NOW)
 
     words = host_in_words(await explain(store).host(host.host_id))
-    assert f"was held for batch {big.batch_id} in vain, and is not again for a day: expired 5 s ago" in words
+    assert f"was leased to batch {big.batch_id} without effect, no new lease for a day: expired 5 s ago" in words
     assert (await explain(store).batch(big.batch_id))["lease"] is None

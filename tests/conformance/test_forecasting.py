@@ -1,4 +1,4 @@
-"""What the completion estimator reads of a batch: every store gives the same tables, and the same snapshot."""
+"""Tests the estimator's input for a batch: every store returns the same tables and the same snapshot."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_only_an_active_batch_has_tables(store: Store) -> None:
     assert await store.forecasting.of_batch(batch.batch_id, now=AT) is None
 
 
-async def test_a_batch_nobody_has_met_is_known_by_its_terms_and_the_active_hosts(store: Store) -> None:
+async def test_new_batch_is_forecast_by_terms_and_active_hosts(store: Store) -> None:
     await a_host(store)
     await a_host(store)
     await a_registered_host(store, last_rpc_at=later(NOW, -30 * DAY_S))
@@ -156,7 +156,7 @@ async def test_a_host_without_other_work_has_a_row_of_zeros(store: Store) -> Non
     assert sorted(havs.weight.tolist()) == [1.0, 1.0]
 
 
-async def test_history_is_of_the_apps_other_batches_by_when_it_was_sent(store: Store) -> None:
+async def test_history_is_the_apps_other_batches_by_dispatch_time(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=1)
     other = await a_submitted_batch(store, jobs=3, job_class=a_job_class(fpops_est_flop=1e12))
     host = await a_host(store)
@@ -195,7 +195,7 @@ async def test_work_in_the_history_is_still_sampled(store: Store) -> None:
     assert sent.host_id.tolist() == [host.host_id]
 
 
-async def test_a_new_batch_would_meet_the_apps_hosts_and_all_that_was_sent_of_it(store: Store) -> None:
+async def test_new_batch_uses_the_apps_hosts_and_dispatches(store: Store) -> None:
     host, other = await a_host(store), await a_host(store)
     batch = await a_submitted_batch(store, jobs=2)
     await a_valid_result(store, batch.batch_id, host, 8.0)
@@ -212,14 +212,14 @@ async def test_a_new_batch_would_meet_the_apps_hosts_and_all_that_was_sent_of_it
     assert await store.forecasting.of_app(AppId(4711), now=AT) is None
 
 
-async def test_a_job_needs_its_classs_quorum_or_the_copies_a_host_was_asked_to_be_checked_by(store: Store) -> None:
+async def test_job_needs_class_quorum_or_adaptive_copies(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=2)
     await a_sent_instance(store, batch.batch_id, await a_host(store), copies=2)
 
     assert (await snapshot_of(store, batch.batch_id)).jobs.needed.tolist() == [2, 1]
 
 
-async def test_a_batch_that_waits_for_its_turn_knows_what_comes_before_it(store: Store) -> None:
+async def test_waiting_batch_has_work_ahead(store: Store) -> None:
     elsewhere = await a_registered_app(store, "e")
     await a_submitted_batch(store, jobs=5)
     await a_submitted_batch(store, jobs=3, app_id=elsewhere.app_id)

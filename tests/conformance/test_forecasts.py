@@ -1,4 +1,4 @@
-"""Forecasts are kept and published with their batch, scored when it ends, and thinned out: the same by every store."""
+"""Tests that forecasts are stored, published, scored at the batch's end, and thinned out, on every store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOLDS = (ForecastHold(HoldKind.OVERDUE, 2, 0.75, (HostId(7),), "2 instances on 1
 
 
 def a_record(batch: Batch, made_at: float = NOW, **changes: Any) -> ForecastRecord:
-    """A timer's forecast of the published C(B) that is held."""
+    """Return a forecast by the timer that keeps the published completion."""
     values: dict[str, Any] = {
         "batch_id": batch.batch_id,
         "made_at": Instant(made_at),
@@ -72,7 +72,7 @@ async def made_ats(store: Store, batch: Batch) -> list[float]:
 
 
 async def validate_one(store: Store, batch: Batch, *, at: Instant = NOW) -> None:
-    """One more job of the batch is valid."""
+    """Make one more job of the batch valid."""
     host = await a_registered_host(store)
     sent = await a_sent_instance(store, batch.batch_id, host)
     await report(store, host, a_report(sent))
@@ -113,7 +113,7 @@ async def test_what_is_published_is_on_the_batch(store: Store) -> None:
     assert shown.completion_at == NOW + 5000.0
 
 
-async def test_where_people_are_told_nothing_only_the_completion_is_on_the_batch(store: Store) -> None:
+async def test_unpublished_quantiles_leave_only_the_completion(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
     made = a_record(batch)
     await store.forecasts.publish(made)
@@ -152,7 +152,7 @@ async def test_the_series_is_in_order_of_time_and_ends_with_the_last(store: Stor
     assert [one.made_at - NOW for one in await store.forecasts.series(batch.batch_id, limit=2)] == [180.0, 240.0]
 
 
-async def test_the_curve_has_the_first_forecast_of_each_span_and_the_last(store: Store) -> None:
+async def test_curve_has_first_forecast_of_each_span_and_the_last(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=4)
     assert list(await store.forecasts.curve(batch.batch_id, spans=4)) == []
     for minutes in (0, 1, 2, 5, 7, 8):
@@ -206,8 +206,8 @@ async def test_only_batches_whose_pause_or_timer_is_over_are_looked_at(store: St
     assert due[0].wait_s(EstimatorSettings()) == waits_s
 
 
-async def test_of_two_forecasts_that_began_at_the_same_standing_the_first_stays(store: Store) -> None:
-    """A claim is lost with its connection, while who held it goes on."""
+async def test_of_two_forecasts_from_one_standing_first_stays(store: Store) -> None:
+    """A claim is lost with its connection, while its former holder continues."""
     batch = await a_submitted_batch(store, jobs=3)
     standing = await store.forecasts.standing(batch.batch_id)
     assert standing is not None
@@ -221,7 +221,7 @@ async def test_of_two_forecasts_that_began_at_the_same_standing_the_first_stays(
     assert again is not None and await store.forecasts.publish(second, since=again.age)
 
 
-async def test_a_standing_knows_the_last_checkpoint_of_the_models_own_forecasts(store: Store) -> None:
+async def test_standing_has_last_checkpoint_of_model_forecasts(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
     await store.forecasts.publish(a_record(batch, checkpoint_fraction=0.1))
     await store.forecasts.publish(a_record(batch, NOW + 1.0, checkpoint_fraction=0.5, method=Method.FALLBACK))
@@ -247,7 +247,7 @@ async def test_a_batch_is_dirty_when_jobs_are_over_since(store: Store) -> None:
     assert (age.jobs_over_then, age.dirty) == (1, False)
 
 
-async def test_a_standing_is_the_batch_with_its_bounds_and_its_apps_spread(store: Store) -> None:
+async def test_standing_is_batch_with_bounds_and_app_spread(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=2, job_class=a_job_class(max_instances=7))
     standing = await store.forecasts.standing(batch.batch_id)
 
@@ -258,7 +258,7 @@ async def test_a_standing_is_the_batch_with_its_bounds_and_its_apps_spread(store
     assert await store.forecasts.standing(BatchId(4711)) is None
 
 
-async def test_a_claimed_batch_is_nobody_elses_until_it_is_released(store: Store) -> None:
+async def test_claimed_batch_is_exclusive_until_released(store: Store) -> None:
     batch_id = BatchId(5)
     async with (
         store.forecasts.claim(batch_id) as mine,
@@ -270,7 +270,7 @@ async def test_a_claimed_batch_is_nobody_elses_until_it_is_released(store: Store
         assert again
 
 
-async def test_an_active_batch_keeps_a_day_of_forecasts_and_a_few_of_before(store: Store) -> None:
+async def test_active_batch_keeps_a_day_of_forecasts_and_few_older(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=2)
     for hour in range(49):
         change = Change.MOVED if hour == 3 else Change.HELD
@@ -339,7 +339,7 @@ async def test_the_scores_of_the_batches_that_ended_last_come_first(store: Store
     assert await store.forecasts.accuracies() == {}
 
 
-async def test_an_ended_batch_keeps_its_changes_checkpoints_and_some_in_between_without_terms(store: Store) -> None:
+async def test_ended_batch_keeps_thinned_forecasts_without_terms(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=1)
     begin = (NOW // (6 * HOUR_S) + 1) * 6 * HOUR_S
     for minutes in range(0, 60, 10):
@@ -357,7 +357,7 @@ async def test_an_ended_batch_keeps_its_changes_checkpoints_and_some_in_between_
     assert {(one.terms, one.holds) for one in left} == {(None, ())}
 
 
-async def test_a_purge_takes_the_forecasts_of_its_month_and_leaves_the_scores(store: Store) -> None:
+async def test_purge_deletes_forecasts_of_month_and_keeps_scores(store: Store) -> None:
     batch, active = [await a_submitted_batch(store, jobs=1) for _ in range(2)]
     for one in (batch, active):
         await store.forecasts.publish(a_record(one))
@@ -383,7 +383,7 @@ async def test_no_more_ended_batches_than_asked_for(store: Store, limit: int) ->
     assert len(await store.forecasts.ended(limit)) == limit
 
 
-async def test_health_counts_active_batches_by_the_age_of_their_last_forecasts(store: Store) -> None:
+async def test_health_counts_active_batches_by_forecast_age(store: Store) -> None:
     never, early, late, ended = [await a_submitted_batch(store, jobs=1) for _ in range(4)]
     for batch, made_at in ((early, NOW), (early, NOW + 10.0), (late, NOW + 70.0), (ended, NOW + 99.0)):
         await store.forecasts.publish(a_record(batch, made_at))

@@ -1,4 +1,4 @@
-"""Jobs of batches that ended long ago leave the busy tables, are still found, and are purged by the month."""
+"""Tests that jobs of batches that ended long ago move to history, stay findable, and are purged by month."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LONG_AFTER = later(NOW, 30 * DAY_S)
 
 
 async def move(store: Store, *, before: Instant = LONG_AFTER, limit: int = 100) -> MovedJobs:
-    """Look at everything; the sums of all steps."""
+    """Run all steps of the move; return their sums."""
     await store.overdue.count_due(now=LONG_AFTER)
     total, step = MovedJobs(), MovedJobs(more=True)
     while step.more:
@@ -44,7 +44,7 @@ async def move(store: Store, *, before: Instant = LONG_AFTER, limit: int = 100) 
 
 
 async def settle(store: Store, at: Instant = SETTLED_AT) -> None:
-    """Every job that was reported is valid by its first instance."""
+    """Make every reported job valid by its first instance."""
     settlements = []
     for facts in await store.unsettled.unsettled(1000, now=NOW):
         first = facts.instances[0].instance_id
@@ -75,7 +75,7 @@ async def a_complete_batch(
     quorum: int = 1,
     brought: Sequence[tuple[int, Upload]] = (),
 ) -> tuple[Batch, list[Assignment]]:
-    """`brought`: outputs uploaded before the report, by the number of the instance."""
+    """Complete a batch. `brought`: outputs uploaded before the report, by the number of the instance."""
     batch = await a_submitted_batch(store, jobs=jobs, quorum=quorum)
     sent = [await a_sent_instance(store, batch.batch_id, host) for _ in range(jobs)]
     for number, one in brought:
@@ -105,7 +105,7 @@ async def test_an_ended_batch_looks_the_same_after_its_jobs_were_moved(store: St
     assert await store.views.batch(batch.batch_id) == batch
 
 
-async def test_what_instances_brought_is_found_before_and_after_their_jobs_were_moved(store: Store) -> None:
+async def test_uploads_are_found_before_and_after_the_move(store: Store) -> None:
     host = await a_registered_host(store)
     brought = [(number, Upload(name, 7, "c" * 32)) for number, name in ((1, "b"), (1, "a"), (2, "c"))]
     batch, sent = await a_complete_batch(store, host, jobs=3, brought=brought)
@@ -123,7 +123,7 @@ async def test_what_instances_brought_is_found_before_and_after_their_jobs_were_
     assert await store.views.uploads_of(batch.batch_id, ids) == wanted
 
 
-async def test_a_listing_goes_on_from_busy_jobs_to_those_of_the_history(store: Store) -> None:
+async def test_listing_continues_from_busy_jobs_to_history(store: Store) -> None:
     host = await a_registered_host(store)
     batch, sent = await a_complete_batch(store, host, jobs=4)
     await store.overdue.count_due(now=LONG_AFTER)
@@ -177,7 +177,7 @@ async def test_a_batch_that_ended_lately_stays(store: Store) -> None:
     assert (await move(store, before=later(SETTLED_AT, -1.0))).jobs == 0
 
 
-async def test_jobs_of_active_batches_stay_and_those_behind_them_are_moved(store: Store) -> None:
+async def test_jobs_of_active_batches_stay_later_ones_move(store: Store) -> None:
     host = await a_registered_host(store)
     open_batch = await a_submitted_batch(store, jobs=2)
     done = await a_sent_instance(store, open_batch.batch_id, host)
@@ -200,7 +200,7 @@ async def test_a_job_with_an_instance_under_way_stays(store: Store) -> None:
     assert (await move(store)).jobs == 0
 
 
-async def test_a_job_that_something_happened_to_stays_until_it_is_settled(store: Store) -> None:
+async def test_marked_job_stays_until_settled(store: Store) -> None:
     host, other = await a_registered_host(store), await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1, quorum=2)
     first = await a_sent_instance(store, batch.batch_id, host)
@@ -236,7 +236,7 @@ async def test_jobs_of_an_aborted_batch_are_moved(store: Store) -> None:
 # ---------------------------------------------------------------- what comes too late
 
 
-async def test_a_report_about_an_instance_of_the_history_changes_nothing(store: Store) -> None:
+async def test_report_on_instance_in_history_changes_nothing(store: Store) -> None:
     host = await a_registered_host(store)
     _, [sent] = await a_complete_batch(store, host)
     stale = a_report(sent, from_state=S.VALID, to_state=S.REPORTED, stderr="late")
@@ -251,7 +251,7 @@ async def test_a_report_about_an_instance_of_the_history_changes_nothing(store: 
 
 
 async def test_an_upload_of_a_moved_result_may_be_repeated(store: Store) -> None:
-    """What was not uploaded before the report is refused: a client uploads, then reports."""
+    """An output not uploaded before the report is refused: clients upload first, then report."""
     host = await a_registered_host(store)
     _, [sent] = await a_complete_batch(store, host, brought=[(0, Upload("a", 5, "a" * 32))])
     await move(store)
@@ -305,7 +305,7 @@ async def test_a_purged_month_is_gone_and_the_others_are_not(store: Store) -> No
     ]
 
 
-async def test_purging_a_month_twice_or_one_that_never_was_changes_nothing(store: Store) -> None:
+async def test_purging_twice_or_unknown_month_changes_nothing(store: Store) -> None:
     host = await a_registered_host(store)
     await a_complete_batch(store, host)
     await move(store)
@@ -316,7 +316,7 @@ async def test_purging_a_month_twice_or_one_that_never_was_changes_nothing(store
     assert await months_of(store) == [FinishedMonth("2027-01", purged_at=LONG_AFTER)]
 
 
-async def test_what_is_moved_after_its_month_was_purged_waits_for_the_next_purge(store: Store) -> None:
+async def test_jobs_moved_after_purge_wait_for_the_next(store: Store) -> None:
     host = await a_registered_host(store)
     await a_complete_batch(store, host)
     await move(store)

@@ -1,4 +1,4 @@
-"""Hosts that are looked for: the slow, the failing, the silent; and all that a host was sent."""
+"""Tests lists of hosts: slow, failing and silent ones; and all instances sent to a host."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAILING = HostChoice(HostKind.FAILING, since=NOW)
 
 
 async def pages(store: Store, choice: HostChoice, *, limit: int = 1, looked_at: int = 100) -> list[HostList]:
-    """Every page of a list."""
+    """Return every page of a list."""
     found = [await store.host_lists.hosts(choice, after=None, limit=limit, looked_at=looked_at)]
     while found[-1].after is not None:
         found.append(await store.host_lists.hosts(choice, after=found[-1].after, limit=limit, looked_at=looked_at))
@@ -45,7 +45,7 @@ def ids(lists: Sequence[HostList]) -> list[list[HostId]]:
 
 
 async def a_failure(store: Store, host: RegisteredHost, batch_id: BatchId, state: InstanceState, at: float) -> None:
-    """An instance of the host that went wrong so many seconds after NOW."""
+    """Fail an instance of the host at a number of seconds after NOW."""
     sent = await a_sent_instance(store, batch_id, host, due_at=later(NOW, at), timeout_at=later(NOW, at))
     if state is S.TIMED_OUT:
         await store.overdue.time_out([InstanceStep(sent.instance_id, S.IN_PROGRESS, state)], now=later(NOW, at))
@@ -54,7 +54,7 @@ async def a_failure(store: Store, host: RegisteredHost, batch_id: BatchId, state
     await report(store, host, a_report(sent, to_state=state, reported_at=later(NOW, at), hav_event=event))
 
 
-async def test_all_hosts_are_listed_newest_first_and_by_their_volunteer(store: Store) -> None:
+async def test_hosts_are_listed_newest_first_and_by_volunteer(store: Store) -> None:
     hosts = [(await a_registered_host(store)).host for _ in range(3)]
     [record, *_] = [
         one for one in await store.volunteers.volunteers() if one.volunteer.volunteer_id == hosts[1].volunteer_id
@@ -63,7 +63,7 @@ async def test_all_hosts_are_listed_newest_first_and_by_their_volunteer(store: S
     assert ids(await pages(store, HostChoice(), limit=2)) == [[hosts[2].host_id, hosts[1].host_id], [hosts[0].host_id]]
     own = [host.host_id for host in hosts[::-1] if host.volunteer_id == hosts[1].volunteer_id]
     assert ids(await pages(store, HostChoice(email=record.email.upper()), limit=9)) == [own]
-    assert ids(await pages(store, HostChoice(email="nobody@example.org"))) == [[]]
+    assert ids(await pages(store, HostChoice(email="stranger@example.org"))) == [[]]
 
 
 async def test_a_listed_host_comes_with_what_it_has_and_what_it_did(store: Store) -> None:
@@ -81,7 +81,7 @@ async def test_a_listed_host_comes_with_what_it_has_and_what_it_did(store: Store
     assert await store.host_lists.listed([HostId(99), host.host_id]) == {host.host_id: page.hosts[0]}
 
 
-async def test_slow_hosts_are_the_slowest_tenth_of_the_last_full_ranking(store: Store) -> None:
+async def test_slow_hosts_are_slowest_tenth_of_last_full_ranking(store: Store) -> None:
     await one_sample_is_enough(store)
     assert ids(await pages(store, SLOW)) == [[]]
     hosts = await some_hosts(store, 30, await a_registered_version(store))
@@ -121,7 +121,7 @@ async def test_failing_hosts_are_those_with_most_failures_since(store: Store) ->
     assert (ids([few]), few.since) == ([[three.host_id, two.host_id]], later(NOW, 300.0))
 
 
-async def test_silent_hosts_have_not_called_since_and_are_looked_for_among_so_many(store: Store) -> None:
+async def test_silent_hosts_are_found_among_a_limited_number(store: Store) -> None:
     called = (0.0, 100.0, 100.0, 0.0, 100.0)
     hosts = [(await a_registered_host(store, last_rpc_at=later(NOW, at))).host_id for at in called]
     choice = HostChoice(HostKind.SILENT, since=later(NOW, 50.0))
@@ -136,7 +136,7 @@ async def test_silent_hosts_have_not_called_since_and_are_looked_for_among_so_ma
 async def sent_to(
     store: Store, host: RegisteredHost, state: InstanceState | None = None, *, limit: int = 9, looked_at: int = 100
 ) -> list[list[HostInstance]]:
-    """Every page of what the host was sent."""
+    """Return every page of the instances sent to the host."""
     found: list[list[HostInstance]] = []
     after: ResultPlace | None = None
     while not found or after is not None:
@@ -193,7 +193,7 @@ async def test_everything_a_host_was_sent_is_listed_the_last_one_first(store: St
     assert numbers(await sent_to(store, mine, limit=1)) == [[n[5]], [n[4]], [n[3]], [n[0]]]
     assert numbers(await sent_to(store, mine, S.IN_PROGRESS)) == [[n[5], n[3]]]
     assert numbers(await sent_to(store, mine, S.REPORTED)) == [[n[4]]]
-    # Results of all the volunteer's hosts are looked at, so many for a page: it may be empty and not the last.
+    # Each page reads a fixed number of results of all the volunteer's hosts: it may be empty and not the last.
     assert numbers(await sent_to(store, mine, S.FAILED, looked_at=2)) == [[], [n[0]]]
     assert numbers(await sent_to(store, mine, looked_at=1)) == [[n[5], n[4]], [n[3]], [], [n[0]]]
     stranger = await a_registered_host(store)

@@ -1,4 +1,4 @@
-"""What the host statistics read and publish, on every store: the same hosts give the same percentiles."""
+"""Tests input and output of the host statistics, on every store: the same hosts give the same percentiles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.worlds import (
 )
 
 CUDA = PlanClass("cuda", gpu_type=NVIDIA)
-SINCE = Since(NOW, Instant(0.0), Instant(0.0))  # hosts that called just now, whenever they had a result
+SINCE = Since(NOW, Instant(0.0), Instant(0.0))  # recently active hosts, with results at any time
 
 
 def statistics(store: Store, now: Instant = NOW) -> HostStatistics:
@@ -47,14 +47,14 @@ async def one_sample_is_enough(store: Store) -> None:
 
 
 async def a_result(store: Store, host: RegisteredHost, batch_id: BatchId, ratio: float, version: AppVersion) -> None:
-    """A valid result of the host, back after e^ratio times what was estimated."""
+    """Report a valid result of the host after e^ratio times the estimated time."""
     sent = await a_sent_instance(store, batch_id, host, app_version_id=version.app_version_id)
     event = a_hav_event(sent, at=NOW, ln_turnaround_ratio=ratio, ln_turnaround=8.0 + ratio, speed_s_per_flop=1e-9)
     await report(store, host, a_report(sent, hav_event=event))
 
 
 async def some_hosts(store: Store, count: int, version: AppVersion) -> list[RegisteredHost]:
-    """Hosts with a result each, the first the fastest, all of them just heard of."""
+    """Create active hosts with a result each, the fastest first."""
     batch = await a_submitted_batch(store, jobs=count)
     hosts = [await a_registered_host(store, last_rpc_at=NOW) for _ in range(count)]
     for position, host in enumerate(hosts):
@@ -107,7 +107,7 @@ async def test_every_field_of_a_hosts_row_is_read(store: Store) -> None:
     )
 
 
-async def test_a_silent_host_is_not_active_and_one_without_a_result_has_no_speed(store: Store) -> None:
+async def test_silent_host_is_inactive_and_new_host_has_no_speed(store: Store) -> None:
     version = await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=1)
     host = await a_registered_host(store, last_rpc_at=NOW)
@@ -128,7 +128,7 @@ async def test_a_row_without_a_result_lately_is_not_active(store: Store) -> None
         assert table["active"].tolist() == [active]
 
 
-async def test_a_row_that_is_clean_for_long_counts_as_having_many_valid_results(store: Store) -> None:
+async def test_long_clean_row_counts_as_many_valid_results(store: Store) -> None:
     version = await a_registered_version(store)
     [host] = await some_hosts(store, 1, version)
     batch = await a_submitted_batch(store, jobs=3)
@@ -227,7 +227,7 @@ async def test_each_kind_of_processor_has_cut_points_of_its_own(store: Store) ->
     assert {kind for _, kind in cuts} == {CPU, NVIDIA}
 
 
-async def test_running_twice_gives_the_same_and_a_generation_of_its_own(store: Store) -> None:
+async def test_second_run_gives_same_result_in_new_generation(store: Store) -> None:
     await one_sample_is_enough(store)
     hosts = await some_hosts(store, 21, await a_registered_version(store))
 
@@ -241,7 +241,7 @@ async def test_running_twice_gives_the_same_and_a_generation_of_its_own(store: S
     assert (await store.generations.runs(1))[0] == second
 
 
-async def test_a_refresh_of_the_cut_points_leaves_the_percentiles_of_the_last_full_run(store: Store) -> None:
+async def test_cut_point_refresh_keeps_last_full_percentiles(store: Store) -> None:
     await one_sample_is_enough(store)
     hosts = await some_hosts(store, 20, await a_registered_version(store))
     await ranked(store)
@@ -264,7 +264,7 @@ async def test_while_a_run_is_under_way_there_is_no_other(store: Store) -> None:
     assert await statistics(store).run() is not None
 
 
-async def test_a_run_that_breaks_off_changes_nothing_and_the_next_one_runs(store: Store) -> None:
+async def test_interrupted_run_changes_nothing_and_next_one_runs(store: Store) -> None:
     await one_sample_is_enough(store)
     hosts = await some_hosts(store, 20, await a_registered_version(store))
     await ranked(store)
@@ -282,7 +282,7 @@ async def test_a_run_that_breaks_off_changes_nothing_and_the_next_one_runs(store
     assert await statistics(store, later(NOW, DAY_S)).run() is not None
 
 
-async def test_old_generations_are_removed_but_the_present_and_the_previous(store: Store) -> None:
+async def test_all_but_current_and_previous_generation_are_removed(store: Store) -> None:
     await some_hosts(store, 1, await a_registered_version(store))
     for _ in range(3):
         await ranked(store)
@@ -291,7 +291,7 @@ async def test_old_generations_are_removed_but_the_present_and_the_previous(stor
     assert len(await store.generations.runs(9)) == 3
 
 
-async def test_progress_is_told_app_by_app(store: Store) -> None:
+async def test_progress_is_reported_per_app(store: Store) -> None:
     await some_hosts(store, 2, await a_registered_version(store))
     told: list[Progress] = []
 

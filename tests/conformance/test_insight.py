@@ -1,4 +1,4 @@
-"""What operators ask about hosts that call and work that waits: every store gives the same answers."""
+"""Tests operators' queries about hosts and waiting work: every store returns the same."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LONG_AGO = Instant(0.0)
 
 
 async def calls(store: Store, host: RegisteredHost, *after_s: float) -> RegisteredHost:
-    """The host calls so many seconds after its record was made."""
+    """Let the host make a request a number of seconds after its creation."""
     for seconds in after_s:
         said = replace(host.host, last_rpc_at=later(NOW, seconds))
         await store.ledger.write(RequestWrites(said, known=host.host))
@@ -110,7 +110,7 @@ async def test_a_standing_has_everything_a_percentile_is_made_of(store: Store) -
     )
 
 
-async def test_a_host_that_failed_last_says_so_and_one_that_called_once_has_no_rate(store: Store) -> None:
+async def test_last_failure_is_shown_and_single_call_has_no_rate(store: Store) -> None:
     version = await a_registered_version(store)
     batch = await a_submitted_batch(store)
     host = await a_registered_host(store, last_rpc_at=NOW)
@@ -137,7 +137,7 @@ async def test_silent_hosts_and_other_versions_have_no_standing(store: Store) ->
     assert table.size == 0
 
 
-async def test_a_host_silent_for_long_counts_as_calling_every_third_of_its_silence(store: Store) -> None:
+async def test_long_silent_host_calls_per_third_of_its_silence(store: Store) -> None:
     version = await a_registered_version(store)
     batch = await a_submitted_batch(store)
     host = await a_caller(store, 600.0)
@@ -149,7 +149,7 @@ async def test_a_host_silent_for_long_counts_as_calling_every_third_of_its_silen
     assert float(row["calls_per_hour"]) == pytest.approx(1.0)
 
 
-async def test_newcomers_are_hosts_that_could_run_a_version_and_have_no_record(store: Store) -> None:
+async def test_newcomers_can_run_a_version_and_have_no_record(store: Store) -> None:
     version = await a_registered_version(store)
     batch = await a_submitted_batch(store)
     await a_sent_instance(store, batch.batch_id, await a_caller(store, 600.0))
@@ -198,7 +198,7 @@ async def test_batches_wait_in_order_with_their_retries_counted(store: Store) ->
 
 
 async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> None:
-    """An instance of the batch fails, and its job is given another."""
+    """Fail an instance of the batch, so that its job gets another."""
     sent = await a_sent_instance(store, batch_id, host)
     await report(store, host, a_report(sent, to_state=InstanceState.FAILED))
     [facts] = await store.unsettled.unsettled(9, now=NOW)
@@ -259,12 +259,12 @@ async def test_a_sample_is_drawn_by_ids_and_knows_of_how_many(store: Store) -> N
     hosts = [await a_caller(store, float(number)) for number in range(9)]
     silent = await a_registered_host(store, last_rpc_at=LONG_AGO)
 
-    everybody = await store.insight.sampled_hosts(100, active_since=NOW)
+    all_hosts = await store.insight.sampled_hosts(100, active_since=NOW)
     some = await store.insight.sampled_hosts(4, active_since=NOW)
 
-    assert [one.host.host_id for one in everybody.hosts] == [host.host_id for host in hosts]
-    assert silent.host_id not in [one.host.host_id for one in everybody.hosts]
-    assert (everybody.active, some.active) == (9, 9)
+    assert [one.host.host_id for one in all_hosts.hosts] == [host.host_id for host in hosts]
+    assert silent.host_id not in [one.host.host_id for one in all_hosts.hosts]
+    assert (all_hosts.active, some.active) == (9, 9)
     assert [one.host.host_id for one in some.hosts] == [4, 6, 7, 9]  # the first four by the MD5 of their ids
     assert await store.insight.sampled_hosts(4, active_since=later(NOW, 1e6)) == HostSample()
 

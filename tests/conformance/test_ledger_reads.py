@@ -1,4 +1,4 @@
-"""What a request is told about who asks: the volunteer, the host, its statistics, what it holds and reports."""
+"""Tests what a request reads about its sender: volunteer, host, statistics, instances held and reported."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_a_known_host_is_found_with_its_volunteer(store: Store) -> None:
     assert (view.havs, view.held, view.reported) == ({}, (), {})
 
 
-async def test_a_host_without_number_is_the_volunteers_newest_of_that_cpid(store: Store) -> None:
+async def test_host_without_id_is_newest_of_volunteer_and_cpid(store: Store) -> None:
     first = await a_registered_host(store, host_cpid="c" * 32)
     second = await a_registered_host(store, volunteer_id=first.volunteer_id, host_cpid="c" * 32)
     await a_registered_host(store, volunteer_id=first.volunteer_id, host_cpid="d" * 32)
@@ -82,7 +82,7 @@ async def test_a_host_that_changed_its_cpid_is_found_by_the_new_one(store: Store
     assert by_new.host.host_id == host.host_id
 
 
-async def test_somebody_elses_host_is_not_told(store: Store) -> None:
+async def test_host_of_another_volunteer_is_not_returned(store: Store) -> None:
     theirs = await a_registered_host(store)
     mine = await a_registered_host(store)
 
@@ -139,7 +139,7 @@ async def test_a_write_never_gives_a_host_to_another_volunteer(store: Store) -> 
     assert (await store.views.host(host.host_id))[0] == host.host
 
 
-async def test_held_instances_are_told_by_id_with_their_names(store: Store) -> None:
+async def test_held_instances_are_returned_by_id_with_names(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=3)
     candidates = (await waiting_of(store, batch.batch_id))[:2]
@@ -168,7 +168,7 @@ async def test_held_instances_are_told_by_id_with_their_names(store: Store) -> N
     assert [one.gated for one in held] == [False, True]
 
 
-async def test_a_reported_instance_is_told_with_what_judges_it(store: Store) -> None:
+async def test_reported_instance_is_returned_with_its_checks(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)
     sent = await a_sent_instance(store, batch.batch_id, host)
@@ -187,7 +187,7 @@ async def test_a_reported_instance_is_told_with_what_judges_it(store: Store) -> 
     assert one.held == (await read(store, host)).held[0]
 
 
-async def test_an_instance_that_is_over_is_told_when_asked_for_but_not_held(store: Store) -> None:
+async def test_ended_instance_is_returned_on_request_but_not_held(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)
     sent = await a_sent_instance(store, batch.batch_id, host)
@@ -200,7 +200,7 @@ async def test_an_instance_that_is_over_is_told_when_asked_for_but_not_held(stor
     assert view.reported[sent.instance_id].turnaround_sample == 0.25
 
 
-async def test_other_hosts_and_unsent_instances_are_not_told(store: Store) -> None:
+async def test_other_hosts_and_unsent_instances_are_not_returned(store: Store) -> None:
     host, other = await a_registered_host(store), await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=2)
     sent = await a_sent_instance(store, batch.batch_id, other)

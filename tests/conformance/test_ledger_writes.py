@@ -1,4 +1,4 @@
-"""What becomes of the assignments a request commits: sent, lost, or a sibling's."""
+"""Tests the outcomes of a request's assignments: sent, lost, or sibling."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ async def test_an_empty_write_commits_nothing_but_the_host(store: Store) -> None
     assert await store.ledger.write(RequestWrites(host.host)) == WriteOutcome()
 
 
-async def test_what_a_host_said_earlier_does_not_replace_what_it_said_later(store: Store) -> None:
-    """Two requests of one host, its own retry before the first is through, may be written in the other order."""
+async def test_earlier_description_does_not_replace_later_one(store: Store) -> None:
+    """Two requests of a host, the second a retry of the first in progress, may be written out of order."""
     host = await a_registered_host(store, last_rpc_at=NOW)
     earlier = replace(host.host, rpc_seqno=7, last_rpc_at=later(NOW, 60.0), ncpus=2)
     after = replace(host.host, rpc_seqno=8, last_rpc_at=later(NOW, 120.0), ncpus=16)
@@ -53,7 +53,7 @@ async def test_what_a_host_said_earlier_does_not_replace_what_it_said_later(stor
     assert (found.rpc_seqno, found.last_rpc_at, found.ncpus) == (8, later(NOW, 120.0), 16)
 
 
-async def test_of_two_requests_of_a_host_in_one_group_the_later_one_is_written(store: Store) -> None:
+async def test_later_of_two_requests_in_a_group_is_written(store: Store) -> None:
     host = await a_registered_host(store, last_rpc_at=NOW)
     said = [replace(host.host, rpc_seqno=seqno, last_rpc_at=later(NOW, 60.0 * seqno)) for seqno in (8, 7)]
 
@@ -64,8 +64,8 @@ async def test_of_two_requests_of_a_host_in_one_group_the_later_one_is_written(s
     assert found.rpc_seqno == 8
 
 
-async def test_a_host_that_called_while_a_clock_was_wrong_is_not_kept_from_calling_now(store: Store) -> None:
-    """A request that is a minute or more older than the last one is no request that was overtaken."""
+async def test_call_with_wrong_clock_does_not_block_later_calls(store: Store) -> None:
+    """A request older than the last one by a minute or more was not merely overtaken."""
     host = await a_registered_host(store, last_rpc_at=NOW)
     ahead = replace(host.host, rpc_seqno=7, last_rpc_at=later(NOW, 86400.0 * 365))
     now = replace(host.host, rpc_seqno=8, last_rpc_at=later(NOW, 60.0), ncpus=16)
@@ -78,7 +78,7 @@ async def test_a_host_that_called_while_a_clock_was_wrong_is_not_kept_from_calli
     assert (found.rpc_seqno, found.last_rpc_at, found.ncpus) == (8, later(NOW, 60.0), 16)
 
 
-async def test_of_two_requests_in_one_group_the_last_is_written_where_a_clock_was_wrong(store: Store) -> None:
+async def test_last_request_in_group_is_written_after_wrong_clock(store: Store) -> None:
     host = await a_registered_host(store, last_rpc_at=NOW)
     said = [
         replace(host.host, rpc_seqno=seqno, last_rpc_at=later(NOW, at_s))
@@ -131,7 +131,7 @@ async def test_a_sent_job_brings_its_own_inputs(store: Store) -> None:
     assert await store.ledger.sent_jobs([candidate.ready.instance_id, InstanceId(999)]) == expected
 
 
-async def test_an_instance_somebody_else_has_is_lost(store: Store) -> None:
+async def test_instance_of_another_host_is_lost(store: Store) -> None:
     first, second = await a_registered_host(store), await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=2)
     one, two = await waiting_of(store, batch.batch_id)
@@ -189,7 +189,7 @@ async def test_a_volunteer_gets_one_instance_of_a_job_over_all_hosts(store: Stor
     assert outcome.fates == {two.ready.instance_id: SIBLING}
 
 
-async def test_two_instances_of_a_job_in_one_write_are_one_sent_and_one_sibling(store: Store) -> None:
+async def test_second_instance_of_job_in_one_write_is_sibling(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=2, quorum=2)
     version = await the_version(store)
@@ -226,7 +226,7 @@ async def test_concurrent_writes_for_the_same_instances_send_each_once(store: St
     assert sorted(sent) == sorted(candidate.ready.instance_id for candidate in candidates)
 
 
-async def test_the_first_dispatch_of_each_job_moves_the_batchs_latest_first_dispatch(store: Store) -> None:
+async def test_first_dispatch_of_job_updates_batchs_latest(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=2, quorum=2)
     by_job: dict[int, list[Candidate]] = {}
     for candidate in await waiting_of(store, batch.batch_id):
@@ -254,7 +254,7 @@ async def test_the_first_dispatch_fixes_the_jobs_redundancy_class(store: Store) 
     assert taken.fates == {two.ready.instance_id: SENT}
 
 
-async def test_a_dispatch_that_asks_for_more_copies_has_its_job_looked_at(store: Store) -> None:
+async def test_dispatch_with_more_copies_marks_its_job(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)
 
@@ -264,7 +264,7 @@ async def test_a_dispatch_that_asks_for_more_copies_has_its_job_looked_at(store:
     assert (facts.job_id, facts.copies) == (sent.job_id, 2)
 
 
-async def test_a_dispatch_that_asks_for_no_copies_changes_nothing_for_its_job(store: Store) -> None:
+async def test_dispatch_without_copies_does_not_change_job(store: Store) -> None:
     await a_sent_instance(store, (await a_submitted_batch(store)).batch_id, await a_registered_host(store))
 
     assert list(await store.unsettled.unsettled(9, now=NOW)) == []

@@ -1,4 +1,4 @@
-"""Lists of the console: chosen, sorted and continued alike in every store."""
+"""Tests the console's lists: filters, order and paging are the same in every store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def place_of(one: ListedBatch) -> BatchPlace:
 
 
 async def pages(store: Store, sort: BatchSort, choice: BatchChoice = ALL) -> list[int]:
-    """Every batch of a list, read two at a time."""
+    """Return every batch of a list, read two at a time."""
     found: list[ListedBatch] = []
     while page := list(
         await store.listings.batches(choice, sort, after=place_of(found[-1]) if found else None, limit=2)
@@ -42,7 +42,7 @@ async def pages(store: Store, sort: BatchSort, choice: BatchChoice = ALL) -> lis
     return ids(found)
 
 
-async def test_batches_are_listed_newest_first_by_queue_and_by_deadline(store: Store) -> None:
+async def test_batches_are_listed_by_age_queue_and_deadline(store: Store) -> None:
     urgent: dict[str, Any] = {"qos": QoS.SHORT_DEADLINE}
     one = await a_submitted_batch(store, jobs=1, order_tier=1, order_key=0.0)
     two = await a_submitted_batch(store, jobs=1, order_key=9.0, deadline_at=later(NOW, 50.0), **urgent)
@@ -57,7 +57,7 @@ async def test_batches_are_listed_newest_first_by_queue_and_by_deadline(store: S
     assert await pages(store, BatchSort.DEADLINE) == [batch.batch_id for batch in (four, two)]
 
 
-async def test_batches_are_chosen_by_state_promise_app_submitter_and_name(store: Store) -> None:
+async def test_batches_are_filtered_by_state_qos_app_submitter_name(store: Store) -> None:
     ruled = await a_submitted_batch(store, jobs=1, name="Rush of May")
     other = await a_submitted_batch(store, jobs=1, name="census", qos=QoS.AFAP)
     await store.submissions.abort_batch(other.batch_id, now=NOW)
@@ -104,7 +104,7 @@ async def test_totals_are_of_active_batches_by_app_and_promise(store: Store) -> 
 
 
 async def instances(store: Store, batch_id: BatchId, *states: InstanceState) -> list[ListedInstance]:
-    """A batch's instances in some states, all unless told, read two at a time."""
+    """Return a batch's instances in some states, by default all, read two at a time."""
     found: list[ListedInstance] = []
     place = None
     while page := await store.listings.instances(batch_id, states or tuple(InstanceState), after=place, limit=2):
@@ -113,7 +113,7 @@ async def instances(store: Store, batch_id: BatchId, *states: InstanceState) -> 
     return found
 
 
-async def test_the_instances_of_a_batch_are_listed_in_each_state_with_retries_first(store: Store) -> None:
+async def test_instances_of_batch_are_listed_by_state_retries_first(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=5)
     await a_submitted_batch(store, jobs=1)
     host = await a_registered_host(store)
@@ -191,7 +191,7 @@ async def test_the_deadline_of_an_active_batch_that_has_one_is_moved(store: Stor
             await store.ordering_rules.set_deadline(other, later(NOW, 90.0))
 
 
-async def test_a_process_is_heard_with_its_last_words(store: Store) -> None:
+async def test_process_shows_its_last_report(store: Store) -> None:
     await store.process_reports.note("a:1", "worker", {"sent": 1}, now=NOW)
     await store.process_reports.note("a:2", "background", {"duties": []}, now=later(NOW, 5.0))
     await store.process_reports.note("a:1", "worker", {"sent": 2}, now=later(NOW, 9.0))
@@ -203,7 +203,7 @@ async def test_a_process_is_heard_with_its_last_words(store: Store) -> None:
     assert [one.name for one in await store.process_reports.since(later(NOW, 6.0))] == ["a:1"]
 
 
-async def test_what_workers_that_are_gone_say_failed_is_told_alone(store: Store) -> None:
+async def test_failures_of_gone_workers_are_returned_separately(store: Store) -> None:
     told: dict[str, dict[str, object]] = {"b:1": {"failed": {"by_hour": {"1": {"503": 2}}}, "slots": 9}, "b:2": {}}
     for name, at_s in (("b:1", 0.0), ("b:2", 1.0)):
         await store.process_reports.note(name, "worker", told[name], now=later(NOW, at_s))
@@ -248,7 +248,7 @@ async def test_a_simulation_is_asked_for_followed_and_kept(store: Store) -> None
         await store.simulations.simulation(77)
 
 
-async def test_a_simulation_whose_process_is_silent_keeps_nobody_waiting(store: Store) -> None:
+async def test_simulation_of_silent_process_does_not_block_others(store: Store) -> None:
     lost = await store.simulations.add({}, who="ada", now=NOW, heard_since=NOW, most=1)
     assert lost is not None
 

@@ -1,4 +1,4 @@
-"""The order of batches: everything is seen in one look, charged once, and moved where it is told to be."""
+"""Tests the order of batches: read in one view, charged once, and moved to the given places."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_windows_add_up_and_old_ones_are_forgotten(store: Store) -> None:
     assert list((await store.ordering.view()).windows) == [replace(window, flop=5.0)]
 
 
-async def test_a_submission_sees_how_its_submitter_stood_and_what_limits_it(store: Store) -> None:
+async def test_submission_sees_standing_and_limits_of_submitter(store: Store) -> None:
     await a_submitted_batch(store)
     standing = LeafStanding(0.25, 1.0, user_delta=-3.0, accuracy=0.9, held_pe=3.0)
     await store.ordering.charge(charges(standings={MINE: standing}))
@@ -114,7 +114,7 @@ async def test_a_submission_sees_how_its_submitter_stood_and_what_limits_it(stor
     assert known.active == {Scope.SUBMITTER: 1, Scope.ACCOUNT: 1, Scope.APP: 0, Scope.QUEUE: 1}
 
 
-async def test_a_submission_sees_the_grant_of_the_next_account_above_that_has_one(store: Store) -> None:
+async def test_submission_sees_grant_of_nearest_ancestor(store: Store) -> None:
     people, rules = store.people, store.ordering_rules
     for name, parent in (("lab", None), ("group", "lab"), ("team", "group")):
         await people.add_account(name, parent=parent, shares=1.0)
@@ -139,14 +139,14 @@ async def test_members_come_with_what_they_may_do(store: Store) -> None:
     assert member.permissions == ("deadline", "raise")
 
 
-async def test_nothing_is_known_of_a_submitter_before_the_first_ordering(store: Store) -> None:
+async def test_submitter_is_unknown_before_first_ordering(store: Store) -> None:
     async with store.submissions.submission() as writer:
         known = await writer.order(*MINE, app_id=AppId(1), queue="normal")
 
     assert (known.standing, known.reference, known.grant, list(known.limits)) == (None, None, None, [])
 
 
-async def test_batches_move_where_they_are_told(store: Store) -> None:
+async def test_batches_move_to_given_places(store: Store) -> None:
     first, second = await a_submitted_batch(store), await a_submitted_batch(store)
 
     moved = await store.ordering.move(
@@ -196,7 +196,7 @@ async def test_an_ended_batch_is_seen_until_it_is_forgotten(store: Store) -> Non
     assert list((await store.ordering.view()).batches) == []
 
 
-async def test_why_a_batch_stands_where_it_stands_is_kept_until_it_has_ended(store: Store) -> None:
+async def test_breakdown_is_kept_until_batch_ends(store: Store) -> None:
     batch = await a_submitted_batch(store)
     await store.ordering.explain({batch.batch_id: {"total": 1.5, "limits": ["a", "b"], "clamp": None}}, now=NOW)
     await store.ordering.explain({batch.batch_id: {"total": 2.5}}, now=later(NOW, 60.0))
@@ -207,10 +207,10 @@ async def test_why_a_batch_stands_where_it_stands_is_kept_until_it_has_ended(sto
     assert await store.ordering_rules.breakdowns([batch.batch_id]) == {}
 
 
-async def test_what_jobs_took_of_their_estimates_is_found_of_valid_results(store: Store) -> None:
+async def test_used_fractions_come_from_valid_results(store: Store) -> None:
     host = await a_registered_host(store, flop_per_s=1e9)
     facts = await a_reported_job(store, host)  # 3,000 s on one core, estimated at 3,600
-    assert await store.ordering.used_fractions([facts.batch_id]) == {}  # it is not valid yet
+    assert await store.ordering.used_fractions([facts.batch_id]) == {}  # it is not yet valid
 
     await store.unsettled.settle([valid(facts)])
 
@@ -235,7 +235,7 @@ async def test_without_hosts_the_reference_is_one_core(store: Store) -> None:
     assert await store.ordering.reference(active_since=NOW, now=NOW) == Reference(NOW)
 
 
-async def test_a_submitter_may_be_in_further_accounts_with_shares_of_its_own(store: Store) -> None:
+async def test_submitter_has_own_shares_in_further_accounts(store: Store) -> None:
     lab = await store.people.add_account("lab", parent=None, shares=1.0)
     await store.people.put_membership("default", account="lab", shares=2.0)
     await store.people.put_membership("default", account="lab", shares=3.0)
@@ -256,7 +256,7 @@ async def test_permissions_are_given_and_taken(store: Store) -> None:
     await store.people.permit_submitter("default", [])
     assert (await store.people.submitter("default")).permissions == ()
     with pytest.raises(NotFoundError, match="no submitter"):
-        await store.people.permit_submitter("nobody", [])
+        await store.people.permit_submitter("stranger", [])
 
 
 async def test_a_grant_keeps_what_was_used_when_it_is_changed(store: Store) -> None:
@@ -299,7 +299,7 @@ async def test_the_user_priority_of_an_active_batch_can_be_changed(store: Store)
         await store.ordering_rules.set_user_priority(batch.batch_id, 0)
 
 
-async def test_the_level_and_the_queue_of_an_active_batch_can_be_changed(store: Store) -> None:
+async def test_level_and_queue_of_active_batch_can_change(store: Store) -> None:
     batch = await a_submitted_batch(store)
 
     await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.STANDBY, queue=None)
@@ -312,7 +312,7 @@ async def test_the_level_and_the_queue_of_an_active_batch_can_be_changed(store: 
         await store.ordering_rules.set_service(batch.batch_id, level=None, queue="normal")
 
 
-async def test_the_account_of_a_batch_changes_until_something_of_it_was_sent(store: Store) -> None:
+async def test_account_of_batch_changes_until_first_dispatch(store: Store) -> None:
     batch = await a_submitted_batch(store)
     await a_registered_version(store)
     other = await store.people.add_account("other", parent=None, shares=1.0)
@@ -320,11 +320,11 @@ async def test_the_account_of_a_batch_changes_until_something_of_it_was_sent(sto
     assert (await store.views.batch(batch.batch_id)).account_id == other.account_id
 
     await a_sent_instance(store, batch.batch_id, await a_registered_host(store))
-    with pytest.raises(NotFoundError, match="of which nothing was sent"):
+    with pytest.raises(NotFoundError, match="without sent instances"):
         await store.ordering_rules.set_account(batch.batch_id, batch.account_id)
 
 
-async def test_a_batch_that_is_over_is_charged_in_logical_time_for_what_it_used(store: Store) -> None:
+async def test_ended_batch_is_charged_its_usage_in_logical_time(store: Store) -> None:
     batch = await a_submitted_batch(store, logical_start_at=NOW, charged_s=Seconds(50.0))
     await store.submissions.abort_batch(batch.batch_id, now=NOW)
     [one] = (await store.ordering.view()).batches
@@ -333,7 +333,7 @@ async def test_a_batch_that_is_over_is_charged_in_logical_time_for_what_it_used(
     correction = LogicalCorrection(batch.batch_id, SubmitterId(1), Seconds(0.0), Seconds(20.0))
 
     await store.ordering.charge(charges(corrections=[replace(correction, charged_s=Seconds(1.0))]))
-    assert (await store.people.submitter("default")).logical_at == NOW  # charged otherwise meanwhile
+    assert (await store.people.submitter("default")).logical_at == NOW  # charged otherwise in the meantime
     assert len((await store.ordering.view()).batches) == 1
 
     await store.ordering.charge(charges(serial=1, corrections=[correction]))

@@ -1,4 +1,4 @@
-"""The ordering as it runs: submissions, dispatches and reports on a store, and what an ordering makes of them."""
+"""Tests ordering passes after submissions, dispatches and reports on a store."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def ready(store: Store) -> Sequence[BatchId]:
 
 @pytest.fixture
 async def project(store: Store) -> Store:
-    """Ada and bob in accounts of their own, below a lab and an institute."""
+    """Ada and bob in separate accounts, below a lab and an institute."""
     await a_registered_version(store)
     for name in ("lab", "institute"):
         await store.people.add_account(name, parent=None, shares=1.0)
@@ -105,7 +105,7 @@ async def test_limits_hold_name_themselves_and_let_go(project: Store) -> None:
     assert (await ordered(project)).held == 1
     assert await ready(project) == []
     held = (await project.views.batch(adas)).hold
-    assert held == "hard limit of account lab: 1 and 1 more of at most 1 jobs in progress"
+    assert held == "hard limit of account lab: 1 + 1 > 1 jobs in progress"
 
     await project.ordering_rules.put_limit(Limit(Scope.ACCOUNT, Quantity.JOBS, "lab", hard=4.0))
     await ordered(project, 60.0)
@@ -114,14 +114,14 @@ async def test_limits_hold_name_themselves_and_let_go(project: Store) -> None:
 
 
 async def test_rights_are_asked_for_and_limits_refuse(project: Store) -> None:
-    with pytest.raises(InvalidInputError, match="expedite needs the permission expedite"):
+    with pytest.raises(InvalidInputError, match="expedite requires the expedite permission"):
         await submitted(project, "ada", level="expedite")
     await project.people.permit_submitter("ada", [Permission.EXPEDITE])
     batch = await project.views.batch(await submitted(project, "ada", level="expedite", queue="express"))
     assert (batch.level, batch.queue) == ("expedite", "express")
 
     await project.ordering_rules.put_limit(Limit(Scope.QUEUE, Quantity.BATCHES, "express", hard=1.0))
-    with pytest.raises(InvalidInputError, match="hard limit of queue express: 1 and 1 more of at most 1 batches"):
+    with pytest.raises(InvalidInputError, match=r"hard limit of queue express: 1 \+ 1 > 1 batches"):
         await submitted(project, "bob", queue="express")
     await submitted(project, "bob")
 
@@ -142,7 +142,7 @@ async def test_usage_counts_where_it_was_submitted(project: Store) -> None:
     assert (window.leaf, window.flop) == (usage.leaf, 3.6e12)
 
 
-async def test_grants_are_reserved_when_work_is_sent_and_used_when_it_is_back(project: Store) -> None:
+async def test_grants_are_reserved_on_dispatch_and_used_on_return(project: Store) -> None:
     lab = next(one.account_id for one in await project.people.accounts() if one.name == "lab")
     await project.ordering_rules.put_grant(lab, granted_su=100.0, starts_at=NOW, period_s=Seconds(1e6))
     adas = await submitted(project, "ada", queue="express")
@@ -173,7 +173,7 @@ async def test_of_orderings_at_once_each_dispatch_is_charged_once(project: Store
     assert usage.usage.amounts.flop == 3.6e12
 
 
-async def test_an_aborted_batch_gives_back_the_logical_time_it_did_not_use(project: Store) -> None:
+async def test_aborted_batch_refunds_unused_logical_time(project: Store) -> None:
     host = await a_registered_host(project, flop_per_s=1e9, last_rpc_at=NOW)
     adas = await submitted(project, "ada")
     charged_s = (await project.people.submitter("ada")).logical_at - NOW
@@ -215,7 +215,7 @@ async def test_a_second_abort_gives_nothing_back(project: Store) -> None:
 
 @pytest.mark.parametrize("policy", ["logical_time", "multifactor", "components", "equal_access", "fifo"])
 async def test_stored_absurd_sizes_harm_no_batch(project: Store, policy: str) -> None:
-    """A batch stored before fields had bounds comes last, and its submitter goes on submitting."""
+    """A batch stored before fields had bounds comes last, and its submitter can still submit."""
     ada = await project.people.submitter("ada")
     absurd = await a_submitted_batch(
         project,

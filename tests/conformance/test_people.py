@@ -1,4 +1,4 @@
-"""Accounts, submitters and volunteers: unique names, changes, and what is never there."""
+"""Tests accounts, submitters and volunteers: unique names, changes, and unknown ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_accounts_make_a_tree(store: Store) -> None:
     assert await store.views.account_name(physics.account_id) == "physics"
 
 
-async def test_an_accounts_name_is_taken_once_and_its_parent_must_exist(store: Store) -> None:
+async def test_account_name_is_unique_and_parent_must_exist(store: Store) -> None:
     with pytest.raises(AlreadyExistsError, match="account 'default' exists already"):
         await store.people.add_account("default", parent=None, shares=1.0)
     with pytest.raises(NotFoundError, match="no account nowhere"):
@@ -62,20 +62,20 @@ async def test_a_submitter_belongs_to_an_account(store: Store) -> None:
     assert await store.views.submitter_name(submitter.submitter_id) == "marie"
 
 
-async def test_a_submitters_name_is_taken_once_and_its_account_must_exist(store: Store) -> None:
+async def test_submitter_name_is_unique_and_account_must_exist(store: Store) -> None:
     with pytest.raises(AlreadyExistsError, match="submitter 'default' exists already"):
         await store.people.add_submitter("default", account="default", shares=1.0, now=NOW)
     with pytest.raises(NotFoundError, match="no account nowhere"):
         await store.people.add_submitter("marie", account="nowhere", shares=1.0, now=NOW)
 
 
-async def test_people_nobody_knows_are_not_found(store: Store) -> None:
-    with pytest.raises(NotFoundError, match="no account nobody"):
-        await store.people.set_account("nobody", shares=1.0)
-    with pytest.raises(NotFoundError, match="no submitter nobody"):
-        await store.people.set_submitter("nobody", shares=1.0)
-    with pytest.raises(NotFoundError, match="no submitter nobody"):
-        await store.people.submitter("nobody")
+async def test_unknown_people_are_not_found(store: Store) -> None:
+    with pytest.raises(NotFoundError, match="no account stranger"):
+        await store.people.set_account("stranger", shares=1.0)
+    with pytest.raises(NotFoundError, match="no submitter stranger"):
+        await store.people.set_submitter("stranger", shares=1.0)
+    with pytest.raises(NotFoundError, match="no submitter stranger"):
+        await store.people.submitter("stranger")
     with pytest.raises(NotFoundError, match="no account 99"):
         await store.views.account_name(AccountId(99))
 
@@ -98,7 +98,7 @@ async def test_a_volunteer_is_known_by_the_e_mail_in_lower_case(store: Store) ->
     assert await store.volunteers.volunteer_by_email("eve@example.org") is None
 
 
-async def test_an_e_mail_is_taken_once_whatever_its_case(store: Store) -> None:
+async def test_email_is_unique_regardless_of_case(store: Store) -> None:
     await a_registered_volunteer(store, email="ada@example.org")
 
     with pytest.raises(AlreadyExistsError, match=r"ada@example\.org"):
@@ -115,7 +115,7 @@ async def test_a_volunteer_without_password_has_none(store: Store) -> None:
     assert (record.credentials.password_salt, record.credentials.password_hash) == (None, None)
 
 
-async def test_a_volunteers_wishes_are_written_and_told_when_the_host_calls(store: Store) -> None:
+async def test_volunteer_preferences_are_returned_to_host(store: Store) -> None:
     host = await a_registered_host(store)
     view = await store.ledger.read(host.key())
     assert view.volunteer is not None
@@ -138,7 +138,7 @@ async def test_a_volunteers_wishes_are_written_and_told_when_the_host_calls(stor
     assert record.volunteer == changed
 
 
-async def test_preferences_are_not_written_over_those_that_were_saved_meanwhile(store: Store) -> None:
+async def test_concurrently_saved_preferences_are_kept(store: Store) -> None:
     host = await a_registered_host(store)
     read = (await store.ledger.read(host.key())).volunteer
     assert read is not None
@@ -170,12 +170,12 @@ async def test_a_volunteers_new_password_leaves_the_account_key(store: Store) ->
 async def test_volunteers_are_listed_page_by_page(store: Store) -> None:
     for _ in range(3):
         await a_registered_host(store)
-    everybody = list(await store.volunteers.volunteers())
+    everyone = list(await store.volunteers.volunteers())
 
-    page = await store.volunteers.volunteers(limit=1, after=everybody[0].volunteer.volunteer_id)
+    page = await store.volunteers.volunteers(limit=1, after=everyone[0].volunteer.volunteer_id)
 
-    assert [one.volunteer.volunteer_id for one in everybody] == [1, 2, 3]
-    assert list(page) == [everybody[1]]
+    assert [one.volunteer.volunteer_id for one in everyone] == [1, 2, 3]
+    assert list(page) == [everyone[1]]
 
 
 async def test_an_unknown_volunteer_cannot_be_changed(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Quotas that the computers of an account, or at an address, share: charged exactly, and moved by results."""
+"""Tests quotas shared by the computers of an account or address: exact charges, and changes by results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def ask(
     return await store.ledger.reserve_quota(QuotaRequest(host.host_id, host.volunteer_id, day, wanted, idle, network))
 
 
-async def test_a_quota_grants_freely_then_by_idle_processor_then_nothing(store: Store) -> None:
+async def test_quota_grants_freely_then_per_idle_processor_then_none(store: Store) -> None:
     await a_store_with_quota(store, 400)
     host = (await a_registered_host(store)).host
 
@@ -42,7 +42,7 @@ async def test_a_quota_grants_freely_then_by_idle_processor_then_nothing(store: 
     assert (await ask(store, host, day=DAY + 1)).granted == 60
 
 
-async def test_an_address_shares_one_quota_and_each_account_has_its_own(store: Store) -> None:
+async def test_address_shares_one_quota_accounts_have_their_own(store: Store) -> None:
     await a_store_with_quota(store, 400)
     hosts = [(await a_registered_host(store)).host for _ in range(3)]
 
@@ -86,7 +86,7 @@ async def test_results_move_the_quotas_of_account_and_address(store: Store) -> N
 
 
 async def test_one_account_takes_no_more_than_half_of_its_address(store: Store) -> None:
-    """However many results it spoils: other accounts there still get work."""
+    """It spoils any number of results: other accounts at the address still get work."""
     await a_store_with_quota(store, 400)
     hosts = [await a_registered_host(store) for _ in range(3)]
     batch = await a_submitted_batch(store, jobs=200)
@@ -121,7 +121,7 @@ async def test_a_read_finds_the_quotas_of_account_and_network(store: Store) -> N
     await ask(store, host.host, 60)
 
     view = await store.ledger.read(key)
-    assert view.network == ADDRESS, "where the host drew last, if the request says nothing of it"
+    assert view.network == ADDRESS, "the address of the host's last use, if the request has none"
     assert sorted(one.name for one in view.quotas) == [f"address {ADDRESS}", f"volunteer {host.host.volunteer_id}"]
     assert {(one.day, one.sent, one.earned) for one in view.quotas} == {(DAY, 60, 0)}
     elsewhere = await store.ledger.read(replace(key, network="192.0.2.99"))
@@ -131,7 +131,7 @@ async def test_a_read_finds_the_quotas_of_account_and_network(store: Store) -> N
     )
 
 
-async def test_a_detach_loop_takes_from_the_quotas_of_account_and_address(store: Store) -> None:
+async def test_detach_loop_uses_quotas_of_account_and_address(store: Store) -> None:
     await a_store_with_quota(store, 400)
     host = await a_registered_host(store)
     await ask(store, host.host)
@@ -148,7 +148,7 @@ async def test_a_detach_loop_takes_from_the_quotas_of_account_and_address(store:
     await ask(store, host.host)
     await store.ledger.write(RequestWrites(host.host, detach=True))
 
-    assert (await ask(store, host.host)).quota == 1, "the least is an eight-hundredth of the start, and 1"
+    assert (await ask(store, host.host)).quota == 1, "the minimum is 1/800 of the start, at least 1"
 
 
 async def test_requests_at_once_are_granted_no_more_than_the_quota(store: Store) -> None:
@@ -160,7 +160,7 @@ async def test_requests_at_once_are_granted_no_more_than_the_quota(store: Store)
     assert sum(one.granted for one in grants) == 100
 
 
-async def test_a_quota_that_nobody_drew_on_for_a_month_starts_again(store: Store) -> None:
+async def test_quota_unused_for_a_month_starts_again(store: Store) -> None:
     await a_store_with_quota(store, 400)
     host = await a_registered_host(store)
     await ask(store, host.host)

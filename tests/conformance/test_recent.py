@@ -1,4 +1,4 @@
-"""A project read to be simulated: every store tells of the same computers and the same work."""
+"""Tests reading a project for simulation: every store returns the same computers and work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.worlds import (
 
 
 async def a_host_with_a_result(store: Store, batch_id: int) -> RegisteredHost:
-    """One that called twice, an hour apart, and took twice as long as its benchmark says."""
+    """Create a host with two requests an hour apart, and a result at half its benchmark speed."""
     host = await a_registered_host(store, last_rpc_at=NOW, ncpus=4, on_fraction=0.5)
     sent = await a_sent_instance(store, batch_id, host)  # type: ignore[arg-type]
     event = a_hav_event(sent, at=NOW, speed_s_per_flop=2e-9)
@@ -68,7 +68,7 @@ async def test_a_project_becomes_a_scenario(store: Store) -> None:
     assert newcomer.stretch == pytest.approx(2.0)
 
 
-async def test_of_many_hosts_some_are_simulated_with_their_share_of_the_jobs(store: Store) -> None:
+async def test_sample_of_hosts_is_simulated_with_share_of_jobs(store: Store) -> None:
     await a_registered_version(store)
     for _ in range(8):
         await a_registered_host(store, last_rpc_at=NOW)

@@ -1,4 +1,4 @@
-"""Gates follow the measured rate of requests, on every store, and requests go by them."""
+"""Tests that gates follow the measured request rate, on every store, and requests use them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.worlds import a_registered_host, a_registered_version
 
 
 async def relax(store: Store, **settings: object) -> tuple[GateReport, Catalogue]:
-    """One round, and the catalogue requests go by afterwards."""
+    """Run one round, and return the catalogue that requests use afterwards."""
     for key, value in settings.items():
         await store.settings.set_setting(key.replace("__", "."), value, now=LATER, who="ops", why="")
     catalogue = await store.applications.load_catalogue()
@@ -32,9 +32,9 @@ def held_gates(catalogue: Catalogue) -> DeadlineSettings:
     return reachable(catalogue.settings.deadline, cuts)
 
 
-async def test_a_gate_is_lowered_until_enough_calls_come_for_what_waits(store: Store) -> None:
+async def test_gate_is_relaxed_until_calls_cover_waiting_jobs(store: Store) -> None:
     version = await a_registered_version(store)
-    await ranked_hosts(store, version, count=20)  # each calls once an hour
+    await ranked_hosts(store, version, count=20)  # each makes a request once an hour
     await a_late_batch(store, jobs=6)
 
     report, catalogue = await relax(store, deadline__min_gate_wait_s=7200.0)
@@ -48,7 +48,7 @@ async def test_a_gate_is_lowered_until_enough_calls_come_for_what_waits(store: S
     assert (gates.p_afap, gates.p_late, gates.p_retry) == (0.5, 0.5, 0.5)
 
 
-async def test_a_gate_enough_calls_come_for_stays_however_long_jobs_wait(store: Store) -> None:
+async def test_gate_with_enough_calls_stays_while_jobs_wait(store: Store) -> None:
     version = await a_registered_version(store)
     await ranked_hosts(store, version)
     await a_late_batch(store, jobs=1)
@@ -59,7 +59,7 @@ async def test_a_gate_enough_calls_come_for_stays_however_long_jobs_wait(store: 
     assert held_gates(catalogue).p_tight == 0.9
 
 
-async def test_a_gate_is_lowered_where_all_hosts_behind_it_may_have_a_waiting_job_already(store: Store) -> None:
+async def test_gate_is_relaxed_if_its_hosts_all_had_a_waiting_job(store: Store) -> None:
     version = await a_registered_version(store)
     await ranked_hosts(store, version)  # one of them reaches 0.5, and 0.9 as well
     await a_late_batch(store, jobs=1, quorum=2)
@@ -74,9 +74,7 @@ async def test_a_gate_is_lowered_where_all_hosts_behind_it_may_have_a_waiting_jo
 
 
 @pytest.mark.parametrize(("one_per_volunteer", "lowered"), [("never", 0), ("quorum", 1)])
-async def test_hosts_of_one_volunteer_count_as_one_where_jobs_have_such_a_limit(
-    store: Store, one_per_volunteer: str, lowered: int
-) -> None:
+async def test_one_per_volunteer_limit_counts_hosts_once(store: Store, one_per_volunteer: str, lowered: int) -> None:
     version = await a_registered_version(store)
     await set_app(store, one_per_volunteer=OnePerVolunteer(one_per_volunteer))
     owner = (await a_registered_host(store)).host.volunteer_id
@@ -116,7 +114,7 @@ async def test_no_gate_is_lowered_where_that_is_switched_off(store: Store, setti
     assert all(cuts.relaxed == () for cuts in catalogue.cut_points.values())
 
 
-async def test_gates_of_what_is_not_ranked_are_left_to_the_bootstrap_rule(store: Store) -> None:
+async def test_gates_without_ranking_follow_bootstrap_rule(store: Store) -> None:
     version = await a_registered_version(store)
     await store.notes.note_relaxed_gates(
         [RelaxedGate(version.app_id, version.processor_type, Gate.TIGHT, 0.6)], now=LATER

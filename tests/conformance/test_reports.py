@@ -1,4 +1,4 @@
-"""Reports end instances under their guard, detaching ends what a host held."""
+"""Tests that reports end instances under their guard, and that detaching ends a host's instances."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_a_report_after_due_at_misses_the_deadline(store: Store) -> None:
     assert (await store.views.batch(batch.batch_id)).counts.deadlines_missed == 1
 
 
-async def test_a_second_report_finds_the_instance_in_another_state_and_is_left_out(store: Store) -> None:
+async def test_second_report_is_ignored(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)
     sent = await a_sent_instance(store, batch.batch_id, host)
@@ -79,7 +79,7 @@ async def test_a_report_on_another_hosts_instance_is_left_out(store: Store) -> N
     assert list(await store.unsettled.unsettled(9, now=NOW)) == []
 
 
-async def test_which_reports_were_left_out_is_told(store: Store) -> None:
+async def test_ignored_reports_are_returned(store: Store) -> None:
     host, other = await a_registered_host(store), await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=2)
     first, second = [await a_sent_instance(store, batch.batch_id, host) for _ in range(2)]
@@ -118,7 +118,7 @@ async def test_a_report_that_lost_its_race_does_not_hinder_the_rest(store: Store
 # ---------------------------------------------------------------- detaching
 
 
-async def test_a_detached_hosts_instances_end_as_aborted_and_their_jobs_are_looked_at(store: Store) -> None:
+async def test_detaching_aborts_instances_and_marks_jobs(store: Store) -> None:
     host, other = await a_registered_host(store), await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=4)
     lost = [await a_sent_instance(store, batch.batch_id, host) for _ in range(2)]
@@ -164,7 +164,7 @@ async def test_a_host_that_only_lost_jobs_has_no_failure(store: Store) -> None:
     assert (hav.quota_per_day, hav.failed_last, hav.clean_since_at) == (49, False, None)
 
 
-async def test_what_a_request_reports_and_is_given_outlives_its_detaching(store: Store) -> None:
+async def test_report_and_work_of_request_survive_detaching(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=3)
     done = await a_sent_instance(store, batch.batch_id, host)
@@ -213,7 +213,7 @@ async def test_a_success_after_a_reported_abort_counts_one_report(store: Store) 
     assert counts == BatchCounts(jobs_total=1, sent=1, reported=1)
 
 
-async def test_a_turnaround_sample_is_replaced_by_a_report_that_has_one_only(store: Store) -> None:
+async def test_only_report_with_sample_replaces_turnaround_sample(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)
     sent = await a_sent_instance(store, batch.batch_id, host)

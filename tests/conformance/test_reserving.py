@@ -1,4 +1,4 @@
-"""What is set aside for big jobs, in either store: leases that requests make, slots that are kept, and how both end."""
+"""Tests reservations for big jobs, on every store: leases made by requests, kept slots, and how both end."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_the_first_lease_of_a_host_and_of_a_batch_stands(store: Store) -> 
     assert (await store.reserving.reserved()).leases == {host.host_id: first}
 
 
-async def test_what_became_of_a_lease_is_told(store: Store) -> None:
+async def test_outcome_of_lease_is_returned(store: Store) -> None:
     await a_registered_version(store)
     host, batch = await a_registered_host(store, last_rpc_at=NOW), await wide(store)
     await leased(store, a_lease(host, batch), host)
@@ -82,18 +82,18 @@ async def test_what_became_of_a_lease_is_told(store: Store) -> None:
     assert (after.unsent, after.given) == (9, True)
 
 
-async def test_a_lease_ends_with_its_reason_and_its_host_rests_unless_it_was_of_use(store: Store) -> None:
+async def test_unused_lease_ends_with_reason_and_host_pause(store: Store) -> None:
     await a_registered_version(store)
     hosts = [await a_registered_host(store, last_rpc_at=NOW) for _ in range(2)]
     batches = [await wide(store), await wide(store)]
     for host, batch in zip(hosts, batches, strict=True):
         await leased(store, a_lease(host, batch), host)
-    in_vain, of_use = (
+    unused, of_use = (
         LeaseEnd(host.host_id, batch, f"because {use}", of_use=use)
         for host, batch, use in zip(hosts, batches, (False, True), strict=True)
     )
 
-    await store.reserving.reserve([], [in_vain, of_use], forget_before=LONG_AGO, now=later(NOW, 60.0))
+    await store.reserving.reserve([], [unused, of_use], forget_before=LONG_AGO, now=later(NOW, 60.0))
 
     [lease] = (await store.reserving.reserved()).leases.values()
     assert (lease.host_id, lease.ended_at, lease.because) == (hosts[0].host_id, later(NOW, 60.0), "because False")
@@ -133,7 +133,7 @@ async def test_big_batches_are_found_in_order_by_any_resource(store: Store) -> N
     assert len(await store.reserving.big_batches(Request(1e3, 1e30, 1e30), [pi.app_id], 10)) == 3
 
 
-async def test_a_big_batch_that_nobody_takes_has_its_slot_until_a_job_is_sent(store: Store) -> None:
+async def test_untaken_big_batch_keeps_slot_until_dispatch(store: Store) -> None:
     await a_registered_version(store)
     host = await a_registered_host(store, last_rpc_at=NOW, ncpus=8, ram_bytes=8e9)
     await wide(store)
@@ -143,7 +143,7 @@ async def test_a_big_batch_that_nobody_takes_has_its_slot_until_a_job_is_sent(st
     clock = HandClock()
     reserver = Reserver(store.reserving, lambda: catalogue, clock)
 
-    assert await reserver.run_once() == ReservingReport()  # it has not been seen waiting before
+    assert await reserver.run_once() == ReservingReport()  # it was not waiting in an earlier round
     assert await reserver.run_once() == ReservingReport(kept=1, newly_kept=1)
     assert (await store.reserving.reserved()).kept == {big: Kept(big, NOW, 0)}
     clock.time = later(NOW, 60.0)
@@ -154,7 +154,7 @@ async def test_a_big_batch_that_nobody_takes_has_its_slot_until_a_job_is_sent(st
     assert (await reserver.run_once()).newly_kept == 1
 
 
-async def test_classes_of_hosts_alike_are_looked_at_while_jobs_need_them(store: Store) -> None:
+async def test_host_classes_are_read_while_jobs_need_them(store: Store) -> None:
     await a_registered_version(store)
     catalogue = await store.applications.load_catalogue()
     for vendor, flop_per_s, count in (("GenuineIntel", 1e9, 2), ("AuthenticAMD", 2e9, 1), ("", 1e9, 1)):

@@ -1,4 +1,4 @@
-"""Changed settings, and who changed them when and why."""
+"""Tests changed settings with author, time and reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs are settled in the order things happened to them, against a serial, and end their batch together."""
+"""Tests that jobs are settled oldest change first, against a serial, and end their batch."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_facts_say_everything_settling_needs(store: Store) -> None:
     assert facts.instances == (returned, unsent)
 
 
-async def test_jobs_come_in_the_order_in_which_something_happened_to_them(store: Store) -> None:
+async def test_unsettled_jobs_come_oldest_change_first(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=4)
     sent = [await a_sent_instance(store, batch.batch_id, host) for _ in range(4)]
@@ -92,7 +92,7 @@ async def test_a_second_event_moves_a_job_to_the_end(store: Store) -> None:
     assert [facts.job_id for facts in found] == [other.job_id, sent[0].job_id]
 
 
-async def test_a_valid_job_has_its_canonical_instance_and_is_settled_once(store: Store) -> None:
+async def test_valid_job_has_canonical_instance_and_settles_once(store: Store) -> None:
     host = await a_registered_host(store)
     facts = await a_reported_job(store, host, quorum=2, jobs=2)
 
@@ -125,7 +125,7 @@ async def test_a_report_after_reading_makes_the_settlement_stale(store: Store) -
     assert await store.unsettled.settle([valid(again)]) == 1
 
 
-async def test_a_batch_aborted_after_reading_makes_the_settlement_stale(store: Store) -> None:
+async def test_abort_after_read_makes_settlement_stale(store: Store) -> None:
     facts = await a_reported_job(store, await a_registered_host(store), to_state=S.FAILED)
     await store.submissions.abort_batch(facts.batch_id, now=NOW)
     retry = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, SETTLED_AT, new_instances=1, retries=1)
@@ -166,7 +166,7 @@ async def test_new_instances_of_a_job_with_retries_are_urgent(store: Store) -> N
     assert counts == BatchCounts(jobs_total=1, unsent=2, retries=1, sent=1, reported=1)
 
 
-async def test_new_instances_without_retries_are_fresh_while_no_sibling_is_back(store: Store) -> None:
+async def test_new_instances_are_fresh_while_no_sibling_returned(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=1)
     await a_sent_instance(store, batch.batch_id, await a_registered_host(store), copies=2)
     [facts] = await store.unsettled.unsettled(9, now=NOW)
@@ -196,7 +196,7 @@ async def test_new_instances_whose_sibling_is_back_are_urgent(store: Store) -> N
     assert (candidate.ready.retries, candidate.ready.sibling_returned) == (0, True)
 
 
-async def test_hastening_moves_unsent_instances_from_the_fresh_range_to_the_urgent_one(store: Store) -> None:
+async def test_hastening_moves_fresh_instances_to_urgent(store: Store) -> None:
     facts = await a_reported_job(store, await a_registered_host(store), quorum=3, jobs=2)
     waiting = len(list(await store.waiting.tail([facts.batch_id], 99)))
 
@@ -222,7 +222,7 @@ async def test_hastening_leaves_other_jobs_and_sent_instances_alone(store: Store
     assert len((await read(store, other)).held) == 1
 
 
-async def test_a_step_whose_instance_went_on_is_left_out_with_its_event(store: Store) -> None:
+async def test_step_of_changed_instance_is_skipped_with_event(store: Store) -> None:
     host, other = await a_registered_host(store), await a_registered_host(store)
     facts = await a_reported_job(store, host, quorum=2)
     sent = await a_sent_instance(store, facts.batch_id, other)
@@ -260,7 +260,7 @@ async def test_steps_bring_their_samples_and_events(store: Store) -> None:
 
 
 async def test_an_attempt_to_compare_is_counted_before_it_is_made(store: Store) -> None:
-    """While it lasts, and longer after each that ended badly, no process takes the job; news of the job ends that."""
+    """During the attempt, and longer after each failed one, no process takes the job, until it changes."""
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)
     sent = await a_sent_instance(store, batch.batch_id, host)

@@ -1,4 +1,4 @@
-"""Batches that no host that called lately can finish, because of limits per volunteer or host."""
+"""Tests batches that no active host can finish, because of limits per volunteer or host."""
 
 from __future__ import annotations
 

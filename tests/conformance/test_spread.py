@@ -1,4 +1,4 @@
-"""Over which hosts and volunteers the instances of one job are spread, by the settings of its app."""
+"""Tests how the instances of a job are spread over hosts and volunteers, by the app's settings."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_host_gets_a_retry_of_its_own_job(store: Store, per_host: bool, fa
 
 
 async def test_host_gets_no_second_instance_at_the_same_time(store: Store) -> None:
-    """Also where the app allows a host several: a copy of what is in progress there helps nothing."""
+    """Also if the app allows several per host: a second copy of an instance in progress there is useless."""
     host = await a_registered_host(store)
     await set_app(store, one_per_host=False)
     one, two = await for_hosts(store, 1, host, host)
@@ -104,7 +104,7 @@ async def test_limit_per_volunteer_includes_the_host(store: Store) -> None:
 
 
 async def test_changed_limit_counts_what_was_sent_before(store: Store) -> None:
-    """Two of a volunteer's hosts have the job when the limit comes back; a third host gets no more of it."""
+    """Two of a volunteer's hosts have the job when the limit is restored; a third host gets no instance."""
     first, second = await two_hosts(store)
     third = await a_registered_host(store, volunteer_id=first.volunteer_id)
     await set_app(store, one_per_volunteer=NEVER)
@@ -119,7 +119,7 @@ async def test_changed_limit_counts_what_was_sent_before(store: Store) -> None:
 
 
 async def test_copies_asked_for_limit_the_next_host(store: Store) -> None:
-    """The dispatch that asks for a second copy makes results agree, whatever the app says afterwards."""
+    """The dispatch that requests a second copy requires agreement, even if the app's settings change later."""
     first, second = await two_hosts(store)
     sent, other = await for_hosts(store, 1, first, second)
     await send(store, first, replace(sent, copies=2))

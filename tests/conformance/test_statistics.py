@@ -1,4 +1,4 @@
-"""What events do to the statistics of a (host, app version): what domain.havs says, on every store."""
+"""Tests how events change the statistics of a (host, app version): as in domain.havs, on every store."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def hav_of(store: Store, host: RegisteredHost, version_id: AppVersionId) -
 
 
 def assert_same(row: HostAppVersion, expected: HostAppVersion) -> None:
-    """Equal but for the last digits of sums."""
+    """Assert equality except for the last digits of sums."""
     for ours, theirs in ((row.speed, expected.speed), (row.tight, expected.tight), (row.relaxed, expected.relaxed)):
         sums = (theirs.n, theirs.total, theirs.total_sq, theirs.at)
         assert (ours.n, ours.total, ours.total_sq, ours.at) == pytest.approx(sums, rel=1e-9, abs=1e-9)
@@ -83,7 +83,7 @@ async def test_two_dispatches_in_one_write_count_as_two(store: Store) -> None:
 
 
 def the_story(host: RegisteredHost, version_id: AppVersionId) -> list[list[HavEvent]]:
-    """Weeks of a host's life, in the portions in which it calls."""
+    """Yield weeks of a host's events, grouped by request."""
 
     def event(kind: HavEventKind, days: float, **changes: Any) -> HavEvent:
         at = Instant(NOW + days * DAY_S)
@@ -154,7 +154,7 @@ async def test_sums_lose_half_their_weight_in_a_fortnight(store: Store) -> None:
     assert relaxed.at == NOW + 14 * DAY_S
 
 
-async def test_the_quota_doubles_with_valid_results_up_to_the_setting_and_falls_by_one(store: Store) -> None:
+async def test_quota_doubles_to_setting_and_falls_by_one(store: Store) -> None:
     await store.settings.set_setting("scheduler.daily_quota", 150, now=NOW, who="ops", why="")
     await store.settings.set_setting("scheduler.daily_quota_start", 40, now=NOW, who="ops", why="")
     await store.applications.load_catalogue()
@@ -199,8 +199,8 @@ async def test_an_event_for_a_version_without_a_row_makes_one(store: Store) -> N
     assert (row.n_valid, row.consecutive_valid, row.quota_per_day, row.relaxed.n) == (1, 1, 100, 1.0)
 
 
-async def test_the_events_of_one_request_count_in_the_order_of_its_reports(store: Store) -> None:
-    """Two valid results and an error: what is left of the record depends on which came last."""
+async def test_events_of_request_count_in_report_order(store: Store) -> None:
+    """Two valid results and an error: the final statistics depend on which was last."""
     for kinds, consecutive_valid, quota in (
         ((KINDS.ERROR, KINDS.VALID, KINDS.VALID), 2, 196),
         ((KINDS.VALID, KINDS.VALID, KINDS.ERROR), 0, 199),
@@ -221,7 +221,7 @@ async def test_the_events_of_one_request_count_in_the_order_of_its_reports(store
             assert (row.consecutive_valid, row.quota_per_day) == (consecutive_valid, quota)
 
 
-async def test_the_events_of_settlements_and_time_outs_count_in_the_order_of_their_steps(store: Store) -> None:
+async def test_settlement_and_time_out_events_count_in_step_order(store: Store) -> None:
     for backwards in (False, True):
         host = await a_registered_host(store)
         batch = await a_submitted_batch(store, jobs=4)
@@ -243,7 +243,7 @@ async def test_the_events_of_settlements_and_time_outs_count_in_the_order_of_the
         assert await store.unsettled.settle(settlements) == 2
         assert (await hav_of(store, host, held[0].app_version_id)).consecutive_valid == 1
 
-        kinds = (KINDS.TIMED_OUT, KINDS.VALID)  # which kinds is the sweeper's affair; the order is the store's
+        kinds = (KINDS.TIMED_OUT, KINDS.VALID)  # the sweeper chooses the kinds; the order is the store's
         steps = [
             InstanceStep(one.instance_id, S.IN_PROGRESS, S.TIMED_OUT, hav_event=a_hav_event(one, kind))
             for one, kind in zip(held[2:], kinds, strict=True)

@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order: the memory store and PostgreSQL show the same."""
+"""Tests that the memory store and PostgreSQL agree after any sequence of steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches come in whole or not at all, move their submitter's clock, and end when they are aborted."""
+"""Tests that batches are written completely or not at all, charge logical time, and can be aborted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def standing_of(store: Store, submitter_id: SubmitterId, now: Instant = NO
         return await writer.standing(submitter_id, now=now)
 
 
-async def test_a_submitted_batch_can_be_read_back_with_all_it_was_given(store: Store) -> None:
+async def test_submitted_batch_is_read_back_completely(store: Store) -> None:
     app = await a_registered_app(store)
 
     batch = await a_submitted_batch(
@@ -130,7 +130,7 @@ async def test_the_standing_of_an_unknown_submitter_is_an_error(store: Store) ->
         await standing_of(store, SubmitterId(99))
 
 
-async def test_shares_are_divided_among_those_who_submitted_in_the_last_30_days(store: Store) -> None:
+async def test_shares_are_divided_among_submitters_of_30_days(store: Store) -> None:
     other = await store.people.add_submitter("other", account="default", shares=3.0, now=NOW)
     idle = await store.people.add_submitter("idle", account="default", shares=16.0, now=NOW)
     await a_submitted_batch(store, submitter_id=other.submitter_id)
@@ -156,7 +156,7 @@ async def test_the_pool_is_what_recent_hosts_compute_together(store: Store) -> N
     assert (await standing_of(store, MINE)).pool_flop_per_s == 0.5e9 + 8e9
 
 
-async def test_a_second_submission_waits_for_the_first_and_sees_its_charge(store: Store) -> None:
+async def test_second_submission_waits_for_first_and_its_charge(store: Store) -> None:
     app = await a_registered_app(store)
     has_standing, may_go_on = asyncio.Event(), asyncio.Event()
 
@@ -180,7 +180,7 @@ async def test_a_second_submission_waits_for_the_first_and_sees_its_charge(store
     assert seen.logical_at == NOW + 50.0
 
 
-async def test_aborting_cancels_open_jobs_and_unsent_instances_but_not_what_hosts_have(store: Store) -> None:
+async def test_abort_cancels_open_jobs_and_unsent_instances_only(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=3)
     sent = await a_sent_instance(store, batch.batch_id, host)

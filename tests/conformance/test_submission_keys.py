@@ -1,4 +1,4 @@
-"""A submission that is sent again is known by its key, for as long as keys are kept."""
+"""Tests that a repeated submission is recognised by its key while keys are kept."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_a_key_and_its_batch_are_written_together_or_not_at_all(store: Sto
     assert found == SubmittedBefore(KEY.said, batch_id, {"batch_id": batch_id, "forecast": {"q50_at": 5.0}})
 
 
-async def test_a_key_serves_once_and_everybody_has_keys_of_ones_own(store: Store) -> None:
+async def test_key_is_used_once_and_is_per_owner(store: Store) -> None:
     await a_registered_app(store)
     await submit(store)
 

@@ -1,4 +1,4 @@
-"""Time-outs after grace, due dates counted once, deadlines moved by outages."""
+"""Tests time-outs after grace, due dates counted once, and deadlines shifted by outages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIMEOUT_AT = later(NOW, 1300.0)
 
 
 async def under_way(store: Store, host: RegisteredHost, count: int = 1) -> list[Assignment]:
-    """Instances on the host, due one second after another from DUE_AT on, each with 300 s of grace."""
+    """Send instances to the host, due at one-second intervals from DUE_AT on, each with 300 s of grace."""
     batch = await a_submitted_batch(store, jobs=count)
     return [
         await a_sent_instance(
@@ -67,7 +67,7 @@ async def test_an_instance_is_overdue_when_its_grace_is_over(store: Store) -> No
     assert await overdue_ids(store, TIMEOUT_AT) == [sent.instance_id]
 
 
-async def test_overdue_work_comes_earliest_first_and_stays_until_it_is_timed_out(store: Store) -> None:
+async def test_overdue_instances_stay_until_timed_out(store: Store) -> None:
     sent = await under_way(store, await a_registered_host(store), count=4)
     ids = [one.instance_id for one in sent]
     now = later(TIMEOUT_AT, 2.0)
@@ -122,7 +122,7 @@ async def test_a_time_out_that_is_not_due_yet_is_left_out(store: Store) -> None:
     assert await state_of(store, sent) is S.IN_PROGRESS
 
 
-async def test_a_time_out_of_an_instance_that_was_reported_is_left_out_with_its_event(store: Store) -> None:
+async def test_time_out_of_reported_instance_is_skipped(store: Store) -> None:
     host = await a_registered_host(store)
     one, two = await under_way(store, host, count=2)
     await report(store, host, a_report(one))
@@ -134,7 +134,7 @@ async def test_a_time_out_of_an_instance_that_was_reported_is_left_out_with_its_
     assert (await read(store, host)).havs[one.app_version_id].n_timeout == 1
 
 
-async def test_a_late_result_takes_the_retry_and_the_censored_sample_back(store: Store) -> None:
+async def test_late_result_removes_retry_and_censored_sample(store: Store) -> None:
     host = await a_registered_host(store)
     [sent] = await under_way(store, host)
     await store.overdue.time_out([a_time_out(sent)], now=TIMEOUT_AT)
@@ -163,7 +163,7 @@ async def test_a_report_for_the_state_before_the_time_out_is_left_out(store: Sto
     assert await state_of(store, sent) is S.TIMED_OUT
 
 
-async def test_a_time_out_between_reading_and_settling_makes_the_settlement_stale(store: Store) -> None:
+async def test_time_out_after_read_makes_settlement_stale(store: Store) -> None:
     host = await a_registered_host(store)
     [sent] = await under_way(store, host)
     await store.overdue.time_out([a_time_out(sent)], now=TIMEOUT_AT)
@@ -198,7 +198,7 @@ async def test_each_due_date_that_passes_is_counted_once(store: Store) -> None:
         assert (await read(store, host)).havs[version_id].n_due == total
 
 
-async def test_a_due_date_counts_whether_the_instance_is_finished_or_not(store: Store) -> None:
+async def test_due_date_counts_for_finished_instances_too(store: Store) -> None:
     host = await a_registered_host(store)
     one, two, _ = await under_way(store, host, count=3)
     await store.overdue.count_due(now=NOW)
@@ -221,8 +221,8 @@ async def test_due_dates_are_counted_for_the_host_that_has_them(store: Store) ->
     assert (await read(store, two)).havs[sent.app_version_id].n_due == 2
 
 
-async def test_due_dates_after_a_clock_that_was_ahead_are_counted_once_when_they_pass(store: Store) -> None:
-    """What was counted early is taken back, and what is sent from then on is counted, too."""
+async def test_due_dates_count_once_after_fast_clock(store: Store) -> None:
+    """Instances counted early are subtracted, and later ones are counted, too."""
     host = await a_registered_host(store)
     await store.overdue.count_due(now=NOW)
     [early, _] = await under_way(store, host, count=2)
@@ -239,7 +239,7 @@ async def test_due_dates_after_a_clock_that_was_ahead_are_counted_once_when_they
     assert (await read(store, other)).havs[early.app_version_id].n_due == 1
 
 
-async def test_nodes_whose_clocks_differ_by_seconds_count_each_due_date_once(store: Store) -> None:
+async def test_skewed_nodes_count_each_due_date_once(store: Store) -> None:
     host = await a_registered_host(store)
     [sent] = await under_way(store, host)
     await store.overdue.count_due(now=NOW)
@@ -254,12 +254,12 @@ async def test_nodes_whose_clocks_differ_by_seconds_count_each_due_date_once(sto
 
 
 async def alive(store: Store, after_s: float, limit: int = 100) -> OutageReport:
-    """The project says at NOW + after_s that it is alive; an hour of silence is an outage."""
+    """Record at NOW + after_s that the project is alive; an hour of silence is an outage."""
     return await store.outages.note_alive(now=later(NOW, after_s), outage_at_least_s=HOUR_S, limit=limit)
 
 
 async def due_dates(store: Store, host: RegisteredHost) -> list[float]:
-    """Seconds from DUE_AT of what the host has in progress."""
+    """Return the due dates of the host's instances in progress, in seconds from DUE_AT."""
     return [held.due_at - DUE_AT for held in (await read(store, host)).held]
 
 
@@ -279,14 +279,14 @@ async def test_notes_that_are_close_together_move_nothing(store: Store) -> None:
     assert await due_dates(store, host) == [0.0]
 
 
-async def test_a_clock_that_went_back_a_little_moves_nothing_then_or_later(store: Store) -> None:
+async def test_small_backward_clock_step_shifts_nothing(store: Store) -> None:
     await under_way(store, await a_registered_host(store))
     for after_s in (3000.0, 0.0, 6599.0):
         assert await alive(store, after_s) == OutageReport()
 
 
-async def test_a_clock_that_was_far_behind_for_a_while_gives_more_time_when_it_is_right_again(store: Store) -> None:
-    """Nobody knows which of the two was right: it may as well have been an outage."""
+async def test_corrected_slow_clock_extends_due_dates(store: Store) -> None:
+    """It is unknown which clock was right: it may as well have been an outage."""
     await under_way(store, await a_registered_host(store))
     assert [(await alive(store, after_s)).by_s for after_s in (5000.0, 0.0, 5010.0)] == [0.0, 0.0, 5010.0]
 
@@ -306,7 +306,7 @@ async def test_an_outage_moves_the_deadlines_that_were_still_open(store: Store) 
     assert await alive(store, 5020.0) == OutageReport()
 
 
-async def test_what_was_over_its_grace_when_the_outage_began_is_not_moved(store: Store) -> None:
+async def test_instances_past_grace_before_outage_are_not_shifted(store: Store) -> None:
     [sent] = await under_way(store, await a_registered_host(store))
     await alive(store, 1300.0)
 
@@ -315,7 +315,7 @@ async def test_what_was_over_its_grace_when_the_outage_began_is_not_moved(store:
 
 
 async def test_what_was_sent_after_the_outage_is_not_moved(store: Store) -> None:
-    """Workers may serve again before the project says that it is alive."""
+    """Workers may serve again before the project is recorded as alive."""
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=2)
     await alive(store, 10.0)
@@ -350,7 +350,7 @@ async def test_due_dates_that_fill_the_last_part_are_all_moved(store: Store) -> 
     assert await due_dates(store, host) == [5000.0, 5001.0, 5002.0, 5003.0]
 
 
-async def test_an_outage_while_another_is_made_up_for_moves_everything_by_both(store: Store) -> None:
+async def test_overlapping_outages_shift_by_both(store: Store) -> None:
     host = await a_registered_host(store)
     await under_way(store, host, count=3)
     await alive(store, 0.0)
@@ -366,7 +366,7 @@ async def test_an_outage_while_another_is_made_up_for_moves_everything_by_both(s
     assert await due_dates(store, host) == [11_000.0, 11_001.0, 11_002.0]
 
 
-async def test_an_instance_within_its_grace_is_moved_and_still_counted_once(store: Store) -> None:
+async def test_instance_within_grace_is_shifted_and_counted_once(store: Store) -> None:
     host = await a_registered_host(store)
     [sent] = await under_way(store, host)
     await alive(store, 1020.0)
@@ -403,8 +403,8 @@ async def test_two_outages_move_twice(store: Store) -> None:
     assert len(await overdue_ids(store, later(TIMEOUT_AT, 9000.0))) == 1
 
 
-async def test_an_outage_after_a_clock_was_ahead_is_noticed_and_one_before_it_is_not_made_twice(store: Store) -> None:
-    """A clock that was two days ahead has left a note two days ahead; from the next one on it counts for nothing."""
+async def test_outages_around_a_fast_clock_are_handled_once(store: Store) -> None:
+    """A clock that was two days ahead has left a record two days ahead; it is ignored from the next one on."""
     await alive(store, 0.0)
     await alive(store, 2 * DAY_S)
     await alive(store, 10.0)

@@ -1,4 +1,4 @@
-"""Copies of last jobs, and batch acceleration, on every store."""
+"""Tests copies of late jobs, and batch acceleration, on every store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def a_copier(store: Store, now: Instant = LATER, **settings: object) -> TailCopi
 
 
 async def a_tail(store: Store, jobs: int = 20, quorum: int = 1, qos: QoS = QoS.AFAP) -> Batch:
-    """A batch of which every instance is with a host that is ten days late."""
+    """Create a batch with every instance on a host, ten days late."""
     batch = await a_submitted_batch(store, jobs=jobs, quorum=quorum, qos=qos)
     for _ in range(quorum):
         host = await a_registered_host(store)
@@ -52,7 +52,7 @@ async def a_tail(store: Store, jobs: int = 20, quorum: int = 1, qos: QoS = QoS.A
 
 
 async def copies_of(store: Store, batch: Batch) -> list[tuple[JobId, int]]:
-    """Unsent instances that come before fresh ones: job and retries."""
+    """Return the unsent instances that precede fresh ones: job and retries."""
     return [(one.ready.job_id, one.ready.retries) for one in await store.waiting.urgent([batch.batch_id], 1000)]
 
 
@@ -67,7 +67,7 @@ async def test_last_jobs_are_copied_up_to_the_cap_and_not_again(store: Store) ->
     assert (await store.views.batch(batch.batch_id)).counts.unsent == 2
 
 
-async def test_what_replication_by_trust_asks_for_is_no_overhead_and_counts_for_its_jobs_alone(store: Store) -> None:
+async def test_adaptive_copies_are_no_overhead(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=20, qos=QoS.AFAP)
     host = await a_registered_host(store)
     sent = [
@@ -118,7 +118,7 @@ async def test_a_job_is_copied_again_only_once_its_copy_is_late_too(store: Store
     assert [(await copier.run_once()).copies for _ in range(2)] == [3, 0]
 
 
-async def test_what_is_as_good_as_lost_is_copied_beyond_the_cap_once_what_is_usual_is_known(store: Store) -> None:
+async def test_nearly_lost_jobs_are_copied_beyond_the_cap(store: Store) -> None:
     batch = await a_tail(store, jobs=20, qos=QoS.THROUGHPUT)
     assert await a_copier(store).run_once() == TailReport(batches=1, copies=2, capped=1)
 
@@ -228,7 +228,7 @@ async def test_a_copy_stays_while_its_job_is_settled(store: Store) -> None:
 
 
 async def results(store: Store, *, quick: int, slow: int) -> Batch:
-    """A batch with a result of each host: quick ones after 600 s, slow ones after 7200 s."""
+    """Complete a batch with a result of each host: fast ones after 600 s, slow ones after 7200 s."""
     batch = await a_submitted_batch(store, jobs=quick + slow)
     for number in range(quick + slow):
         host = await a_registered_host(store)
@@ -251,7 +251,7 @@ async def test_low_turnaround_is_counted_alike(store: Store) -> None:
     assert await store.tails.low_turnaround(since=later(NOW, 1.0)) == LowTurnaround()
 
 
-async def test_acceleration_flags_hosts_and_batches_and_hurries_what_is_left(store: Store) -> None:
+async def test_acceleration_flags_hosts_and_hastens_remaining_jobs(store: Store) -> None:
     done = await results(store, quick=30, slow=75)
     rushed = await a_submitted_batch(store, jobs=3)
     await a_sent_instance(store, rushed.batch_id, await a_registered_host(store))
@@ -274,7 +274,7 @@ async def test_acceleration_flags_hosts_and_batches_and_hurries_what_is_left(sto
     assert (await accelerator.run_once()).copies == 0  # its copy is unsent
 
 
-async def test_other_rules_are_told_nothing_of_acceleration(store: Store) -> None:
+async def test_other_rules_ignore_acceleration(store: Store) -> None:
     await store.notes.note_acceleration(Acceleration(NOW, frozenset({HostId(1)}), batches=frozenset({BatchId(3)})))
     catalogue = await store.applications.load_catalogue()
     assert catalogue.acceleration is None

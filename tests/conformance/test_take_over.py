@@ -1,4 +1,4 @@
-"""Instances move between two records of one computer; everything else stays where it is."""
+"""Tests that instances move between two records of one computer, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ S = InstanceState
 
 
 async def two_records(store: Store) -> tuple[RegisteredHost, RegisteredHost]:
-    """An old and a new record of one computer."""
+    """Return an old and a new record of one computer."""
     old = await a_registered_host(store)
     cpid = old.host.host_cpid
     return old, await a_registered_host(
@@ -68,7 +68,7 @@ async def test_taken_over_instance_is_reported_by_its_new_host(store: Store) -> 
 
 
 async def test_taken_over_instances_count_in_the_quota(store: Store) -> None:
-    """The new record has statistics from then on, in which it counts when the instance comes due."""
+    """The new record has statistics from then on, in which the instance counts when it comes due."""
     old, new = await two_records(store)
     batch = await a_submitted_batch(store, jobs=2)
     sent = [await a_sent_instance(store, batch.batch_id, old) for _ in range(2)]
@@ -137,7 +137,7 @@ async def test_instances_move_while_a_success_may_follow(store: Store, state: In
     moved = await take_over(store, new, old, sent.instance_id)
 
     assert (moved == {sent.instance_id}) is allows(state, Event.SUCCEEDED)
-    if moved:  # the sample is in the statistics of the old host: the new host's must not be told to take it back
+    if moved:  # the sample is in the old host's statistics: it must not be subtracted from the new host's
         assert (await read(store, new, sent.instance_id)).reported[sent.instance_id].turnaround_sample is None
 
 
@@ -216,7 +216,7 @@ async def test_report_of_what_a_third_record_took_is_left_out(store: Store) -> N
 
 
 async def test_move_leaves_the_limit_per_volunteer(store: Store) -> None:
-    """The volunteer has had the job, on whatever record."""
+    """The volunteer has had the job, on any record."""
     old, new = await two_records(store)
     other = await a_registered_host(store, volunteer_id=old.volunteer_id)
     batch = await a_submitted_batch(store, jobs=1, quorum=2)

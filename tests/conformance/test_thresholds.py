@@ -1,4 +1,4 @@
-"""Thresholds previewed and changed on every store: what a preview says is what requests would meet."""
+"""Tests previews and changes of thresholds on every store: requests behave as previewed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def thresholds(store: Store, now: Instant = LATER) -> Thresholds:
 
 
 async def call(store: Store, host: RegisteredHost) -> None:
-    """The host calls an hour and two hours after NOW."""
+    """Let the host make requests one and two hours after NOW."""
     for hours in (1, 2):
         said = replace(host.host, last_rpc_at=later(NOW, hours * HOUR_S))
         await store.ledger.write(RequestWrites(said, known=host.host))
@@ -51,7 +51,7 @@ async def call(store: Store, host: RegisteredHost) -> None:
 async def ranked_hosts(
     store: Store, version: AppVersion, count: int = 20, *, best: int = 1, owner: VolunteerId | None = None
 ) -> list[RegisteredHost]:
-    """Hosts with a result each, the first the fastest, calling once an hour each; by default each of its volunteer.
+    """Create hosts with a result each, fastest first, with a request per hour; by default one per volunteer.
 
     The `best` first have more valid results than the others.
     """
@@ -73,7 +73,7 @@ async def previewed(store: Store, *changes: tuple[str, object], now: Instant = L
 
 
 def gate_of(types: list[shapes.TypePreviewed], gate: Gate) -> tuple[tuple[int, float], tuple[int, float]]:
-    """Rows and calls an hour, before and after, of the one (app, processor type) there is."""
+    """Return rows and calls per hour, before and after, of the only (app, processor type)."""
     [one] = types
     [found] = [each for each in one["gates"] if each["gate"] == gate.value]
     old, new = found["old"], found["new"]
@@ -81,7 +81,7 @@ def gate_of(types: list[shapes.TypePreviewed], gate: Gate) -> tuple[tuple[int, f
 
 
 async def a_late_batch(store: Store, jobs: int = 6, quorum: int = 1) -> BatchId:
-    """Due before a host of median speed would be done."""
+    """Create a batch due before a host of median speed can finish."""
     due_at = later(LATER, 60.0)
     batch = await a_submitted_batch(store, jobs, quorum, qos=QoS.SHORT_DEADLINE, deadline_at=due_at)
     return batch.batch_id
@@ -124,7 +124,7 @@ async def test_each_gate_has_a_line_of_its_own(store: Store) -> None:
     version = await a_registered_version(store)
     hosts = await ranked_hosts(store, version)
     await a_submitted_batch(store, jobs=4, qos=QoS.SHORT_DEADLINE, deadline_at=NOW)
-    await a_submitted_batch(store, jobs=7, qos=QoS.AFAP)  # sent to every host in its turn: waits for none
+    await a_submitted_batch(store, jobs=7, qos=QoS.AFAP)  # sent to any host in turn: waits for none
     retried = await a_submitted_batch(store, jobs=3, qos=QoS.AFAP)
     await a_retry(store, hosts[0], retried.batch_id)
 
@@ -143,7 +143,7 @@ async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> None
             await store.unsettled.settle([again])
 
 
-async def test_while_nobody_is_ranked_newcomers_pass_the_gates_they_can_reach(store: Store) -> None:
+async def test_newcomers_pass_reachable_gates_without_ranking(store: Store) -> None:
     await a_registered_version(store)
     host = await a_registered_host(store, last_rpc_at=NOW)
     await call(store, host)
@@ -155,12 +155,12 @@ async def test_while_nobody_is_ranked_newcomers_pass_the_gates_they_can_reach(st
     assert (one["havs"], one["newcomers"], one["small_population"]) == (0, 1, True)
     [tight] = [each for each in one["gates"] if each["gate"] == Gate.TIGHT]
     assert (tight["old"]["newcomers"], tight["new"]["newcomers"]) == (1, 1)
-    assert (tight["new"]["asked"], tight["new"]["threshold"]) == (0.6, 0.5)  # nobody can reach more yet
+    assert (tight["new"]["asked"], tight["new"]["threshold"]) == (0.6, 0.5)  # no host can reach more yet
     [wait] = found["waiting"]
     assert wait["old"]["send_s"] == pytest.approx(5 * HOUR_S)
 
 
-async def test_jobs_nobody_may_have_wait_for_ever(store: Store) -> None:
+async def test_jobs_without_eligible_hosts_wait_forever(store: Store) -> None:
     version = await a_registered_version(store)
     await ranked_hosts(store, version)
     await a_late_batch(store)
@@ -201,7 +201,7 @@ async def test_a_rule_without_gates_keeps_no_job_waiting(store: Store) -> None:
     assert [one["gates"] for one in found["hosts"]] == [[]]
 
 
-async def test_cut_points_too_old_to_judge_by_are_left_out_as_of_every_decision(store: Store) -> None:
+async def test_stale_cut_points_are_ignored(store: Store) -> None:
     version = await a_registered_version(store)
     await ranked_hosts(store, version)
     old = later(LATER, 49 * HOUR_S)
@@ -217,7 +217,7 @@ async def test_cut_points_too_old_to_judge_by_are_left_out_as_of_every_decision(
     assert "pi cpu: hosts were last ranked" in preview_as_text(stale)
 
 
-async def test_jobs_of_an_accelerated_batch_wait_for_calls_of_low_turnaround_hosts(store: Store) -> None:
+async def test_accelerated_batch_waits_for_low_turnaround_hosts(store: Store) -> None:
     version = await a_registered_version(store)
     hosts = await ranked_hosts(store, version)
     batch = await a_submitted_batch(store, jobs=4)
@@ -255,7 +255,7 @@ async def test_a_preview_changes_nothing(store: Store) -> None:
     )
 
 
-async def test_a_change_is_written_with_who_and_why_and_shown_afterwards(store: Store) -> None:
+async def test_change_is_recorded_with_author_and_reason(store: Store) -> None:
     service = thresholds(store)
 
     done = await service.set(changes_of([("p_tight", 0.85)]), who="ada", why="gated jobs waited for 15 h")

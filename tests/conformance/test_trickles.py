@@ -1,4 +1,4 @@
-"""Stores keep trickle messages once, so many of an instance, for so long."""
+"""Tests that stores keep trickle messages once, up to a limit per instance, until they expire."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_messages_are_read_page_by_page(store: Store) -> None:
 
 
 async def test_a_message_that_comes_again_is_kept_once(store: Store) -> None:
-    """Another kind with the same text is another message."""
+    """The same text with another variety is a different message."""
     await keep(store, a_trickle("one"), a_trickle("one"))
 
     at = later(NOW, 60.0)
@@ -46,7 +46,7 @@ async def test_a_message_that_comes_again_is_kept_once(store: Store) -> None:
 
 
 async def test_an_instance_has_so_many_at_most(store: Store) -> None:
-    """A message that is stored takes no more room when it comes again."""
+    """A repeated message takes no more room."""
     assert await keep(store, a_trickle("one"), a_trickle("two"), a_trickle("three"), most=2) == 1
     assert await keep(store, a_trickle("two"), a_trickle("four"), a_trickle("other", B), most=2) == 1
 

@@ -1,4 +1,4 @@
-"""What a batch's jobs usually take, and that hosts are ranked by it: a slow host that estimates well is slow."""
+"""Tests the usual turnaround of a batch's jobs, and ranking by it: an accurate slow host is slow."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HOUR_S = 3600.0
 async def the_result(
     store: Store, batch_id: BatchId, version: AppVersion, hours: float, *, runtime_hours: float, host: RegisteredHost
 ) -> None:
-    """A valid result, back after so many hours; the host's own estimate was `runtime_hours`."""
+    """Report a valid result after a number of hours; the host's own estimate was `runtime_hours`."""
     sent = await a_sent_instance(
         store,
         batch_id,
@@ -53,7 +53,7 @@ async def the_result(
 
 
 async def settled(store: Store, sent: Assignment, at: Instant) -> None:
-    """As the validator would: the event says what the host's statistics are given."""
+    """Settle like the validator: the event has the host's new sample."""
     [facts] = [one for one in await store.unsettled.unsettled(1000, now=NOW) if one.job_id == sent.job_id]
     settlement = settle(facts, dict.fromkeys(needs_comparison(facts), 0), now=at, max_lost=20)
     assert settlement.canonical_instance_id == sent.instance_id
@@ -114,7 +114,7 @@ async def test_what_is_still_out_counts_as_longer_than_what_is_back(store: Store
     assert await median_of(store, batch.batch_id) == 3 * HOUR_S
 
 
-async def test_before_half_is_back_a_batch_has_no_median_and_expects_what_its_app_usually_takes(store: Store) -> None:
+async def test_batch_expects_app_median_until_half_returned(store: Store) -> None:
     version = await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=60)
     await results(store, batch.batch_id, version, [2.0] * 20)
@@ -172,8 +172,8 @@ async def test_every_way_an_instance_ends_is_measured_by_its_batch(store: Store)
     assert event is not None and event.ln_turnaround_ratio == pytest.approx(math.log(400 * 12))
 
 
-async def test_a_slow_host_that_is_right_about_itself_stands_below_a_fast_one(store: Store) -> None:
-    """docs/decisions/0011: both take exactly as long as they estimated, one 2 hours, the other 20."""
+async def test_accurate_slow_host_ranks_below_fast_one(store: Store) -> None:
+    """docs/decisions/0011: both take exactly their estimates, one 2 hours, the other 20."""
     version = await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=100)
     hours = [2.0, *[5.0 + one / 10 for one in range(20)], 20.0]

@@ -1,4 +1,4 @@
-"""A node comes up with settings an older or newer version left behind."""
+"""Tests that a node starts with settings that an older or newer version stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.builders import NOW
 from tests.stores import Store
 
 
-async def test_a_stored_setting_that_no_longer_fits_is_ignored_and_told(store: Store) -> None:
+async def test_invalid_stored_setting_is_ignored_and_reported(store: Store) -> None:
     await store.settings.set_setting("deadline.p_tight", 0.85, now=NOW, who="ada", why="")
     await store.settings.set_setting("feeder.colour", "blue", now=NOW, who="ada", why="an older version")
 

@@ -1,4 +1,4 @@
-"""Outputs that are whole on disk are remembered."""
+"""Tests records of complete outputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def uploads_of(store: Store, sent: Assignment) -> tuple[Upload, ...]:
     return (await store.views.job(sent.job_id)).instances[0].uploads
 
 
-async def test_an_upload_is_remembered_and_repeating_it_changes_nothing(store: Store) -> None:
+async def test_recording_an_upload_is_idempotent(store: Store) -> None:
     sent = await under_way(store)
 
     for at in (5.0, 6.0):
@@ -36,7 +36,7 @@ async def test_an_upload_is_remembered_and_repeating_it_changes_nothing(store: S
     assert await uploads_of(store, sent) == (Upload("out", 7, "c" * 32),)
 
 
-async def test_other_content_replaces_only_when_told(store: Store) -> None:
+async def test_other_content_replaces_only_with_replace(store: Store) -> None:
     sent = await under_way(store)
     for md5, replace, recorded in (("c", False, True), ("d", False, False), ("e", True, True)):
         assert recorded is await store.uploads.record_upload(
@@ -47,7 +47,7 @@ async def test_other_content_replaces_only_when_told(store: Store) -> None:
 
 
 async def test_uploads_of_unsent_and_reported_instances_are_refused(store: Store) -> None:
-    """What was recorded before the report may be recorded again."""
+    """An output recorded before the report may be recorded again."""
     batch = await a_submitted_batch(store, jobs=2)
     host = await a_registered_host(store)
     sent = await a_sent_instance(store, batch.batch_id, host)
@@ -92,7 +92,7 @@ async def test_a_file_of_no_instance_is_nobodys(store: Store) -> None:
     assert not recorded
 
 
-async def test_files_that_are_not_recorded_and_of_nothing_under_way_are_needed_by_nobody(store: Store) -> None:
+async def test_unrecorded_files_of_no_running_instance_are_unneeded(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=2)
     over, sent = [await a_sent_instance(store, batch.batch_id, host) for _ in range(2)]

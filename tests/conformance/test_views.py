@@ -1,4 +1,4 @@
-"""Looks at batches, jobs and hosts: pages that continue, and things that are not there."""
+"""Tests views of batches, jobs and hosts: paging, and unknown ids."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ async def test_batches_are_listed_newest_first_in_pages(store: Store) -> None:
 async def test_batches_say_by_name_whose_they_are(store: Store) -> None:
     account = await store.people.add_account("science", parent=None, shares=1.0)
     marie = await store.people.add_submitter("marie", account="science", shares=1.0, now=NOW)
-    of_nobody = await a_submitted_batch(store, jobs=1)
+    of_default = await a_submitted_batch(store, jobs=1)
     of_marie = await a_submitted_batch(store, jobs=1, submitter_id=marie.submitter_id, account_id=account.account_id)
 
-    assert await store.views.whose([of_marie.batch_id, of_nobody.batch_id, BatchId(99)]) == {
+    assert await store.views.whose([of_marie.batch_id, of_default.batch_id, BatchId(99)]) == {
         of_marie.batch_id: Whose("pi", "marie", "science"),
-        of_nobody.batch_id: Whose("pi", "default", "default"),
+        of_default.batch_id: Whose("pi", "default", "default"),
     }
 
 
-async def test_jobs_of_a_batch_are_listed_by_id_in_pages_without_instances(store: Store) -> None:
+async def test_jobs_of_batch_are_paged_by_id_without_instances(store: Store) -> None:
     await a_submitted_batch(store, jobs=3)
     batch = await a_submitted_batch(store, jobs=5)
 

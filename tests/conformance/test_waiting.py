@@ -1,4 +1,4 @@
-"""The feeder reads unsent instances in order, behind cursors, and never one that is not waiting."""
+"""Tests that the feeder reads unsent instances in order, after cursors, and no others."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def ids_of(candidates: list[Candidate]) -> list[InstanceId]:
 
 
 async def a_batch_in_shard_order(store: Store, jobs: int) -> tuple[Batch, list[Candidate]]:
-    """A batch and its candidates by (shard, id)."""
+    """Return a batch and its candidates by (shard, id)."""
     batch = await a_submitted_batch(store, jobs=jobs)
     candidates = await waiting_of(store, batch.batch_id)
     return batch, sorted(candidates, key=lambda one: (shard_of(one.ready.job_id), one.ready.instance_id))
 
 
 async def make_new_instances(store: Store, batch: Batch, *, count: int, retries: int, hasten: bool = False) -> None:
-    """Settle the first job that is waiting to be looked at so that it gets new instances."""
+    """Settle the first unsettled job so that it gets new instances."""
     facts = next(facts for facts in await store.unsettled.unsettled(100, now=NOW) if facts.batch_id == batch.batch_id)
     settlement = JobSettlement(
         facts.job_id,
@@ -56,7 +56,7 @@ async def test_ready_batches_come_by_tier_then_key_then_id(store: Store) -> None
     assert list(await store.waiting.ready_batches(2)) == [first, second]
 
 
-async def test_a_batch_without_unsent_instances_is_not_ready_until_it_has_some_again(store: Store) -> None:
+async def test_batch_is_ready_only_with_unsent_instances(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)
 
@@ -80,7 +80,7 @@ async def test_ready_batches_carry_their_counts_of_the_moment(store: Store) -> N
     assert ready.last_first_dispatch_at == NOW
 
 
-async def test_a_fresh_range_is_one_shard_of_one_batch_in_ascending_order(store: Store) -> None:
+async def test_fresh_range_is_one_shard_of_one_batch_ascending(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=130)
     await a_submitted_batch(store, jobs=130)
 
@@ -102,7 +102,7 @@ async def test_a_candidate_says_what_orders_it_and_tells_it_apart(store: Store) 
     assert candidate == Candidate(Ready(instance.instance_id, job.job_id, batch.batch_id, job.job_class_id))
 
 
-async def test_a_cursor_continues_behind_the_last_instance_and_the_limit_holds(store: Store) -> None:
+async def test_cursor_continues_after_last_instance_within_limit(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=320)
     whole = ids_of(list(await store.waiting.fresh([FreshRange(batch.batch_id, 7, InstanceId(0), 99)])))
     assert len(whole) == 5
@@ -125,7 +125,7 @@ async def test_each_of_several_ranges_has_its_own_limit(store: Store) -> None:
     assert [candidate.ready.batch_id for candidate in found].count(two.batch_id) == 4
 
 
-async def test_a_sent_instance_leaves_the_fresh_range_wherever_it_stood(store: Store) -> None:
+async def test_sent_instance_leaves_fresh_range(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=256)
     in_shard = list(await store.waiting.fresh([FreshRange(batch.batch_id, 5, InstanceId(0), 99)]))
     for position in (1, 0, 3):
@@ -161,7 +161,7 @@ async def test_retries_are_urgent_by_retries_descending_then_id(store: Store) ->
     assert ids_of(list(await store.waiting.urgent([batch.batch_id], 2))) == ids_of(found)[:2]
 
 
-async def test_an_urgent_instance_names_the_hosts_and_volunteers_of_its_siblings(store: Store) -> None:
+async def test_urgent_instance_has_hosts_of_its_siblings(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)
     sent = await a_sent_instance(store, batch.batch_id, host)
@@ -185,7 +185,7 @@ async def test_a_fresh_instance_names_the_host_of_its_sent_sibling(store: Store)
 
 
 async def test_instances_name_the_copies_a_dispatch_asked_for(store: Store) -> None:
-    """The app itself replicates nothing: what was asked for while it did stays."""
+    """The app itself no longer replicates: copies requested before stay."""
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1, quorum=1, copies=2)
     sent = await a_sent_instance(store, batch.batch_id, host, copies=2)
@@ -198,7 +198,7 @@ async def test_instances_name_the_copies_a_dispatch_asked_for(store: Store) -> N
     assert fresh.sibling_volunteers == (host.volunteer_id,)
 
 
-async def test_a_replica_whose_sibling_is_back_is_hastened_without_being_a_retry(store: Store) -> None:
+async def test_replica_of_returned_sibling_is_hastened(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1, quorum=2)
     sent = await a_sent_instance(store, batch.batch_id, host)
@@ -224,7 +224,7 @@ async def test_the_tail_is_fresh_work_of_every_shard(store: Store) -> None:
     assert len(list(await store.waiting.tail([batch.batch_id], 30))) == 30
 
 
-async def test_what_is_still_unsent_is_told_from_what_is_not(store: Store) -> None:
+async def test_still_unsent_instances_are_identified(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
     ids = ids_of(await waiting_of(store, batch.batch_id))
     sent = await a_sent_instance(store, batch.batch_id, await a_registered_host(store))

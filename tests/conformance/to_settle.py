@@ -1,4 +1,4 @@
-"""Jobs that have something to settle, and plain settlements of them."""
+"""Jobs to settle, and simple settlements of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SETTLED_AT = later(NOW, 9000.0)
 async def a_reported_job(
     store: Store, host: RegisteredHost, *, quorum: int = 1, to_state: InstanceState = S.REPORTED, jobs: int = 1
 ) -> JobFacts:
-    """A job of a new batch whose first instance the host has reported, as it is to be settled."""
+    """Return a job of a new batch whose first instance was reported."""
     batch = await a_submitted_batch(store, jobs=jobs, quorum=quorum)
     sent = await a_sent_instance(store, batch.batch_id, host)
     await report(store, host, a_report(sent, to_state=to_state))
@@ -31,7 +31,7 @@ async def a_reported_job(
 
 
 def valid(facts: JobFacts) -> JobSettlement:
-    """The job is valid by its first instance; what is unsent is cancelled."""
+    """Settle the job as valid by its first instance; unsent ones are cancelled."""
     first = facts.instances[0].instance_id
     steps = [InstanceStep(first, S.REPORTED, S.VALID)]
     steps += [InstanceStep(one.instance_id, S.UNSENT, S.CANCELLED) for one in facts.instances if one.state is S.UNSENT]

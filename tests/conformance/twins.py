@@ -1,4 +1,4 @@
-"""Two stores that live the same life: each step is done on both, and what can be seen must be equal."""
+"""Two stores with the same history: each step is done on both, and everything visible must be equal."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Twins:
         self.other = other
 
     async def both(self, act: Callable[[Store], Awaitable[Seen]]) -> Seen:
-        """Do it on both: they must answer the same, or refuse alike. A refusal is answered, not raised."""
+        """Run it on both stores: results or refusals must be equal. A refusal is returned, not raised."""
         mine: Seen = await _answer(self.one, act)
         theirs: Seen = await _answer(self.other, act)
         assert_equal(mine, theirs)
         return mine
 
     async def compare(self, hosts: Sequence[RegisteredHost]) -> None:
-        """Everything that can be seen through the ports, but for the serials of jobs to settle."""
+        """Compare everything visible through the ports, except the serials of jobs to settle."""
         await self.both(lambda store: store.waiting.ready_batches(100))
         facts = [
             [replace(one, serial=0) for one in await s.unsettled.unsettled(1000, now=NOW)]
@@ -81,7 +81,7 @@ class Twins:
 
 
 async def months_of(store: Store) -> list[FinishedMonth]:
-    """The history's months, without the room they take in the database."""
+    """Return the history's months, without their size in the database."""
     return [replace(month, table_bytes=0) for month in await store.history.months()]
 
 
@@ -93,7 +93,7 @@ async def _answer(store: Store, act: Callable[[Store], Awaitable[Seen]]) -> Any:
 
 
 def assert_equal(mine: object, theirs: object) -> None:
-    """Equal, sums of statistics but for their last digits; lists and tuples are alike."""
+    """Assert equality, except for the last digits of sums; lists equal tuples."""
     assert list(_differences(mine, theirs, "")) == []
 
 

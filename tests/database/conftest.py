@@ -1,4 +1,4 @@
-"""Every test here needs a PostgreSQL server, and gets a database of its own."""
+"""Every test here needs a PostgreSQL server, and gets its own database."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 async def dsn() -> AsyncIterator[str]:
-    """A migrated database."""
+    """Return the DSN of a migrated database."""
     async with database() as made:
         yield made
 
 
 @pytest.fixture
 async def store() -> AsyncIterator[PostgresStore]:
-    """A store; counters must equal the rows when the test ends."""
+    """Yield a store; counters must equal the rows when the test ends."""
     async with opened_store() as opened:
         yield opened
         assert await opened.views.check_counters() == []

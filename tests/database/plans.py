@@ -1,4 +1,4 @@
-"""How PostgreSQL would do a query of the store, and what doing one really took."""
+"""Query plans of the store's queries, and the measured cost of running them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from store.queries import load
 
 
 async def explained(connection: asyncpg.Connection[asyncpg.Record], sql: str) -> dict[str, Any]:
-    """What running a statement really took."""
+    """Return the measured plan of a statement."""
     found: dict[str, Any] = json.loads(await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}"))[0]
     return found
 
 
 async def plan_of(connection: asyncpg.Connection[asyncpg.Record], name: str) -> dict[str, Any]:
-    """The plan of sql/<name>.sql, whatever its arguments are where the session asks for generic plans."""
+    """Return the plan of sql/<name>.sql, for any arguments if the session uses generic plans."""
     sql = load(name)
     count = max((int(number) for number in re.findall(r"\$(\d+)", sql)), default=0)
     await connection.execute(f"PREPARE {name}_plan AS {sql}")
@@ -36,5 +36,5 @@ def walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def blocks(plan: dict[str, Any]) -> int:
-    """Blocks a statement looked at, in memory or not."""
+    """Return the blocks a statement read, cached or not."""
     return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])

@@ -1,4 +1,4 @@
-"""An abort is finished, wherever the process that did it was killed."""
+"""Tests that an abort is finished, wherever its process was killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INSTANCES = "SELECT state, count(*) FROM instance WHERE batch_id = $1 GROUP BY s
 
 @dataclass
 class Dying:
-    """A database whose client is killed after so many statements and transactions; those were committed."""
+    """A database whose client is killed after a number of committed statements and transactions."""
 
     database: Database
     left: int

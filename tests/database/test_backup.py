@@ -1,4 +1,4 @@
-"""A project that is backed up and restored is the same project."""
+"""Tests that a restored backup is the same project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""App versions are read again when something of them has changed, and not before."""
+"""Tests that app versions are read again after a change, and only then."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ async def test_what_changes_of_them_is_read_at_once(store: PostgresStore, change
     assert second.versions != first.versions
 
 
-async def test_what_changed_is_read_where_a_fail_over_has_undone_the_change_before_it() -> None:
-    """The standby lacks the last change; the next one made there must not pass for it."""
+async def test_change_is_read_after_fail_over_undid_previous_one() -> None:
+    """The standby lacks the last change; its own next change must not be mistaken for that one."""
     async with database() as dsn:
         store = await open_store(dsn, min_size=1, max_size=1)
         version = await the_version(store)
@@ -82,7 +82,7 @@ async def test_what_changed_is_read_where_a_fail_over_has_undone_the_change_befo
         await store.close()
 
 
-async def test_where_the_last_change_is_not_known_everything_is_read_again() -> None:
+async def test_unknown_last_change_reloads_everything() -> None:
     async with database() as dsn:
         store = await open_store(dsn, min_size=1, max_size=1)
         version = await the_version(store)
@@ -99,7 +99,7 @@ async def test_where_the_last_change_is_not_known_everything_is_read_again() -> 
 
 
 async def test_a_table_that_is_altered_meanwhile_is_read_as_it_is_now() -> None:
-    """As by a migration while nodes serve."""
+    """For example by a migration while nodes serve."""
     async with database() as dsn:
         store = await open_store(dsn, min_size=1, max_size=1)
         version = await the_version(store)

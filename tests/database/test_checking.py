@@ -1,4 +1,4 @@
-"""An inspection finds what was damaged, and nothing in what was not."""
+"""Tests that an inspection finds damage, and reports nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FINISHED = """
     )
     SELECT job_id, batch_id, job_class_id, 'cancelled', '', 0, 0, 1.8e9, 1.8e9 FROM job WHERE job_id = 2;
 """
-DAMAGE = [  # what is done, what is asked, what is said
+DAMAGE = [  # damage, check, finding
     (
         "UPDATE job SET state = 'cancelled', ended_at = 1 WHERE job_id = 2",
         "jobs that are over",
@@ -44,14 +44,14 @@ DAMAGE = [  # what is done, what is asked, what is said
         "jobs that are over",
         "job 1: it is canc",
     ),
-    ("DELETE FROM instance WHERE job_id = 2", "jobs that are open", "job 2: it is open, and nothing of it waits"),
+    ("DELETE FROM instance WHERE job_id = 2", "jobs that are open", "job 2: it is open, and nothing of it is unsent"),
     (
         "UPDATE batch SET state = 'aborted', ended_at = 1",
         "jobs that are open",
         "job 1: it is open, and its batch 1 is abo",
     ),
-    ("DELETE FROM job_todo", "jobs that are open", "job 1: its instance 1 is reported, and is not to be looked at"),
-    (FINISHED, "nothing is there twice", "job 2: it is there 2 times"),
+    ("DELETE FROM job_todo", "jobs that are open", "job 1: its instance 1 is reported, but not marked for validation"),
+    (FINISHED, "nothing is there twice", "job 2: it exists 2 times"),
     (
         f"{VALID} UPDATE job SET state = 'valid', canonical_instance_id = 1, ended_at = 1",
         "nothing is there twice",
@@ -61,15 +61,15 @@ DAMAGE = [  # what is done, what is asked, what is said
     (
         "UPDATE batch SET state = 'complete', ended_at = 1",
         "batches",
-        "batch 1: it is complete, and 3 jobs of it are open",
+        "batch 1: it is complete, and 3 of its jobs are open",
     ),
-    ("UPDATE job SET state = 'failed', failure = ' ', ended_at = 1", "batches", "batch 1: it is active, and no job"),
+    ("UPDATE job SET state = 'failed', failure = ' ', ended_at = 1", "batches", "batch 1: it is active, and none of"),
     (
         "UPDATE job SET state = 'failed', failure = ' ', ended_at = 1 WHERE job_id = 2",
         "batches",
         "batch 1: 1 jobs of it fai",
     ),
-    ("DELETE FROM upload", "outputs of results", "instance 1: it is reported, and its output out was not brought"),
+    ("DELETE FROM upload", "outputs of results", "instance 1: it is reported, and its output out is missing"),
     ("DELETE FROM job WHERE job_id = 1", "rows without an owner", "instance 1: there is no job 1"),
     (
         "DELETE FROM instance WHERE instance_id = 1",
@@ -105,7 +105,7 @@ DAMAGE = [  # what is done, what is asked, what is said
 
 @pytest.fixture
 async def project(dsn: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
-    """A batch of three jobs; the first one's instance is reported, with its output."""
+    """Create a batch of three jobs; the first one's instance is reported, with its output."""
     store = await open_store(dsn, min_size=1, max_size=2)
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=3, job_class=a_job_class(outputs=(Output("out", 100),)))
@@ -130,7 +130,7 @@ async def test_an_inspection_finds_what_was_damaged(project: asyncpg.Connection[
     for damage, question, said in DAMAGE:
         transaction = project.transaction()
         await transaction.start()
-        await project.execute("SET session_replication_role = replica")  # as if no foreign key had been there
+        await project.execute("SET session_replication_role = replica")  # without checking foreign keys
         await project.execute(damage)
         found = await findings(session)
         await transaction.rollback()

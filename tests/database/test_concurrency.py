@@ -1,4 +1,4 @@
-"""Nodes, the validator and the sweeper work on the same batches at once: nobody waits for ever, counts are right."""
+"""Tests nodes, validator and sweeper on the same batches at once: no deadlocks, and counters are right."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DAY = int(NOW // 86_400)
 async def volunteers(
     store: PostgresStore, hosts: list[RegisteredHost], batch_ids: Sequence[BatchId], seed: int
 ) -> None:
-    """Hosts of one node fetch what is waiting and report it at once: a success, a failure, or nothing."""
+    """Hosts of one node fetch waiting instances and report at once: a success, a failure, or nothing."""
     rng = random.Random(seed)
     version = await the_version(store)
     for _ in range(REQUESTS):
@@ -81,7 +81,7 @@ def settled(facts: JobFacts) -> JobSettlement:
 
 
 async def settle_all(store: PostgresStore, busy: asyncio.Event) -> None:
-    """The validator, until the volunteers are done and nothing is left."""
+    """Run the validator until the volunteers are done and nothing is left."""
     for _ in count():
         was_busy = busy.is_set()
         facts = await store.unsettled.unsettled(50, now=NOW)
@@ -91,7 +91,7 @@ async def settle_all(store: PostgresStore, busy: asyncio.Event) -> None:
 
 
 async def sweep(store: PostgresStore, busy: asyncio.Event) -> None:
-    """The sweeper, at an instant at which everything in progress is overdue."""
+    """Run the sweeper, at an instant at which everything in progress is overdue."""
     while busy.is_set():
         overdue = await store.overdue.overdue(now=LATER, limit=5)
         steps = [InstanceStep(one.held.instance_id, S.IN_PROGRESS, S.TIMED_OUT) for one in overdue]
@@ -101,7 +101,7 @@ async def sweep(store: PostgresStore, busy: asyncio.Event) -> None:
 
 async def test_nodes_validator_and_sweeper_work_at_once(store: PostgresStore) -> None:
     other = await open_store(store.ledger.writes.dsn, min_size=1, max_size=4)
-    never_all = VOLUNTEERS * REQUESTS * AT_ONCE + 1  # however fast they are, the aborted batch has jobs left
+    never_all = VOLUNTEERS * REQUESTS * AT_ONCE + 1  # at any speed the aborted batch has jobs left
     batches = [await a_submitted_batch(store, jobs=jobs, quorum=quorum) for jobs, quorum in ((40, 1), (never_all, 2))]
     batch_ids = [batch.batch_id for batch in batches]
     hosts = [await a_registered_host(store) for _ in range(30)]
@@ -125,7 +125,7 @@ async def test_nodes_validator_and_sweeper_work_at_once(store: PostgresStore) ->
 
 
 async def test_a_batch_settled_by_two_validators_at_once_is_complete(store: PostgresStore) -> None:
-    """Each ends the last open job of its half; one of them sees that it was the last of all."""
+    """Each ends the last open job of its half; one of them notices that the batch is complete."""
     other = await open_store(store.ledger.writes.dsn, min_size=1, max_size=2)
     batch = await a_submitted_batch(store, jobs=2)
     host, version = await a_registered_host(store), await the_version(store)
@@ -141,10 +141,10 @@ async def test_a_batch_settled_by_two_validators_at_once_is_complete(store: Post
     assert (ended.state, ended.ended_at, ended.counts.jobs_validated) == (BatchState.COMPLETE, LATER, 2)
 
 
-async def test_two_that_each_end_a_job_of_a_batch_and_retry_one_of_the_others_do_not_wait_in_a_circle(
+async def test_crossed_ends_and_retries_do_not_deadlock(
     store: PostgresStore,
 ) -> None:
-    """Either batch has nothing unsent, so that the retry marks it; both transactions come to its row at once."""
+    """Neither batch has unsent instances, so the retry marks it; both transactions update its row at once."""
     one, two = [(await a_submitted_batch(store, jobs=1)).batch_id for _ in range(2)]
     first, second, other = [await connect(store.ledger.writes.dsn) for _ in range(3)]
     nothing_left = CountChanges()
@@ -170,7 +170,7 @@ async def test_two_that_each_end_a_job_of_a_batch_and_retry_one_of_the_others_do
     await asyncio.gather(*counting)
 
     assert [batch.batch_id for batch in await store.waiting.ready_batches(9)] == [one, two]
-    for batch_id in (one, two):  # as the rows have it
+    for batch_id in (one, two):  # as in the rows
         back = CountChanges()
         back.add(batch_id, BatchCounts(jobs_failed=-1, sent=-1))
         await back.write(other)
@@ -178,8 +178,8 @@ async def test_two_that_each_end_a_job_of_a_batch_and_retry_one_of_the_others_do
         await session.close()
 
 
-async def test_sixteen_transactions_count_at_once_and_the_next_waits_for_one_of_them(store: PostgresStore) -> None:
-    """Each takes the first stripe that no other has; when it ends the next has that."""
+async def test_seventeenth_counting_transaction_waits(store: PostgresStore) -> None:
+    """Each takes the first free stripe; when one ends, the next gets its stripe."""
     batch = await a_submitted_batch(store, jobs=1)
     nodes = [await asyncpg.connect(store.ledger.writes.dsn) for _ in range(17)]
     stripes = "SELECT stripe FROM batch_count WHERE batch_id = $1 AND sent > 0 ORDER BY stripe"
@@ -208,8 +208,8 @@ async def test_sixteen_transactions_count_at_once_and_the_next_waits_for_one_of_
         await node.close()
 
 
-async def test_groups_that_send_siblings_crosswise_do_not_lock_each_other_out(store: PostgresStore) -> None:
-    """Both write keys (job, volunteer); a third transaction holds the first one up in the middle of its keys."""
+async def test_groups_sending_siblings_crosswise_do_not_deadlock(store: PostgresStore) -> None:
+    """Both write keys (job, volunteer); a third transaction delays the first one in the middle of its keys."""
     batch = await a_submitted_batch(store, jobs=3, quorum=2)
     host, version = await a_registered_host(store), await the_version(store)
     copies: dict[int, list[Assignment]] = {}
@@ -240,8 +240,8 @@ async def send_only(node: asyncpg.Connection[asyncpg.Record], assignments: Seque
     return await send(node, assignments, CountChanges(), StatisticsChanges())
 
 
-async def test_a_group_locks_what_it_ends_by_id_whether_reported_or_lost(store: PostgresStore) -> None:
-    """Else it would hold the later instance and wait for the earlier one, while a settlement does the reverse."""
+async def test_group_locks_ended_instances_by_id(store: PostgresStore) -> None:
+    """Otherwise it would hold the later instance and wait for the earlier one, while a settlement does the reverse."""
     batch = await a_submitted_batch(store, jobs=2)
     detached, reporting = [await a_registered_host(store) for _ in range(2)]
     lost = await a_sent_instance(store, batch.batch_id, detached)

@@ -1,4 +1,4 @@
-"""Indexes of the busy table are built while nodes write to it, and an interrupted build is repeated."""
+"""Tests that indexes of the busy table are built while nodes write, and interrupted builds are repeated."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WAITS = """
 ASKS = """
     SELECT EXISTS (
         SELECT FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%turn to migrate%'
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%take the migration lock%'
             AND state = 'active'
     )
 """
@@ -52,14 +52,14 @@ INDEXES = """
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A migration of the next version."""
+    """Return a folder with a migration of the next version."""
     (tmp_path / LATE).write_text(LATE_SQL, encoding="utf-8")
     return tmp_path
 
 
 @pytest.fixture
 async def look(dsn: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
-    """A connection that looks at the database."""
+    """Yield a connection that reads the database."""
     connection = await asyncpg.connect(dsn)
     yield connection
     await connection.close()
@@ -67,7 +67,7 @@ async def look(dsn: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
 
 @pytest.fixture
 async def writer(dsn: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
-    """A connection whose transaction has written to `instance` and stays open."""
+    """Yield a connection whose transaction has written to `instance` and stays open."""
     connection = await asyncpg.connect(dsn)
     await connection.execute("BEGIN")
     await connection.execute(INSERT, 1)
@@ -161,7 +161,7 @@ async def test_a_second_migrate_does_not_block_the_first(
 async def test_migrate_runs_while_workers_feed_shards(
     dsn: str, folder: Path, look: asyncpg.Connection[asyncpg.Record]
 ) -> None:
-    """Their locks of shards are not the lock of migrations; an index that is there is kept."""
+    """Shard locks are not the migration lock; an existing index is kept."""
     await look.execute(LATE_SQL)
     before = await look.fetch(INDEXES)
     worker = PostgresShards(dsn, SystemClock())

@@ -1,4 +1,4 @@
-"""The CHECKs of the instance table allow what the life-cycle allows, and nothing else."""
+"""Tests that the CHECKs of the instance table allow exactly what the life-cycle allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cut points come from the database as the host statistics wrote them."""
+"""Tests that cut points are read as the host statistics wrote them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A refill reads as little after 20,000 instances were sent without any vacuum as before the first was."""
+"""Tests that a refill reads no more after 20,000 dispatches without vacuum than before."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Plan = dict[str, Any]
 
 
 class Backlog:
-    """A batch whose first instances are sent in order, a transaction for each thousand, while nobody vacuums."""
+    """A batch whose first instances are sent in order, a thousand per transaction, without vacuum."""
 
     def __init__(self, connection: asyncpg.Connection[asyncpg.Record], batch: Batch, first_id: int) -> None:
         self.connection = connection
@@ -42,7 +42,9 @@ class Backlog:
             await self.connection.execute(SEND, start, start + 999)
 
     async def _until_dead_for_all(self) -> None:
-        """Other tests' transactions on the same server may still hold what was sent: an index notes nothing then."""
+        """Wait for other tests' transactions on the same server, because dead rows they may still see are not marked in
+        an index.
+        """
         sent = await self.connection.fetchval("SELECT pg_current_xact_id()::text::bigint")
         for _ in range(400):
             if await self.connection.fetchval("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint") >= sent:
@@ -51,7 +53,7 @@ class Backlog:
         pytest.skip("a transaction of another database on this server holds back what an index may note as dead")
 
     async def fresh(self, *, after: int) -> Plan:
-        """A refill of every shard behind the cursors `after`."""
+        """Refill every shard after the cursors `after`."""
         sql = load("fresh_instances")
         shards = ", ".join(str(shard) for shard in range(SHARDS))
         for number, value in (
@@ -66,9 +68,9 @@ class Backlog:
         return found
 
     async def soon(self, name: str, most: int, *, at_most: float) -> int:
-        """Blocks of a look after some others: each leaves notes in the index where it found dead rows.
+        """Return the blocks of a scan after some others: each marks the dead rows it found in the index.
 
-        A snapshot that somebody holds, an automatic ANALYZE for one, keeps a look from noting anything.
+        An open snapshot, for example of an automatic ANALYZE, prevents marking.
         """
         await self._until_dead_for_all()
         seen = blocks(await self.look(name, most))
@@ -99,13 +101,13 @@ async def backlog(dsn: str) -> AsyncIterator[Backlog]:
 
 
 def passed_over(plan: Plan) -> int:
-    """Entries of the waiting instances' index that led to no instance."""
+    """Return the entries of the waiting instances' index that led to no instance."""
     return sum(
         int(node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)) for node in walk(plan)
     )
 
 
-async def test_a_refill_behind_its_cursors_reads_no_more_after_20000_sent_without_vacuum(backlog: Backlog) -> None:
+async def test_refill_after_cursors_skips_dead_rows(backlog: Backlog) -> None:
     before = await backlog.fresh(after=0)
     await backlog.send(SENT)
     after = await backlog.fresh(after=backlog.first_id + SENT - 1)
@@ -115,7 +117,7 @@ async def test_a_refill_behind_its_cursors_reads_no_more_after_20000_sent_withou
 
 
 async def test_the_cursors_are_what_spares_a_refill_the_dead_rows(backlog: Backlog) -> None:
-    """Read from its start, the same range leads over everything that was sent."""
+    """A scan of the same range from its start passes everything that was sent."""
     await backlog.send(SENT)
     from_the_start = await backlog.fresh(after=0)
     behind = await backlog.fresh(after=backlog.first_id + SENT - 1)
@@ -123,8 +125,8 @@ async def test_the_cursors_are_what_spares_a_refill_the_dead_rows(backlog: Backl
     assert blocks(from_the_start) > 3 * blocks(behind)
 
 
-async def test_looks_from_the_start_soon_pay_little_for_what_the_first_found_dead(backlog: Backlog) -> None:
-    """Where a range is started over, at the end of a batch and by a new worker, the first look clears the way."""
+async def test_scans_from_start_skip_known_dead_rows(backlog: Backlog) -> None:
+    """If a range is restarted, at the end of a batch or by a new worker, the first scan marks the dead rows."""
     before = await backlog.look("tail_instances", 20)
     await backlog.send(SENT)
 
@@ -132,11 +134,11 @@ async def test_looks_from_the_start_soon_pay_little_for_what_the_first_found_dea
     assert await backlog.soon("tail_instances", 20, at_most=most) <= most
 
 
-async def test_urgent_instances_that_were_sent_do_not_slow_the_next_look(backlog: Backlog) -> None:
+async def test_sent_urgent_instances_do_not_slow_next_scan(backlog: Backlog) -> None:
     await backlog.connection.execute("UPDATE instance SET urgent = true")
     before = await backlog.look("urgent_instances", 20)
     await backlog.send(SENT)
 
-    # What is left beside its 20 instances is a page of the index for each few hundred that were sent.
+    # Besides its 20 instances, one index page per few hundred sent ones remains.
     most = blocks(before) + SENT / 100
     assert await backlog.soon("urgent_instances", 20, at_most=most) <= most

@@ -1,4 +1,4 @@
-"""A duty is done by one process, and by another when that one is gone."""
+"""Tests that one process runs a periodic task, and another takes over when it is gone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import pytest
 from domain.errors import UnavailableError
 from store.locks import DEAD_S, DutyLocks
 from store.pool import Connection, Database
+from store.postgres import open_store
+from tests.builders import NOW
 from tests.faults.waiting import until
 from tests.pg import with_database
+from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 
 END_OTHERS = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
@@ -38,7 +41,7 @@ async def test_a_duty_is_the_first_ones_for_as_long_as_it_lives(nodes: tuple[Dut
     assert not await one.mine("sweep")
 
 
-async def test_whoever_loses_the_connection_loses_the_duty(dsn: str, nodes: tuple[DutyLocks, DutyLocks]) -> None:
+async def test_lost_connection_loses_the_task(dsn: str, nodes: tuple[DutyLocks, DutyLocks]) -> None:
     one, other = nodes
     await one.mine("sweep")
     connection = await asyncpg.connect(dsn)
@@ -50,21 +53,21 @@ async def test_whoever_loses_the_connection_loses_the_duty(dsn: str, nodes: tupl
 
 
 async def not_mine(locks: DutyLocks, duty: str) -> bool:
-    """Whether it is another's; the first question may find out only that the connection is gone."""
+    """Return whether another process runs it; the first query may only notice that the connection is gone."""
     try:
         return not await locks.mine(duty)
     except UnavailableError:
         return not await locks.mine(duty)
 
 
-async def test_without_a_database_nobody_does_anything(dsn: str) -> None:
+async def test_no_task_runs_without_a_database(dsn: str) -> None:
     with pytest.raises(UnavailableError, match="no_such_database"):
         await DutyLocks(with_database(dsn, "no_such_database")).mine("sweep")
 
 
 @pytest.fixture
 async def database(dsn: str) -> AsyncIterator[Database]:
-    """The pool that writes what the duty's rounds decide."""
+    """Yield the pool that writes the task's results."""
     opened = await Database.open(dsn, min_size=1, max_size=2)
     yield opened
     await opened.close()
@@ -84,7 +87,7 @@ async def test_server_ends_lock_session_after_silence(nodes: tuple[DutyLocks, Du
     async def taken_over() -> bool:
         return await other.mine("sweep")
 
-    await until(taken_over, 10.0, "the other one has the duty")
+    await until(taken_over, 10.0, "the other one has the task")
     assert await not_mine(one, "sweep")
 
 
@@ -101,7 +104,7 @@ async def test_duty_given_up_goes_to_another(nodes: tuple[DutyLocks, DutyLocks])
 async def test_fence_refuses_what_begins_after_takeover(
     dsn: str, database: Database, nodes: tuple[DutyLocks, DutyLocks]
 ) -> None:
-    """A process wakes in the middle of a round, after another one took the duty over."""
+    """A process wakes in the middle of a round, after another one took over the task."""
     one, other = nodes
     assert await one.mine("sweep")
     with one.fence("sweep"):
@@ -110,7 +113,7 @@ async def test_fence_refuses_what_begins_after_takeover(
         await end_session(dsn, one)
         assert await other.mine("sweep")
 
-        with pytest.raises(UnavailableError, match="lost the lock of the duty sweep"):
+        with pytest.raises(UnavailableError, match="lost the lock of the periodic task sweep"):
             async with database.transaction() as connection:
                 await connection.execute(NOTE, "as if nothing had happened")
 
@@ -124,7 +127,7 @@ async def test_fence_refuses_what_begins_after_takeover(
 async def test_takeover_waits_for_transaction_of_holder(
     dsn: str, database: Database, nodes: tuple[DutyLocks, DutyLocks]
 ) -> None:
-    """The lock is lost in the middle of a transaction: what it writes is there before another one begins."""
+    """The lock is lost in the middle of a transaction: its writes are visible before another process begins."""
     one, other = nodes
     assert await one.mine("sweep")
     with one.fence("sweep"):
@@ -147,8 +150,30 @@ async def test_fence_of_lost_lock_is_refused(dsn: str, nodes: tuple[DutyLocks, D
         pass
 
 
+async def test_fence_refuses_attempt_to_compare(dsn: str, nodes: tuple[DutyLocks, DutyLocks]) -> None:
+    """An attempt counted by a process that lost the validator would keep the job from its successor for a minute."""
+    one, other = nodes
+    store = await open_store(dsn, min_size=1, max_size=2)
+    try:
+        host = await a_registered_host(store)
+        batch = await a_submitted_batch(store, jobs=1)
+        sent = await a_sent_instance(store, batch.batch_id, host)
+        await report(store, host, a_report(sent))
+        assert await one.mine("validator")
+        with one.fence("validator"):
+            await end_session(dsn, one)
+            assert await other.mine("validator")
+            with pytest.raises(UnavailableError, match="lost the lock of the periodic task validator"):
+                await store.unsettled.begin_comparisons([sent.job_id], now=NOW)
+        assert [job.job_id for job in await store.unsettled.unsettled(9, now=NOW)] == [sent.job_id]
+        with other.fence("validator"):
+            assert await store.unsettled.begin_comparisons([sent.job_id], now=NOW) == {sent.job_id: 1}
+    finally:
+        await store.close()
+
+
 async def end_session(dsn: str, locks: DutyLocks) -> None:
-    """As the server does after 30 s without a command."""
+    """End the session, as the server does after 30 s without a command."""
     connection = await asyncpg.connect(dsn)
     try:
         assert await connection.fetchval("SELECT pg_terminate_backend($1, 5000)", locks._pid)

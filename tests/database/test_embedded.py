@@ -1,4 +1,4 @@
-"""The embedded server is shared by processes, outlives them, and is stopped by the last."""
+"""Tests that processes share the embedded server, which outlives them until the last one stops it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from store import embedded
 
 @pytest.fixture
 def data_dir() -> Iterator[Path]:
-    """A folder the server's own user can reach, which pytest's temporary folders are not."""
+    """Return a folder that the server's own user can access, unlike pytest's temporary folders."""
     folder = Path(tempfile.mkdtemp(prefix="muster-embedded-"))
     yield folder / "postgres"
     embedded.stop(folder / "postgres")
@@ -68,10 +68,10 @@ async def test_a_server_is_found_again_after_its_starter_was_killed(data_dir: Pa
 
     assert postmaster_pid(data_dir) == pid
     assert await ask(dsn, "SELECT 1") == 1
-    assert embedded.release(data_dir)  # the dead process uses it no more
+    assert embedded.release(data_dir)  # the dead process no longer uses it
 
 
-async def test_a_server_that_was_killed_comes_back_with_what_was_committed(data_dir: Path) -> None:
+async def test_killed_server_recovers_committed_data(data_dir: Path) -> None:
     dsn = await start(data_dir)
     await ask(dsn, "CREATE TABLE kept AS SELECT 41 AS n")
     os.kill(postmaster_pid(data_dir), signal.SIGKILL)
@@ -81,7 +81,7 @@ async def test_a_server_that_was_killed_comes_back_with_what_was_committed(data_
     assert await ask(dsn, "SELECT n FROM kept") == 41
 
 
-async def test_a_server_in_use_is_not_stopped_and_the_last_user_stops_it(data_dir: Path) -> None:
+async def test_only_last_user_stops_server(data_dir: Path) -> None:
     dsn = await start(data_dir)
     connection = await asyncpg.connect(dsn)
     assert not await asyncio.to_thread(embedded.release, data_dir)
@@ -98,7 +98,7 @@ def test_a_folder_the_start_script_would_take_apart_is_refused(data_dir: Path) -
         embedded.ensure_running(data_dir / "my project")
 
 
-async def test_a_folder_with_a_name_too_long_for_a_socket_is_no_obstacle(data_dir: Path) -> None:
+async def test_folder_name_too_long_for_socket_works(data_dir: Path) -> None:
     long = data_dir / ("a-project-with-a-long-name-" * 5)
     dsn = await start(long)
     assert await ask(dsn, "SELECT 1") == 1
@@ -116,7 +116,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become 
 
 
 def as_user(name: str, data_dir: Path, dsn: str) -> subprocess.CompletedProcess[str]:
-    """Ask the database something as another user of the system."""
+    """Query the database as another user of the system."""
     psql = embedded._server(data_dir).bin_path / "psql"
     command = [str(psql), "-XAtq", "-d", dsn, "-c", "SELECT 'in'"]
     return subprocess.run(command, user=name, capture_output=True, text=True, check=False, timeout=30, cwd="/")
@@ -131,15 +131,15 @@ async def test_another_user_of_the_machine_does_not_reach_the_database(data_dir:
 
     assert "Permission denied" in stranger.stderr
     assert stranger.stdout == ""
-    assert "Peer authentication failed" in servers_own.stderr  # through the socket, but not a name that is known
+    assert "Peer authentication failed" in servers_own.stderr  # through the socket, but with an unknown name
     assert await ask(dsn, "SHOW listen_addresses") == ""
     assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
     assert stat.S_IMODE((data_dir / ".s.PGSQL.5432").stat().st_mode) == 0o700
 
 
 @needs_root
-async def test_a_server_that_trusted_everybody_is_closed_while_it_runs(data_dir: Path) -> None:
-    """Its socket lies beside the data here, as the folder's name is too long."""
+async def test_server_with_trust_authentication_is_restricted(data_dir: Path) -> None:
+    """Its socket is beside the data, because the folder's name is too long."""
     long = data_dir / ("a-project-with-a-long-name-" * 5)
     dsn = await start(long)
     folder, hba = Path(str(await ask(dsn, "SHOW unix_socket_directories"))), long / "pg_hba.conf"
@@ -158,4 +158,4 @@ async def test_a_server_that_trusted_everybody_is_closed_while_it_runs(data_dir:
     assert embedded.stop(long)
     assert (before.stdout, after.stdout) == ("in\n", "")
     assert mode == 0o700
-    assert hba.read_text() == own  # what an operator wrote stays
+    assert hba.read_text() == own  # operators' files are kept

@@ -1,4 +1,4 @@
-"""The estimator beside real validations, on PostgreSQL: it reacts within its debounce, once, whoever runs it."""
+"""Tests the estimator with real validations on PostgreSQL: it forecasts within its debounce time, once per cluster."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ SETTINGS = EstimatorSettings()
 
 
 def an_estimator(store: PostgresStore, clock: HandClock) -> Estimator:
-    """As the background process has it: the arithmetic in a thread."""
+    """Return an estimator as in the background process, computing in a thread."""
     return build(EstimatorPorts(TableSnapshots(store.forecasting), store.forecasts), lambda: SETTINGS, clock)
 
 
 async def a_batch(store: PostgresStore, jobs: int = 10) -> Batch:
-    """A batch of small jobs on 30 hosts that called lately: done within hours."""
+    """Create a batch of small jobs on 30 active hosts: done within hours."""
     for _ in range(30):
         await a_registered_host(store, last_rpc_at=NOW)
     return await a_submitted_batch(store, jobs=jobs, job_class=a_job_class(fpops_est_flop=1e12, delay_bound_s=7200.0))
 
 
 def debounce(batch_id: BatchId, completion_at: Instant) -> float:
-    """Seconds from a forecast at NOW until the next one, which a validation makes."""
+    """Return the seconds from a forecast at NOW until the next one, which a validation triggers."""
     return ForecastAge(batch_id, NOW, completion_at, jobs_over_then=0, jobs_over=1).wait_s(SETTINGS)
 
 
@@ -50,8 +50,8 @@ async def the_last(store: PostgresStore, batch_id: BatchId) -> ForecastRecord:
     return (await store.forecasts.last([batch_id]))[batch_id]
 
 
-async def test_a_validation_is_in_the_forecast_when_its_debounce_is_over(store: PostgresStore) -> None:
-    """The duty as `muster up` runs it, each of its rounds; time goes by as the duty asks for it."""
+async def test_validation_is_in_forecast_after_debounce(store: PostgresStore) -> None:
+    """Runs each round of the task as in `muster up`; the clock advances as the task sleeps."""
     clock, locks = HandClock(), DutyLocks(store._database.dsn)
     estimator = an_estimator(store, clock)
     duty = PeriodicTask("estimator", estimator.run_once, locks=locks, clock=clock, interval_s=lambda: SETTINGS.look_s)
@@ -90,7 +90,7 @@ async def test_two_processes_share_a_pass_and_forecast_each_batch_once() -> None
         await other.close()
 
 
-async def test_a_batch_somebody_has_locked_stops_no_other(store: PostgresStore) -> None:
+async def test_locked_batch_does_not_stop_others(store: PostgresStore) -> None:
     clock = HandClock()
     locked, free = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
     connection = await asyncpg.connect(store._database.dsn)
@@ -154,7 +154,7 @@ async def test_a_batch_is_forecast_to_its_end_and_scored(store: PostgresStore) -
     assert await store.forecasts.ages(now=Instant(math.inf), settings=SETTINGS) == []
 
 
-async def test_batches_of_an_app_share_a_sample_of_its_hosts_for_a_minute(store: PostgresStore) -> None:
+async def test_batches_of_app_share_host_sample_for_a_minute(store: PostgresStore) -> None:
     one, other = await a_batch(store), await a_submitted_batch(store, jobs=2)
     assert (await tables_of(store, one, NOW)).terms.active_hosts == 30
     await a_registered_host(store, last_rpc_at=NOW)

@@ -1,4 +1,4 @@
-"""Explaining and previewing write no row: not one version of a row in the whole database is new afterwards."""
+"""Tests that explaining and previewing write no row: no row version in the database is new afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLES = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'p
 
 
 async def every_row(dsn: str) -> dict[str, list[str]]:
-    """Every row of every table with the transaction that wrote it and its place."""
+    """Return every row of every table with its transaction and position."""
     connection = await asyncpg.connect(dsn)
     found = {}
     for (name,) in await connection.fetch(TABLES):

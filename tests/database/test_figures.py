@@ -1,4 +1,4 @@
-"""What the store says of its connections, its groups and its database."""
+"""Tests the store's figures of its connections, groups and database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def test_connections_and_calls_are_counted(store: PostgresStore) -> None:
 async def test_groups_are_counted_by_their_size(store: PostgresStore) -> None:
     assert store.figures.groups()["read"].connections == 0
 
-    await store.ledger.read(RequestKey(b"nobody", HostId(0)))
+    await store.ledger.read(RequestKey(b"stranger", HostId(0)))
 
     read, write = store.figures.groups()["read"], store.figures.groups()["write"]
     assert (dict(read.sizes), read.waiting, read.connections) == ({1: 1}, 0, 1)
@@ -38,8 +38,8 @@ async def test_the_database_tells_its_size_and_sessions(store: PostgresStore) ->
     assert found.size_bytes > 1_000_000
     assert found.sessions["active"] >= 1
     assert found.sessions["idle in transaction"] == 1
-    assert found.oldest_s >= 0.0  # NOW may lie before it began: then it is 0
+    assert found.oldest_s >= 0.0  # NOW may precede its start: then it is 0
 
 
-async def test_nobody_is_signed_in_at_first(store: PostgresStore) -> None:
+async def test_no_user_is_signed_in_at_first(store: PostgresStore) -> None:
     assert await store.figures.web_sessions(NOW) == {"people": 0, "volunteers": 0}

@@ -1,4 +1,4 @@
-"""Concurrent writes share a transaction, and none suffers for another."""
+"""Tests that concurrent writes share a transaction, and a failing one does not affect the others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.worlds import (
 
 
 class Halved:
-    """Work that writes 100 / n for each n, and can be held up; zero is a bad member."""
+    """Work that writes 100 / n for each n, and can be delayed; zero fails."""
 
     def __init__(self) -> None:
         self.groups: list[list[int]] = []
@@ -92,7 +92,7 @@ async def test_a_group_has_no_more_than_the_most_members(work: tuple[Halved, Gro
     assert [len(group) for group in halved.groups] == [10, 10, 5]
 
 
-async def test_when_twenty_groups_are_waiting_the_next_ask_is_refused_at_once(
+async def test_call_fails_at_once_when_twenty_groups_wait(
     work: tuple[Halved, Grouped[int, int]],
 ) -> None:
     halved, grouped = work
@@ -136,9 +136,7 @@ async def test_an_asker_that_is_cancelled_does_not_stop_its_group(
     assert await written(dsn) == [1, 2]
 
 
-async def test_a_lost_connection_is_unavailable_and_the_next_group_connects_again(
-    dsn: str, work: tuple[Halved, Grouped[int, int]]
-) -> None:
+async def test_next_group_reconnects_after_lost_connection(dsn: str, work: tuple[Halved, Grouped[int, int]]) -> None:
     halved, grouped = work
     await grouped.ask(1)
     halved.gate.clear()
@@ -168,7 +166,7 @@ async def test_a_closed_group_takes_no_more(work: tuple[Halved, Grouped[int, int
         await grouped.ask(2)
 
 
-async def test_one_request_that_cannot_be_written_leaves_the_others_written(store: PostgresStore) -> None:
+async def test_failing_request_leaves_others_written(store: PostgresStore) -> None:
     hosts = [await a_registered_host(store) for _ in range(3)]
     batch = await a_submitted_batch(store, jobs=3)
     version, waiting = await the_version(store), await waiting_of(store, batch.batch_id)
@@ -207,7 +205,7 @@ async def test_two_requests_for_one_instance_in_a_group_send_it_once(store: Post
     assert [len(outcome.sent) for outcome in outcomes] == [fate is AssignmentFate.SENT for fate in fates]
 
 
-async def test_copies_of_a_job_for_one_volunteer_in_a_group_are_siblings(store: PostgresStore) -> None:
+async def test_copies_for_one_volunteer_in_a_group_are_siblings(store: PostgresStore) -> None:
     first = await a_registered_host(store)
     second = await a_registered_host(store, volunteer_id=first.volunteer_id)
     batch = await a_submitted_batch(store, jobs=1, quorum=2)
@@ -235,7 +233,7 @@ async def test_copies_of_a_job_for_one_volunteer_in_a_group_are_siblings(store: 
 async def test_race_of_two_nodes_for_two_hosts_of_a_volunteer(
     store: PostgresStore, quorum: int, one_per_volunteer: OnePerVolunteer, fate: AssignmentFate, nths: list[int]
 ) -> None:
-    """The limit may change between the two: ours waits for the other node's dispatch and then goes by what it sent."""
+    """The limit may change in between: ours waits for the other node's dispatch and then counts it."""
     first = await a_registered_host(store)
     second = await a_registered_host(store, volunteer_id=first.volunteer_id)
     app = await a_registered_app(store)
@@ -271,7 +269,7 @@ async def sent_beside(
     other: Candidate,
     version: AppVersion,
 ) -> WriteOutcome:
-    """The dispatch of `one` while another node's of `other` is not committed yet."""
+    """Dispatch `one` while another node's dispatch of `other` is not committed."""
     node = await asyncpg.connect(store.ledger.writes.dsn)
     transaction = node.transaction()
     await transaction.start()

@@ -1,4 +1,4 @@
-"""The busy tables stay small whatever the history; moving and purging meet others and lose nothing."""
+"""Tests that the busy tables stay small, and that moving and purging lose nothing under concurrency."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ def a_time_out(instance_id: InstanceId) -> InstanceStep:
 
 
 async def settle_all(store: PostgresStore) -> None:
-    """Nothing more is to be looked at; jobs stay as they are."""
+    """Remove all marks; jobs stay unchanged."""
     facts = await store.unsettled.unsettled(99, now=NOW)
     settlements = [JobSettlement(one.job_id, one.serial, one.state, NOW) for one in facts]
     assert await store.unsettled.settle(settlements) == len(settlements)
 
 
 async def end_everything(connection: asyncpg.Connection[asyncpg.Record], ended_at: Instant) -> None:
-    """Every job there is was done, and every batch ended."""
+    """End every job and every batch."""
     await connection.execute(END_EVERYTHING)
     await connection.execute("UPDATE batch SET state = 'complete', ended_at = $1 WHERE state = 'active'", ended_at)
 
 
 async def move_all(store: PostgresStore, limit: int = 500) -> int:
-    """How many jobs were moved."""
+    """Return how many jobs were moved."""
     moved, after = 0, START
     while (step := await store.history.move_ended(before=later(NOW, 900 * DAY_S), after=after, limit=limit)).more:
         moved, after = moved + step.jobs, step.after
@@ -83,8 +83,8 @@ async def busy_bytes(connection: asyncpg.Connection[asyncpg.Record]) -> int:
     return sum([await connection.fetchval("SELECT pg_total_relation_size($1::regclass)", table) for table in BUSY])
 
 
-async def test_the_busy_tables_stop_growing_whatever_the_history(dsn: str) -> None:
-    """Ten months of 3,000 jobs each: the history grows by each of them, the busy tables by none."""
+async def test_busy_tables_stop_growing_with_history(dsn: str) -> None:
+    """Ten months of 3,000 jobs each: the history grows every month, the busy tables do not."""
     connection = await asyncpg.connect(dsn)
     one_month, sizes, looks = 0, [], []
     async with opened_store_of(dsn) as store:
@@ -103,13 +103,13 @@ async def test_the_busy_tables_stop_growing_whatever_the_history(dsn: str) -> No
     assert [(one.jobs, one.instances, one.files, one.file_bytes) for one in months] == 10 * [
         (ROUND_JOBS, ROUND_JOBS, ROUND_JOBS, 7 * ROUND_JOBS)
     ]
-    assert max(sizes) < 3 * one_month  # what vacuum frees is used again
-    assert median(looks) <= 20  # a snapshot somebody holds may keep dead rows from one vacuum
+    assert max(sizes) < 3 * one_month  # vacuumed space is reused
+    assert median(looks) <= 20  # an open snapshot may keep dead rows from one vacuum
     assert min(one.table_bytes for one in months) > 500_000
 
 
 async def blocks_of_a_look(dsn: str) -> int:
-    """Blocks read by the search for the next ended batch, among all the batches there ever were."""
+    """Return the blocks read by the search for the next ended batch, among all batches."""
     connection = await asyncpg.connect(dsn, server_settings=SESSION)
     sql = load("ended_jobs")
     for number, value in enumerate(("1e10", "0", "0", "500"), start=1):
@@ -119,7 +119,7 @@ async def blocks_of_a_look(dsn: str) -> int:
     return blocks(plan)
 
 
-async def test_a_look_for_ended_work_reads_as_much_after_a_thousand_batches_as_after_ten(dsn: str) -> None:
+async def test_search_for_ended_work_does_not_grow_with_batches(dsn: str) -> None:
     connection = await asyncpg.connect(dsn)
     async with opened_store_of(dsn) as store:
         await a_submitted_batch(store, jobs=1)
@@ -168,8 +168,8 @@ async def test_no_query_of_a_request_or_a_refill_looks_at_the_history(dsn: str) 
 # ---------------------------------------------------------------- others at work
 
 
-async def test_a_report_that_waits_for_the_move_finds_its_instance_gone_and_fails_nobody(store: PostgresStore) -> None:
-    """The neighbour in the same request is recorded; the late one changes nothing."""
+async def test_report_during_move_finds_instance_gone(store: PostgresStore) -> None:
+    """The other report in the same request is recorded; the late one changes nothing."""
     host = await a_registered_host(store)
     old = await a_submitted_batch(store, jobs=1)
     late = await a_sent_instance(store, old.batch_id, host)
@@ -238,7 +238,7 @@ async def test_moves_and_purges_at_once_lose_nothing(store: PostgresStore) -> No
     assert month.jobs == month.instances == kept
 
 
-async def test_a_month_somebody_reads_for_long_is_purged_later(store: PostgresStore) -> None:
+async def test_month_being_read_is_purged_later(store: PostgresStore) -> None:
     connection = await asyncpg.connect(store.history._database.dsn)
     batch = await a_submitted_batch(store, jobs=1)
     await store.submissions.abort_batch(batch.batch_id, now=NOW)
@@ -248,7 +248,7 @@ async def test_a_month_somebody_reads_for_long_is_purged_later(store: PostgresSt
     async with connection.transaction():
         await connection.fetch("SELECT FROM finished_job")
 
-        with pytest.raises(UnavailableError, match=f"somebody reads the history of {MONTH}"):
+        with pytest.raises(UnavailableError, match=f"the history of {MONTH} is being read"):
             await impatient.purge_month(MONTH, now=NOW)
 
     await impatient.purge_month(MONTH, now=NOW)

@@ -1,10 +1,11 @@
-"""A run on PostgreSQL: overtaken, killed, read meanwhile, and picked up by the request handler."""
+"""Tests runs on PostgreSQL: overtaken, killed, read meanwhile, and used by the request handler."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import asyncpg
@@ -17,11 +18,12 @@ from domain.errors import UnavailableError
 from domain.ranking import CutPoints, HostStatisticsRun, Since
 from domain.units import AppId, Instant, Seconds, later
 from scheduler.gates import percentile_of
-from store.percentiles import RUN_LOCK, PostgresHavTables
+from store.percentiles import RUN_LOCK, PostgresGenerations, PostgresHavTables
 from store.pool import Database
 from store.postgres import PostgresStore, open_store
 from tests.builders import NOW
 from tests.conformance.test_host_statistics import one_sample_is_enough, p_of, ranked, some_hosts, statistics
+from tests.faults.waiting import until
 from tests.unit.administration.clocks import StillClock
 from tests.worlds import a_registered_app, a_registered_version, read
 
@@ -29,6 +31,11 @@ TABLES = """
     SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'host_percentile_%' ORDER BY relname
 """
 LOCK = "SELECT pg_try_advisory_lock(1297437780, hashtext($1))"
+HOLDERS = """
+    SELECT pid FROM pg_locks
+    WHERE locktype = 'advisory' AND classid = 1297437780 AND objid = (hashtext($1)::bigint & 4294967295)::oid
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 END_LOCK_HOLDER = """
     SELECT pg_terminate_backend(pid, 5000) FROM pg_locks
     WHERE locktype = 'advisory' AND objid = (hashtext($1)::bigint & 4294967295)::oid
@@ -44,7 +51,7 @@ async def fetched(dsn: str, query: str, *arguments: object) -> Sequence[object]:
         await connection.close()
 
 
-async def test_the_request_handlers_catalogue_follows_to_the_new_generation(store: PostgresStore) -> None:
+async def test_catalogue_follows_to_new_generation(store: PostgresStore) -> None:
     await one_sample_is_enough(store)
     version = await a_registered_version(store)
     hosts = await some_hosts(store, 20, version)
@@ -75,7 +82,7 @@ async def test_two_processes_do_not_run_at_once(dsn: str) -> None:
 
 
 async def test_what_a_killed_run_left_is_removed_by_the_next(dsn: str) -> None:
-    """SIGKILL ends the connections without a word; so does this."""
+    """SIGKILL closes the connections without notice, as does this test."""
     store = await open_store(dsn, max_size=3)
     await one_sample_is_enough(store)
     hosts = await some_hosts(store, 20, await a_registered_version(store))
@@ -98,7 +105,7 @@ async def test_what_a_killed_run_left_is_removed_by_the_next(dsn: str) -> None:
     await store.close()
 
 
-async def test_a_process_killed_while_it_reads_leaves_the_old_percentiles_and_no_lock(dsn: str, tmp_path: Path) -> None:
+async def test_killed_run_leaves_old_percentiles_and_no_lock(dsn: str, tmp_path: Path) -> None:
     store = await open_store(dsn, max_size=3)
     await some_hosts(store, 2, await a_registered_version(store))
     first = await ranked(store)
@@ -124,7 +131,7 @@ async def test_a_process_killed_while_it_reads_leaves_the_old_percentiles_and_no
 
 
 async def test_a_run_that_was_overtaken_switches_nothing(dsn: str) -> None:
-    """Its lock was lost for a moment, and the run that took it removed what it found."""
+    """Its lock was lost for a moment, and the run that took it removed the unfinished generation."""
     store = await open_store(dsn, max_size=3)
     cut = CutPoints(AppId(1), CPU, NOW, 0, (), (0,) * 11)
     with pytest.raises((UnavailableError, asyncpg.PostgresError)):
@@ -135,6 +142,34 @@ async def test_a_run_that_was_overtaken_switches_nothing(dsn: str) -> None:
 
     assert await fetched(dsn, "SELECT generation FROM percentile_pointer") == []
     await store.close()
+
+
+async def test_run_that_lost_its_lock_removes_nothing(dsn: str) -> None:
+    """A process stalls before it removes the remains of broken runs; meanwhile another process begins a run."""
+    slow, store = await Database.open(dsn, min_size=1, max_size=1), await open_store(dsn, max_size=2)
+    over = asyncio.Event()
+
+    async def run_slowly() -> None:
+        async with PostgresGenerations(slow).new(now=NOW, full=True):
+            await over.wait()
+
+    async def has_lock() -> bool:
+        return bool(await fetched(dsn, HOLDERS, RUN_LOCK))
+
+    async with AsyncExitStack() as stack:
+        async with slow.transaction():  # its pool has no free connection
+            running = asyncio.create_task(run_slowly())
+            await until(has_lock, 10.0, "the slow run has the lock")
+            await fetched(dsn, END_LOCK_HOLDER, RUN_LOCK)
+            under_way = await stack.enter_async_context(store.generations.new(now=NOW, full=True))
+        over.set()
+        await asyncio.gather(running, return_exceptions=True)
+        assert under_way is not None
+        await under_way.publish([], HostStatisticsRun(under_way.number, True, NOW, Seconds(0.0)))
+
+    assert await fetched(dsn, "SELECT generation FROM percentile_pointer") == [under_way.number]
+    await store.close()
+    await slow.close()
 
 
 async def test_old_generations_go_and_the_last_full_one_stays(dsn: str) -> None:
@@ -149,7 +184,7 @@ async def test_old_generations_go_and_the_last_full_one_stays(dsn: str) -> None:
     await store.close()
 
 
-async def test_a_generation_that_is_being_read_is_left_for_the_next_time(dsn: str) -> None:
+async def test_generation_being_read_is_removed_later(dsn: str) -> None:
     store = await open_store(dsn, max_size=3)
     await some_hosts(store, 2, await a_registered_version(store))
     for _ in range(2):
@@ -169,8 +204,8 @@ async def test_a_generation_that_is_being_read_is_left_for_the_next_time(dsn: st
     await store.close()
 
 
-async def test_a_run_waits_for_nobody_who_changes_a_row(dsn: str) -> None:
-    """Nor does a request wait for the run: neither takes a lock that the other wants."""
+async def test_run_does_not_wait_for_row_locks(dsn: str) -> None:
+    """Requests do not wait for the run either: neither takes a lock that the other needs."""
     store = await open_store(dsn, max_size=3)
     await some_hosts(store, 2, await a_registered_version(store))
     busy = await asyncpg.connect(dsn)

@@ -1,4 +1,4 @@
-"""A connection that is lost during COMMIT: nobody knows whether it was done, and nothing is done twice."""
+"""Tests a connection lost during COMMIT: the outcome is unknown, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.worlds import (
     waiting_of,
 )
 
-COMMITTED = b"COMMIT\x00"  # the server's answer
+COMMITTED = b"COMMIT\x00"  # the server's reply
 
 
 class Cut:
-    """Passes everything between clients and the server, but for the answer to a COMMIT while it is armed."""
+    """A proxy between clients and server that, while armed, drops the reply to a COMMIT."""
 
     def __init__(self, server: str | tuple[str, int]) -> None:
         self._server = server
@@ -53,7 +53,7 @@ class Cut:
                 writer.write(data)
                 await writer.drain()
         except ConnectionError:
-            pass  # the other side is gone: so are we
+            pass  # the other side is closed: close this one
         writer.close()
 
     async def close(self) -> None:
@@ -63,7 +63,7 @@ class Cut:
 
 
 async def server_address(dsn: str) -> str | tuple[str, int]:
-    """The path of the server's socket, or its host and port."""
+    """Return the path of the server's socket, or its host and port."""
     connection = await asyncpg.connect(dsn)
     port = int(await connection.fetchval("SHOW port"))
     by_socket = await connection.fetchval("SELECT inet_server_addr() IS NULL")
@@ -89,7 +89,7 @@ async def through_a_cut(dsn: str) -> AsyncIterator[tuple[PostgresStore, Cut]]:
         await cut.close()
 
 
-async def test_an_instance_that_was_sent_unheard_is_sent_to_nobody_else(store: PostgresStore) -> None:
+async def test_instance_of_lost_reply_is_not_sent_to_another_host(store: PostgresStore) -> None:
     one, other = await a_registered_host(store), await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=1)
     version, [candidate] = await the_version(store), await waiting_of(store, batch.batch_id)

@@ -1,4 +1,4 @@
-"""An outage is made up for, whatever breaks off the move of due dates."""
+"""Tests that due dates are shifted after an outage, even if the shift is interrupted."""
 
 from __future__ import annotations
 

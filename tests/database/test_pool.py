@@ -1,4 +1,4 @@
-"""What a lost database looks like to callers, and what does not count as one."""
+"""Tests how callers see a lost database, and which errors are something else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
         await open_store("postgresql://postgres@127.0.0.1:1/muster")
 
 
-async def test_a_connection_lost_in_a_transaction_is_unavailable_and_the_next_one_works(dsn: str) -> None:
+async def test_lost_connection_is_unavailable_and_next_works(dsn: str) -> None:
     database = await Database.open(dsn, min_size=1, max_size=1)
     other = await asyncpg.connect(dsn)
 
@@ -59,7 +59,7 @@ async def test_a_transaction_that_meets_another_one_is_done_again(dsn: str) -> N
     await database.close()
 
 
-async def test_a_submitters_missing_file_is_no_lost_database_and_writes_nothing(store: PostgresStore) -> None:
+async def test_missing_file_is_no_lost_database_and_writes_nothing(store: PostgresStore) -> None:
     app = await a_registered_app(store)
     with pytest.raises(FileNotFoundError, match="inputs"):
         async with store.submissions.submission() as writer:
@@ -80,18 +80,18 @@ async def test_servers_none_of_which_takes_writes_are_unavailable(dsn: str) -> N
         await connect(twice)
 
 
-async def test_a_command_that_takes_too_long_in_a_transaction_is_unavailable(dsn: str) -> None:
-    """As when a migration holds the table, or the server is silent; a file of the caller's that is missing is not."""
+async def test_slow_command_in_transaction_is_unavailable(dsn: str) -> None:
+    """For example when a migration holds the table, or the server is silent; a missing file of the caller's is not."""
     database = await Database.open(dsn, min_size=1, max_size=1)
 
-    with pytest.raises(UnavailableError, match="a command took longer than it may"):
+    with pytest.raises(UnavailableError, match="a command exceeded its time limit"):
         async with database.transaction() as connection:
             await connection.execute("SELECT pg_sleep(30)", timeout=0.05)
 
     await database.close()
 
 
-async def test_a_statement_whose_table_was_altered_meanwhile_is_done_again_as_it_is_now(dsn: str) -> None:
+async def test_statement_on_altered_table_is_retried(dsn: str) -> None:
     database = await Database.open(dsn, min_size=1, max_size=1)
     other = await asyncpg.connect(dsn)
     await other.execute("CREATE TABLE altered (number int); INSERT INTO altered VALUES (7)")
@@ -111,8 +111,8 @@ async def test_a_statement_whose_table_was_altered_meanwhile_is_done_again_as_it
     await database.close()
 
 
-async def test_a_database_made_for_stricter_transactions_changes_nothing_for_ours(dsn: str) -> None:
-    """Marks of waiting batches are taken off behind a lock: the statement must see what was committed before it."""
+async def test_stricter_default_isolation_is_overridden(dsn: str) -> None:
+    """Marks of waiting batches are removed after a lock: the statement must see what was committed before it."""
     other = await asyncpg.connect(dsn)
     name = await other.fetchval("SELECT current_database()")
     await other.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")

@@ -1,5 +1,6 @@
-"""Every query finds its rows by key: in a full database, and in one that was empty when it was planned (a plan is kept
-while its tables grow). A query that is in none of the tables below fails a test."""
+"""Tests that every query finds its rows by key, in a full database and in one that was empty when the query was planned
+(a plan is kept while its tables grow). A query that is missing in the tables below fails a test.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ LARGE = {
 
 SLOW_IN_GENERATION_1 = "host_percentile_1_x_host_id_app_version_id_idx"
 BY_KEY = {  # query -> the indexes it must use
-    # who asks the API and the console
+    # API and console
     "session_of_person": {"web_session_pkey", "person_pkey"},
     "session_of_volunteer": {"web_session_pkey", "volunteer_pkey"},
     "renew_web_session": {"web_session_pkey"},
@@ -72,7 +73,7 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_old_attempts": {"sign_in_attempt_by_time", "sign_in_attempt_pkey"},
     "list_acts": {"act_pkey"},
     "batches_with": {"batch_pkey", "batch_count_pkey"},
-    # submissions sent again
+    # repeated submissions
     "forget_submission_key": {"submission_key_pkey"},
     "forget_submission_keys": {"submission_key_by_time", "submission_key_pkey"},
     "note_answer": {"submission_key_pkey"},
@@ -202,7 +203,7 @@ BY_KEY = {  # query -> the indexes it must use
     "results_looked_at": {"instance_of_volunteer"},
     "instances_of_host": {"instance_on_host", "instance_of_volunteer", "batch_pkey"},
     "hosts_of_email": {"volunteer_email_key", "host_by_volunteer"},
-    # forecasts of completion: what is sampled is no key's
+    # forecasts of completion: samples are not read by key
     "forecast_batch": {"batch_pkey", "job_class_by_batch"},
     "forecast_few_havs": {"host_app_version_by_version"},
     "forecast_jobs": {"job_by_batch", "job_class_pkey"},
@@ -229,7 +230,7 @@ BY_KEY = {  # query -> the indexes it must use
     "ended_batch_to_correct": {"batch_pkey", "batch_count_pkey", "job_class_by_batch", "batch_order_pkey"},
     "set_account": {"batch_pkey", "batch_count_pkey"},
     "set_user_priority": {"batch_pkey"},
-    # forecasts that were made
+    # stored forecasts
     "forecast_health": {"batch_in_order", "batch_forecast_pkey"},
     "forecast_ages": {"batch_in_order", "batch_forecast_pkey", "batch_count_pkey"},
     "forecast_standing": {
@@ -261,50 +262,50 @@ BY_KEY = {  # query -> the indexes it must use
     "volunteer_by_email": {"volunteer_email_key"},
 }
 
-READS_ALL = {  # query -> why it may read a large table whole
-    "count_active": "once for each submission where batches are limited: counts the active ones",
+READS_ALL = {  # query -> why it may scan a large table
+    "count_active": "once per submission if batches are limited: counts the active ones",
     "reference_host": "once an hour: medians over the hosts",
-    "alike_hosts": "once an hour, while jobs wait whose replicas need hosts alike: their classes",
+    "alike_hosts": "once an hour, while jobs with homogeneous redundancy wait: their classes",
     "redundant_batches": "once an hour: the classes of waiting batches",
-    "count_web_sessions": "now and then for the metrics: those who are signed in",
+    "count_web_sessions": "occasionally for the metrics: signed-in users",
     "counters_that_differ": "a recount, for inspections and tests",
-    "check_batches": "an inspection asks for whole tables, on a connection of its own",
-    "check_doubled": "an inspection asks for whole tables, on a connection of its own",
-    "check_ended_jobs": "an inspection asks for whole tables, on a connection of its own",
-    "sessions_that_lock": "run once after a restore, while nothing serves",
-    "greatest_instance_id": "run once after a restore, while nothing serves",
-    "forget_uploads_of_unsent": "run once after a restore, while nothing serves",
-    "renumber_unsent": "run once after a restore, while nothing serves",
-    "advance_sequences": "run once after a restore, while nothing serves",
-    "check_files_known": "an inspection asks for whole tables, on a connection of its own",
-    "check_finished_uploads_page": "an inspection asks for whole tables, on a connection of its own",
-    "check_open_jobs": "an inspection asks for whole tables, on a connection of its own",
-    "check_orphans": "an inspection asks for whole tables, on a connection of its own",
-    "check_outputs": "an inspection asks for whole tables, on a connection of its own",
-    "check_times": "an inspection asks for whole tables, on a connection of its own",
-    "check_uploads_page": "an inspection asks for whole tables, on a connection of its own",
-    "end_batch_as_aborted": "an operator's act: may look at the active batches",
-    "inherit_statistics": "once for each new app version: reads its predecessor's rows",
-    "list_app_version_files": "files of app versions, few among the inputs, are read by their key or whole",
+    "check_batches": "an inspection reads whole tables, on a separate connection",
+    "check_doubled": "an inspection reads whole tables, on a separate connection",
+    "check_ended_jobs": "an inspection reads whole tables, on a separate connection",
+    "sessions_that_lock": "run once after a restore, while no node serves",
+    "greatest_instance_id": "run once after a restore, while no node serves",
+    "forget_uploads_of_unsent": "run once after a restore, while no node serves",
+    "renumber_unsent": "run once after a restore, while no node serves",
+    "advance_sequences": "run once after a restore, while no node serves",
+    "check_files_known": "an inspection reads whole tables, on a separate connection",
+    "check_finished_uploads_page": "an inspection reads whole tables, on a separate connection",
+    "check_open_jobs": "an inspection reads whole tables, on a separate connection",
+    "check_orphans": "an inspection reads whole tables, on a separate connection",
+    "check_outputs": "an inspection reads whole tables, on a separate connection",
+    "check_times": "an inspection reads whole tables, on a separate connection",
+    "check_uploads_page": "an inspection reads whole tables, on a separate connection",
+    "end_batch_as_aborted": "an operator's command: may read the active batches",
+    "inherit_statistics": "once per new app version: reads its predecessor's rows",
+    "list_app_version_files": "files of app versions, few among the inputs, are read by key or by a scan",
     "list_volunteers": "an administrator's page",
-    "pool_speed": "once for each submitted batch: sums over the hosts",
-    "ranked_hosts": "a ranking of hosts reads them whole, on a connection of its own",
-    "sampled_hosts": "an operator's simulation: ids of active hosts, on a connection of its own",
+    "pool_speed": "once per submitted batch: sums over the hosts",
+    "ranked_hosts": "a ranking of hosts reads all of them, on a separate connection",
+    "sampled_hosts": "an operator's simulation: ids of active hosts, on a separate connection",
     "sampled_versions": "one page in a hundred of the hosts' rows",
-    "hav_rows": "a ranking of hosts reads their rows whole, on a connection of its own",
-    "refresh_app_turnaround": "once for each app and ranking: its last 50 batches",
-    "refresh_batch_turnarounds": "once for each app and ranking: a sample of its active batches",
-    "app_facts": "once for each app and ranking: its last 50 batches",
-    "hav_standings": "an operator's question: rows of active hosts, on a connection of its own",
-    "active_hosts": "an operator's question: active hosts, on a connection of its own",
-    "equipment_of_hosts": "an operator's question: active hosts, on a connection of its own",
-    "low_turnaround": "once an hour under the rule accelerated: a month's instances, on a connection of its own",
-    "purge_forecasts": "an operator's act: looks for the batches that ended in a month",
+    "hav_rows": "a ranking of hosts reads all their rows, on a separate connection",
+    "refresh_app_turnaround": "once per app and ranking: its last 50 batches",
+    "refresh_batch_turnarounds": "once per app and ranking: a sample of its active batches",
+    "app_facts": "once per app and ranking: its last 50 batches",
+    "hav_standings": "an operator's query: rows of active hosts, on a separate connection",
+    "active_hosts": "an operator's query: active hosts, on a separate connection",
+    "equipment_of_hosts": "an operator's query: active hosts, on a separate connection",
+    "low_turnaround": "once an hour under the rule accelerated: a month's instances, on a separate connection",
+    "purge_forecasts": "an operator's command: searches the batches that ended in a month",
     "short_batches": "a page of batches: 10,000 hosts at most, where retries wait or results must agree",
-    "recent_callers": "an operator's question: active hosts, on a connection of its own",
+    "recent_callers": "an operator's query: active hosts, on a separate connection",
 }
 
-SMALL = {  # looks at no large table
+SMALL = {  # reads no large table
     "note_abort",
     "set_duty_back",
     "count_arrival",
@@ -478,7 +479,7 @@ SITUATIONS = ("full", "empty")
 
 @pytest.fixture(scope="module")
 def plans() -> Plans:
-    """The plan of every query, made once in a full and once in an empty database."""
+    """Return the plan of every query, made once in a full and once in an empty database."""
     return asyncio.run(_all_plans())
 
 
@@ -573,7 +574,7 @@ def test_a_query_that_is_not_pinned_looks_at_no_large_table(plans: Plans, name: 
 
 
 async def test_marks_that_are_dead_do_not_slow_the_look_for_jobs(dsn: str) -> None:
-    """A look that comes after 50,000 settled jobs, before any vacuum, reads little more than the jobs it finds."""
+    """A query after 50,000 settled jobs, before any vacuum, reads little more than the jobs it finds."""
     store = await open_store(dsn, min_size=1, max_size=2)
     await a_submitted_batch(store, jobs=2000)
     await store.close()
@@ -585,7 +586,7 @@ async def test_marks_that_are_dead_do_not_slow_the_look_for_jobs(dsn: str) -> No
     await connection.execute("DELETE FROM job_todo")
     await connection.execute("INSERT INTO job_todo SELECT job_id, nextval('job_todo_serial') FROM job")
 
-    await connection.fetch(load("unsettled_jobs"), 100, 0.0)  # the first look pays, and leaves a note in the index
+    await connection.fetch(load("unsettled_jobs"), 100, 0.0)  # the first query marks the dead rows in the index
     plan = (await explained(connection, load("unsettled_jobs").replace("$1", "100").replace("$2", "0.0")))["Plan"]
     await connection.close()
 
@@ -596,7 +597,7 @@ async def test_marks_that_are_dead_do_not_slow_the_look_for_jobs(dsn: str) -> No
     }
 
 
-async def test_an_abort_looks_at_its_own_instances_however_many_others_were_there_before(dsn: str) -> None:
+async def test_abort_reads_only_its_own_instances(dsn: str) -> None:
     store = await open_store(dsn, min_size=1, max_size=2)
     await a_submitted_batch(store, jobs=20_000)
     mine = await a_submitted_batch(store, jobs=10)
@@ -613,7 +614,7 @@ async def test_an_abort_looks_at_its_own_instances_however_many_others_were_ther
 
 
 async def test_no_index_stands_in_the_way_of_changing_counters(dsn: str) -> None:
-    """An update is HOT, cheap in time and log, only when no column that an index looks at changes."""
+    """An update is HOT, cheap in time and log, only if no indexed column changes."""
     connection = await asyncpg.connect(dsn)
     rows = await connection.fetch(
         "SELECT DISTINCT attname FROM pg_depend JOIN pg_index ON objid = indexrelid AND refobjid = indrelid "

@@ -1,4 +1,4 @@
-"""Ids and files after a restore."""
+"""Tests ids and files after a restore."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_files_without_rows_are_set_aside(store: PostgresStore, tmp_path: 
 
 
 async def test_no_id_is_given_out_again(store: PostgresStore, tmp_path: Path, dsn: str) -> None:
-    """Not even one that only a file of the folder knows. Junk in file names does not use up the ids."""
+    """Not even an id that only a file name contains. Invalid file names do not use up the ids."""
     batch = await a_submitted_batch(store, jobs=2)
     put(tmp_path / "upload", f"pi_1_1_{5 * ID_STEP}_r0")
     put(tmp_path / "upload", f"pi_1_1_{GREATEST_ID + 1}_r0")

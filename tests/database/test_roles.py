@@ -1,4 +1,4 @@
-"""Each role of deploy/roles.sql can do what it is for, and nothing more."""
+"""Tests that each role of deploy/roles.sql has the rights it needs, and no others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def with_role(dsn: str, role: str) -> str:
 
 
 async def made(dsn: str) -> None:
-    """The roles, and their rights in this database."""
+    """Create the roles, and their rights in this database."""
     command = [str(psql()), "-Xq", "-d", dsn, "-f", str(SCRIPT)]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Settings that are changed together stay together when the change fails half way."""
+"""Tests that settings changed together stay together if the change fails half-way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.builders import NOW
 
 pytestmark = pytest.mark.database
 
-NOT_STORABLE = "feeder.\0slots"  # no text of the database, and behind the other in order
+NOT_STORABLE = "feeder.\0slots"  # not valid text in the database, and last in key order
 
 
 async def test_of_several_settings_all_change_or_none() -> None:

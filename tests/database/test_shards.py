@@ -1,4 +1,4 @@
-"""Workers divide the shards among themselves, and a dead worker's shards are free."""
+"""Tests that workers divide the shards, and that a dead worker's shards become free."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.pg import with_database
 
 
 class StoppedClock:
-    """A clock that a test moves by hand."""
+    """A manual clock."""
 
     def __init__(self) -> None:
         self.at = 1000.0
@@ -32,7 +32,7 @@ class StoppedClock:
 
 @pytest.fixture
 async def workers(dsn: str) -> AsyncIterator[list[PostgresShards]]:
-    """Three workers of one cluster that have not begun."""
+    """Return three workers of one cluster that have not started."""
     made = [PostgresShards(dsn, StoppedClock()) for _ in range(3)]
     yield made
     for worker in made:
@@ -83,12 +83,12 @@ async def test_a_worker_whose_connection_is_silent_owns_nothing(dsn: str) -> Non
     await worker.close()
 
 
-async def test_a_worker_that_lost_its_connection_owns_nothing_and_begins_again(dsn: str) -> None:
+async def test_worker_without_connection_owns_nothing_and_restarts(dsn: str) -> None:
     worker = PostgresShards(dsn, StoppedClock())
     await worker.run_once()
     other = await asyncpg.connect(dsn)
     await end_other_connections(other)
-    while worker.owned():  # until the news arrives
+    while worker.owned():  # until the loss is noticed
         await other.fetchval("SELECT 1")
     await other.close()
 
@@ -96,7 +96,7 @@ async def test_a_worker_that_lost_its_connection_owns_nothing_and_begins_again(d
     await worker.close()
 
 
-async def test_a_worker_without_a_database_is_told_so(dsn: str) -> None:
+async def test_worker_without_database_gets_unavailable(dsn: str) -> None:
     worker = PostgresShards(with_database(dsn, "no_such_database"), StoppedClock())
     with pytest.raises(UnavailableError, match="no_such_database"):
         await worker.run_once()

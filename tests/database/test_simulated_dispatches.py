@@ -1,5 +1,6 @@
-"""The store in memory stands for PostgreSQL in simulations: on both, everybody is given the same, due at the same
-instant and for the same reason, with all duties of a project, losses, errors, a quorum and an outage."""
+"""Tests that the in-memory store matches PostgreSQL in simulations: the same dispatches, due dates and reasons, with
+all periodic tasks, losses, errors, a quorum and an outage.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from administration.simulations.process import duties
+from administration.simulations.process import simulated_tasks
 from domain.dispatch import Assignment
 from domain.units import DAY_S, HOUR_S, Instant
 from simulator.engine import Engine
@@ -35,7 +36,7 @@ SCENARIO = PlainScenario(
 )
 
 
-# Clients as simulations have them: they are off at times, compute in deadline mode, lose jobs and answer wrongly.
+# Clients as in simulations: they are off at times, compute in deadline mode, lose jobs and return wrong results.
 PEOPLE = parse_scenario(
     {
         "days": 1,
@@ -63,9 +64,9 @@ async def dispatches(store: AnyStore, scenario: Scenario = SCENARIO, rule: str =
         scenario,
         7,
         store=lambda clock: store,
-        # a round of duties costs PostgreSQL as much as a request
+        # a round of periodic tasks costs PostgreSQL as much as a request
         settings={"lifecycle.sweep_interval_s": 1800.0, "deadline.rule": rule},
-        more_duties=duties,
+        more_tasks=simulated_tasks,
         watch=lambda at: None,
         sequence=True,
     )
@@ -87,7 +88,7 @@ async def test_the_stores_give_the_same_sequence_of_dispatches() -> None:
 
 
 @pytest.mark.parametrize("rule", ["muster", "accelerated"])
-async def test_the_stores_give_simulated_people_the_same_under_each_rule(rule: str) -> None:
+async def test_stores_give_same_dispatches_under_each_rule(rule: str) -> None:
     async with opened_store() as store:
         on_postgres = await dispatches(store, PEOPLE, rule)
 

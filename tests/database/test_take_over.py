@@ -1,4 +1,4 @@
-"""Two nodes serve two copies of one client at once: one of them has its tasks."""
+"""Tests that of two copies of one client, served by two nodes at once, one gets the tasks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_copy_that_waits_for_another_takes_nothing_over(store: PostgresSto
 
 
 async def test_report_waits_for_the_take_over(store: PostgresStore) -> None:
-    """The old record's report is left out when the instance has moved meanwhile."""
+    """The old record's report is ignored if the instance has moved meanwhile."""
     old = await a_registered_host(store)
     new = await a_registered_host(
         store, account_key=old.account_key, volunteer_id=old.volunteer_id, host_cpid=old.host.host_cpid

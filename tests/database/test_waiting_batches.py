@@ -1,4 +1,4 @@
-"""Batches that wait are found at once, however many others are active, and none is lost when its mark is taken off."""
+"""Tests that waiting batches are found at once among many active ones, and none is lost when it is unmarked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OTHERS = """
 
 @pytest.fixture
 async def dsn() -> AsyncIterator[str]:
-    """A database whose counters these tests change by themselves."""
+    """Return a database whose counters these tests change directly."""
     async with database() as made:
         yield made
 
@@ -69,9 +69,7 @@ async def a_batch_of_one(store: PostgresStore) -> BatchId:
     return (await a_submitted_batch(store, jobs=1)).batch_id
 
 
-async def test_a_batch_that_has_nothing_unsent_loses_its_mark_and_gets_it_back(
-    store: PostgresStore, connection: Connection
-) -> None:
+async def test_drained_batch_loses_and_regains_its_mark(store: PostgresStore, connection: Connection) -> None:
     batch_id = await a_batch_of_one(store)
     assert await ready(store) == [batch_id]
     assert await is_marked(connection, batch_id)
@@ -85,9 +83,7 @@ async def test_a_batch_that_has_nothing_unsent_loses_its_mark_and_gets_it_back(
     assert await ready(store) == [batch_id]
 
 
-async def test_as_many_are_found_as_are_asked_for_behind_those_that_are_drained(
-    store: PostgresStore, connection: Connection
-) -> None:
+async def test_requested_number_is_found_after_drained_batches(store: PostgresStore, connection: Connection) -> None:
     ids = [await a_batch_of_one(store) for _ in range(6)]
     for batch_id in ids[:3]:
         await connection.execute(ADD, batch_id, -1)
@@ -97,7 +93,7 @@ async def test_as_many_are_found_as_are_asked_for_behind_those_that_are_drained(
 
 async def test_sending_changes_no_batch(store: PostgresStore, connection: Connection) -> None:
     batch_id = await a_batch_of_one(store)
-    await connection.execute(ADD, batch_id, 0)  # the first row of a stripe looks at its batch
+    await connection.execute(ADD, batch_id, 0)  # the first row of a stripe reads its batch
     before = await connection.fetchval("SELECT xmin::text || '/' || xmax::text FROM batch")
 
     await connection.execute(ADD, batch_id, -1)
@@ -105,9 +101,7 @@ async def test_sending_changes_no_batch(store: PostgresStore, connection: Connec
     assert await connection.fetchval("SELECT xmin::text || '/' || xmax::text FROM batch") == before
 
 
-async def test_a_batch_to_which_something_is_being_added_keeps_its_mark(
-    store: PostgresStore, connection: Connection
-) -> None:
+async def test_batch_being_added_to_keeps_its_mark(store: PostgresStore, connection: Connection) -> None:
     batch_id = await a_batch_of_one(store)
     await connection.execute(ADD, batch_id, -1)
     async with connection.transaction():
@@ -118,7 +112,7 @@ async def test_a_batch_to_which_something_is_being_added_keeps_its_mark(
     assert await ready(store) == [batch_id]
 
 
-async def test_what_is_added_while_the_mark_is_taken_off_marks_the_batch_again(
+async def test_addition_during_unmarking_marks_batch_again(
     dsn: str, store: PostgresStore, connection: Connection
 ) -> None:
     batch_id = await a_batch_of_one(store)
@@ -161,7 +155,7 @@ async def test_a_batch_that_waits_without_a_mark_is_marked_again(store: Postgres
 async def test_active_batches_that_wait_for_nothing_are_not_looked_at(
     store: PostgresStore, connection: Connection
 ) -> None:
-    """Two thousand of them stand before the one that waits, in an order that has just changed."""
+    """Two thousand of them precede the waiting one, in an order that has just changed."""
     batch_id = await a_batch_of_one(store)
     await connection.execute(OTHERS)
     while await connection.fetchval("SELECT count(*) FROM batch WHERE waiting") > 1:

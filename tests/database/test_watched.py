@@ -1,4 +1,4 @@
-"""Session locks are held on connections that both sides watch."""
+"""Tests that session locks are held on connections with keep-alive on both sides."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from domain.clock import SystemClock
 from store.locks import DutyLocks, PostgresShards, WatchedConnection, probe
 
-# What a session asked for; in use the server shows 0 where it speaks over a Unix socket.
+# The requested values; over a Unix socket the server shows 0 for the ones in use.
 ASKED_FOR = "SELECT name, reset_val FROM pg_settings WHERE name LIKE 'tcp_%'"
 
 

@@ -1,1 +1,1 @@
-"""The whole service on virtual time, its tasks taken in an order drawn by a seed, its failures too."""
+"""Runs the whole service on virtual time, with task order and failures drawn from a seed."""

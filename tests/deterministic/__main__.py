@@ -1,6 +1,7 @@
-"""Many runs: `python -m tests.deterministic --seeds 1000`. Exit status 1 when anything did not hold.
+"""Makes many runs: `python -m tests.deterministic --seeds 1000`. Exit status 1 on any violation.
 
-`--every`: instead of a storm, a small project in which each call to the store fails once, in each way, one per run.
+`--every`: instead of random failures, a small project in which each call to the store fails once, in each way, one per
+run.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import structlog
 from tests.deterministic.course import SMALL, Outcome, run
 from tests.deterministic.faults import FAILURES, Fate, only
 
-SHOWN = 5  # breaches of a run
+SHOWN = 5  # violations of a run
 SUMS_EVERY = 250  # runs
 
 
@@ -43,7 +44,7 @@ def stormy(first: int, seeds: int) -> Iterator[Work]:
 
 
 def every_call(seed: int) -> Iterator[Work]:
-    """One run per call that a run without failures makes, and way to fail."""
+    """Yield one run per call of a run without failures, and per way to fail."""
     be_quiet()
     for number in range(1, run(seed, SMALL, only(0, Fate.DONE)).calls + 1):
         for fate in FAILURES:
@@ -55,7 +56,7 @@ def run_with_one(seed: int, number: int, fate: Fate) -> Outcome:
 
 
 def be_quiet() -> None:
-    """Failures are what is asked for: nobody reads of each."""
+    """Silence the log: failures are intended."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
@@ -64,7 +65,7 @@ def _done(work: Work) -> tuple[str, Outcome]:
 
 
 def tell(outcomes: Iterable[tuple[str, Outcome]]) -> int:
-    """Says what did not hold, and the sums in one line: now and then, and at the end."""
+    """Print violations, and the totals in one line, at intervals and at the end."""
     runs = breached = 0
     sums: Counter[str] = Counter()
     places: set[str] = set()

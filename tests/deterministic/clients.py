@@ -1,4 +1,4 @@
-"""Computers that compute, and whose messages and disks fare as they do: repeated, reordered, lost, restored."""
+"""Simulated hosts whose messages and disks fail: repeated, reordered, lost, restored."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ REPLAYED_WITHIN_S = 7200.0
 
 
 class Witness(Protocol):
-    """Sees what the server says, at the moment it says it."""
+    """Checks what the server returns, at that moment."""
 
     async def said(self, client: Client, request: SchedulerRequest, reply: SchedulerReply) -> None: ...
 
     def stored(self, instance_id: InstanceId, name: str, md5: str) -> None:
-        """An upload was acknowledged."""
+        """Record that an upload was acknowledged."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """How often what happens, of each call or job."""
+    """The rates of events per call or job."""
 
-    wrong: float = 0.0  # garbage
+    wrong: float = 0.0  # wrong output
     error: float = 0.0
-    vanishes: float = 0.0  # listed for ever, never done
+    vanishes: float = 0.0  # in progress forever
     late: float = 0.0  # done about when it is given up
-    forgets: float = 0.0  # the client's file was cut
-    replays: float = 0.0  # the request comes once more, up to 2 h later
+    forgets: float = 0.0  # the client's state file was truncated
+    replays: float = 0.0  # the request is resent, up to 2 h later
     loses_request: float = 0.0
     loses_reply: float = 0.0
-    resets: float = 0.0  # detached and attached again: everything is gone
+    resets: float = 0.0  # detached and attached again: all jobs are gone
     restores: float = 0.0  # from yesterday's backup
 
 
@@ -61,7 +61,7 @@ STORMY = Manners(
     resets=0.004,
     restores=0.004,
 )
-GIVEN_UP_AFTER_S = 300.0  # the least grace there is
+GIVEN_UP_AFTER_S = 300.0  # the minimum grace period
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Task:
 
 @dataclass(slots=True)
 class Memory:
-    """What a client keeps on its disk."""
+    """A client's state on disk."""
 
     host_id: int = 0
     seqno: int = 0
@@ -96,7 +96,7 @@ class Totals:
 
 
 class Client:
-    """One computer of a volunteer; its own clock is right."""
+    """One host of a volunteer; its own clock is right."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Client:
         return self._draw.random() < rate
 
     async def _live(self) -> None:
-        """What came to pass since the last call; outputs are uploaded before they are reported."""
+        """Process events since the last call; outputs are uploaded before they are reported."""
         if self._happens(self.manners.resets):
             self.memory = Memory()
         if self._happens(self.manners.restores):
@@ -142,7 +142,7 @@ class Client:
                 self.memory.done[task.name] = result
 
     async def _ended(self, task: Task) -> ReportedResult | None:
-        """The result to report; None when its outputs could not be uploaded yet."""
+        """Return the result to report; None if its outputs could not be uploaded yet."""
         if task.fails:
             return ReportedResult(task.name, STATE_COMPUTE_ERROR, 1, elapsed_s=Seconds(10.0), stderr="it broke")
         digest = hashlib.md5((task.name if task.garbage else task.job).encode(), usedforsecurity=False).hexdigest()
@@ -186,7 +186,7 @@ class Client:
             self._receive(reply)
 
     async def _replay(self, request: SchedulerRequest) -> None:
-        """The same bytes once more; nobody hears the answer."""
+        """Send the same bytes again, ignoring the reply."""
         await self._clock.sleep(self._draw.choice((0.0, self._draw.uniform(0.0, REPLAYED_WITHIN_S))))
         self._totals.replays += 1
         try:
@@ -260,5 +260,5 @@ class Client:
         return self._draw.uniform(200.0, 500.0)
 
     def _fate(self, name: str, what: str) -> float:
-        """From 0 to 1: the same whenever this computer computes the same instance."""
+        """Return a number from 0 to 1, always the same for this host and instance."""
         return zlib.crc32(f"{self.number} {what} {name}".encode()) / 2**32

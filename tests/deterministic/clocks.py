@@ -1,4 +1,4 @@
-"""A node's clock: it runs with the loop, and can be stepped."""
+"""A node's clock, which runs with the loop and can be stepped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EPOCH = Instant(1_800_000_000.0)
 
 
 class NodeClock:
-    """Satisfies domain.clock.Clock. `off_s` is what it shows too much; what a process measures is not touched by it."""
+    """Satisfies domain.clock.Clock. `off_s` is its error; monotonic durations are unaffected."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

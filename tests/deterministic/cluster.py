@@ -1,4 +1,4 @@
-"""Two nodes with a worker and a background process each: which live, which die, and how a request reaches one."""
+"""Two nodes with a worker and a background process each: starts and kills them, and routes requests."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Answer = TypeVar("Answer")
 
 
 class NoAnswerError(Exception):
-    """The client hears nothing, or that the server cannot serve now."""
+    """The client receives no reply, or that the server cannot serve now."""
 
 
 @dataclass(slots=True)
 class Process:
-    """One that lives; its number is its own and never given again."""
+    """A running process; its number is unique and never reused."""
 
     number: int
     node: int
@@ -73,7 +73,7 @@ class Cluster:
         await asyncio.gather(*(loop() for loop in loops.values()))
 
     def kill(self, process: Process) -> None:
-        """At once, wherever it was: its memory is gone, the database notices that its connection is."""
+        """Kill the process at any point: its memory is lost, and the database notices the closed connection."""
         self.loop.kill(process.number)
         self.table.end(process.number)
         self.deaths += 1
@@ -82,7 +82,7 @@ class Cluster:
                 del processes[process.node]
 
     async def ask(self, work: Callable[[Worker], Awaitable[Answer]]) -> Answer:
-        """One HTTP request to whichever worker takes it. Raises NoAnswerError."""
+        """Send one HTTP request to a worker. Raises NoAnswerError."""
         there = [one for _, one in sorted(self.workers.items()) if isinstance(one.runs, Worker) and one.runs.ready]
         if not there:
             raise NoAnswerError
@@ -99,7 +99,7 @@ class Cluster:
     async def _answer(
         self, worker: Worker, work: Callable[[Worker], Awaitable[Answer]], heard: asyncio.Future[Answer]
     ) -> None:
-        """Inside the worker. What it says, or that it cannot serve."""
+        """Handle the request in the worker; return its reply, or raise NoAnswerError."""
         try:
             answer = await work(worker)
         except UnavailableError:

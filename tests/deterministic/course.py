@@ -1,4 +1,4 @@
-"""One run: a project is made, a storm of failures passes over it, then all is calm; what held, and what did not."""
+"""Makes one run: creates a project, injects failures, then stops them, and checks the invariants."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ JOB: dict[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """How long the storm lasts, and how much of what; a rate per hour is of deaths and of steps of clocks."""
+    """How long failures last, and their rates; rates per hour are of process deaths and of clock steps."""
 
     storm_s: float = 1.5 * 3600.0
     volunteers: int = 5
@@ -56,7 +56,7 @@ class Weather:
     clock_steps_per_h: float = 0.5
     manners: Manners = STORMY
     most_slow_s: float = MOST_SLOW_S
-    most_calm_s: float = 16 * 3600.0  # by when every batch must have ended
+    most_calm_s: float = 16 * 3600.0  # when every batch must have ended
 
 
 STORM = Weather()
@@ -87,7 +87,7 @@ class Outcome:
     batches: int
     callbacks: int
     calls: int
-    trace: str  # of everything that was decided: two runs of a seed have the same
+    trace: str  # of every decision: two runs of a seed have the same
 
     @property
     def failures(self) -> int:
@@ -97,13 +97,13 @@ class Outcome:
 def run(
     seed: int, weather: Weather = STORM, plan: Plan | None = None, spoil: Callable[[MemoryStore], None] | None = None
 ) -> Outcome:
-    """One run. `plan`: what fails of the calls to the store, instead of what the weather draws.
+    """Make one run. `plan`: the failures of store calls, instead of random ones.
 
-    `spoil` breaks the store, to see that this is noticed.
+    `spoil` breaks the store, to check that this is detected.
     """
     loop = SeededLoop(seed)  # type: ignore[abstract]  # without input and output
     collects = gc.isenabled()
-    gc.disable()  # what it finds depends on what ran before, and ends coroutines that nobody waits for
+    gc.disable()  # garbage collection depends on earlier runs, and ends coroutines without waiters
     try:
         course = _Course(seed, weather, plan, loop)
         if spoil is not None:
@@ -152,7 +152,7 @@ class _Course:
         await a_registered_version(self.store)
 
     async def _join(self, manners: Manners) -> None:
-        """A volunteer with one computer, or for every third with two."""
+        """Add a volunteer with one host, every third with two."""
         number = len(await self.store.volunteers.volunteers()) + 1
         key = f"key-{number}"
         await self.store.volunteers.add_volunteer(
@@ -171,10 +171,10 @@ class _Course:
             self.loop.create_task(client.run())
 
     async def _submit(self, number: int) -> None:
-        """One batch, sent again with the same key until its number is told."""
+        """Submit one batch, repeated with the same key until its number is received."""
         name = f"batch {number}"
         link = Link(self.faults, self.true)
-        # Any: FaultyStore has every port of the store it stands before.
+        # Any: FaultyStore has every port of the store it wraps.
         batches = Batches(cast("Any", FaultyStore(self.store, link)), cast("Any", NoFiles()), self.true)
         plan = BATCHES[number % len(BATCHES)]
         jobs = {**JOB, **cast("dict[str, object]", plan["jobs"])}
@@ -212,7 +212,7 @@ class _Course:
             self.cluster.start_background(node)
 
     async def _step_clocks(self) -> None:
-        """A node's clock is wrong for a while, by seconds or by up to an hour, to either side; then set right."""
+        """Step a node's clock by seconds to an hour, either way, for a while; then set it right."""
         while self.weather.clock_steps_per_h:
             await self.true.sleep(self.draw.expovariate(self.weather.clock_steps_per_h / 3600.0))
             clock = self.draw.choice(self.cluster.clocks)
@@ -232,7 +232,7 @@ class _Course:
     # ------------------------------------------------------------ the calm
 
     async def _calm(self, submissions: list[asyncio.Task[None]]) -> None:
-        """Nothing fails any more, everybody is honest, new volunteers come: every batch must come to its end."""
+        """Stop failures, make all hosts honest, add volunteers, and check that every batch ends."""
         self.faults.on = False
         for clock in self.cluster.clocks:
             clock.off_s = 0.0
@@ -244,7 +244,7 @@ class _Course:
             if all(task.done() for task in submissions) and not await self.auditor.batches_under_way():
                 break
             if self.loop.time() > ends_at_s:
-                self.auditor.breaches.append(f"batches without an end: {await self.auditor.batches_under_way()}")
+                self.auditor.breaches.append(f"unfinished batches: {await self.auditor.batches_under_way()}")
                 break
             if round(self.loop.time() / LOOK_S) % 4 == 0:
                 await self._join(HONEST)

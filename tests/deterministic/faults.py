@@ -1,4 +1,4 @@
-"""What becomes of a call to the store: it is done, or not, or done and nobody hears of it, soon or late."""
+"""Injects failures into store calls: done, not done, or done without or with a late reply."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from typing import Any
 from domain.clock import Clock
 from domain.errors import UnavailableError
 
-MOST_SLOW_S = 40.0  # longer than any request waits for its database
+MOST_SLOW_S = 40.0  # longer than any request waits for the database
 MOST_AWAY_S = 600.0
-LAGS = 0.2  # how often a message takes a while
+LAGS = 0.2  # how often a message is delayed
 MOST_LAG_S = 4.0
 
 
 class Fate(StrEnum):
-    """Of one call."""
+    """The fate of one call."""
 
     DONE = "done"
     REFUSED = "refused before anything is written"
     UNHEARD = "committed, and the reply is lost"
     SLOW = "done late"
-    SLOW_REPLY = "done at once, heard late"
-    CUT = "the connection is lost, and this process is without one for a while"
+    SLOW_REPLY = "committed at once, with a late reply"
+    CUT = "the connection is lost, and this process has none for a while"
 
 
-HEARTBEATS = frozenset({"duties.mine", "shards.run_once", "clock.database_now"})  # made all the time, alike
+HEARTBEATS = frozenset({"duties.mine", "shards.run_once", "clock.database_now"})  # always the same
 FAILURES = tuple(fate for fate in Fate if fate is not Fate.DONE)
-Plan = Callable[[int, str], Fate]  # of the how-manieth call, and of what: its fate
+Plan = Callable[[int, str], Fate]  # (number of the call, its name) -> its fate
 
 
 @dataclass(slots=True)
 class Faults:
-    """Decides by `plan` while `on`, and counts. `calls` are those that are no heartbeats, `seen` all by name."""
+    """Decides by `plan` while `on`, and counts. `calls` exclude heartbeats, `seen` counts all by name."""
 
     plan: Plan
     draw: random.Random
@@ -58,12 +58,12 @@ class Faults:
         return fate
 
     def note(self, name: str, fate: Fate) -> None:
-        """A failure that is none of a call's."""
+        """Count a failure outside a call."""
         self.injected[name, fate] += 1
 
 
 def now_and_then(draw: random.Random, rate: float) -> Plan:
-    """Each call fails with this probability, in any way."""
+    """Fail each call with this probability, in any way."""
 
     def plan(number: int, name: str) -> Fate:
         del number, name
@@ -73,12 +73,12 @@ def now_and_then(draw: random.Random, rate: float) -> Plan:
 
 
 def only(which: int, fate: Fate) -> Plan:
-    """One call of the run fails, counted from 1 and without heartbeats."""
+    """Fail one call of the run, counted from 1 without heartbeats."""
     return lambda number, name: fate if number == which and name not in HEARTBEATS else Fate.DONE
 
 
 async def others_first() -> None:
-    """Whatever is ready may have its turn."""
+    """Let other ready tasks run."""
     loop = asyncio.get_running_loop()
     turned = loop.create_future()
     loop.call_soon(turned.set_result, None)
@@ -91,7 +91,7 @@ class Link:
 
     faults: Faults
     clock: Clock
-    lost: Callable[[], None] = lambda: None  # told when the connection is
+    lost: Callable[[], None] = lambda: None  # called when the connection is lost
     away_until_s: float = 0.0
 
     def is_away(self) -> bool:
@@ -102,27 +102,27 @@ class Link:
         self.lost()
 
     async def call(self, name: str, done: Callable[[], Any]) -> Any:
-        """One call on its way to the store and back."""
-        await self._passes()  # others may have their turn before, and after
+        """Pass one call to the store and its reply back."""
+        await self._passes()  # other tasks may run before and after
         if self.is_away():
-            raise UnavailableError("the database does not serve: no connection")
+            raise UnavailableError("the database is unavailable: no connection")
         fate = self.faults.next(name)
         if fate in (Fate.REFUSED, Fate.CUT):
             if fate is Fate.CUT:
                 self.cut()
-            raise UnavailableError(f"the database does not serve: {name} {fate}")
+            raise UnavailableError(f"the database is unavailable: {name} {fate}")
         if fate is Fate.SLOW:
             await self.clock.sleep(self.faults.draw.uniform(0.0, self.faults.most_slow_s))
         answer = await done()
         if fate is Fate.UNHEARD:
-            raise UnavailableError(f"the database does not serve: {name} {fate}")
+            raise UnavailableError(f"the database is unavailable: {name} {fate}")
         if fate is Fate.SLOW_REPLY:
             await self.clock.sleep(self.faults.draw.uniform(0.0, self.faults.most_slow_s))
         await self._passes()
         return answer
 
     async def _passes(self) -> None:
-        """Under way: mostly no time at all."""
+        """Wait for the message's delay, mostly zero."""
         if self.faults.on and self.faults.draw.random() < LAGS:
             await self.clock.sleep(self.faults.draw.uniform(0.0, MOST_LAG_S))
         else:
@@ -130,7 +130,7 @@ class Link:
 
 
 class FaultyStore:
-    """A store as one process sees it: each port's calls go over its link. Satisfies what the store satisfies."""
+    """The store as one process sees it: each port's calls go over its link. Satisfies the store's protocols."""
 
     def __init__(self, store: Any, link: Link) -> None:
         self._store = store
@@ -144,7 +144,7 @@ class FaultyStore:
 
 
 class FaultyPort:
-    """A port whose every call may fail. What is no coroutine is a transaction, which fails as a whole."""
+    """A port whose every call may fail. A non-coroutine is a transaction, which fails as a whole."""
 
     def __init__(self, name: str, port: Any, link: Link) -> None:
         self._name = name
@@ -152,7 +152,7 @@ class FaultyPort:
         self._link = link
 
     def __getattr__(self, name: str) -> Any:
-        """The method by this name; it is made once, and is an attribute then."""
+        """Return the method of this name; it is created once and then stored as an attribute."""
         called = self._called(name)
         setattr(self, name, called)
         return called
@@ -171,24 +171,24 @@ class FaultyPort:
         return lambda *args, **named: self._transaction(where, method(*args, **named))
 
     async def _stream(self, where: str, rows: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Fails before its first row, or after its last."""
+        """Fail before the first row, or after the last."""
         fate = self._link.faults.next(where)
         await others_first()
         if self._link.is_away() or fate in (Fate.REFUSED, Fate.CUT):
-            raise UnavailableError(f"the database does not serve: {where} {fate}")
+            raise UnavailableError(f"the database is unavailable: {where} {fate}")
         async for row in rows:
             yield row
         if fate is Fate.UNHEARD:
-            raise UnavailableError(f"the database does not serve: {where} {fate}")
+            raise UnavailableError(f"the database is unavailable: {where} {fate}")
 
     @asynccontextmanager
     async def _transaction(self, where: str, whole: Any) -> AsyncIterator[Any]:
-        """Fails before its beginning, or after its end."""
+        """Fail before the beginning, or after the end."""
         fate = self._link.faults.next(where)
         await others_first()
         if self._link.is_away() or fate in (Fate.REFUSED, Fate.CUT):
-            raise UnavailableError(f"the database does not serve: {where} {fate}")
+            raise UnavailableError(f"the database is unavailable: {where} {fate}")
         async with whole as writer:
             yield None if writer is None else FaultyPort(self._name, writer, self._link)
         if fate is Fate.UNHEARD:
-            raise UnavailableError(f"the database does not serve: {where} {fate}")
+            raise UnavailableError(f"the database is unavailable: {where} {fate}")

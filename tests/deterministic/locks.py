@@ -1,4 +1,4 @@
-"""Who has which shard, and which duty: locks that end with the connection they were taken on."""
+"""The locks of shards and of periodic tasks, which end with the connection they were taken on."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.deterministic.clocks import EPOCH, NodeClock
 from tests.deterministic.faults import Link
 
 INTERVAL_S = 13.0
-STAND_BY_S = 180.0  # how long a process waits for a duty's lock before it says that another has it
+STAND_BY_S = 180.0  # how long a process waits for a task's lock before it reports another holder
 
 
 class LockTable:
-    """Of the cluster."""
+    """The locks of the cluster."""
 
     def __init__(self) -> None:
         self._holders: dict[object, int] = {}
@@ -32,7 +32,7 @@ class LockTable:
             del self._holders[what]
 
     def end(self, process: int) -> None:
-        """The connection of a process is gone, and all it held."""
+        """Release all locks of a process whose connection is gone."""
         self.workers.discard(process)
         self._holders = {what: holder for what, holder in self._holders.items() if holder != process}
 
@@ -41,7 +41,7 @@ class LockTable:
 
 
 class WorkerShards:
-    """Satisfies the feeder's Shards, and whoever asks whether the locks are in doubt, as store.shards does."""
+    """Satisfies the feeder's Shards, and reports whether the locks are in doubt, like store.shards."""
 
     def __init__(self, table: LockTable, process: int, link: Link, clock: NodeClock) -> None:
         self._table, self._process, self._link, self._clock = table, process, link, clock
@@ -91,7 +91,7 @@ class WorkerShards:
 
 
 class DutyLocks:
-    """Satisfies the locks of duties: each duty at one process."""
+    """Satisfies the locks of periodic tasks: each task runs in one process."""
 
     def __init__(self, table: LockTable, process: int, link: Link) -> None:
         self._table, self._process, self._link = table, process, link
@@ -117,7 +117,7 @@ class DutyLocks:
 
 
 class DatabaseClock:
-    """The database's own clock, which nobody steps."""
+    """The database's own clock, which is never stepped."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

@@ -1,7 +1,7 @@
-"""An event loop on virtual time that draws which ready callback runs next, and can stop a process dead.
+"""An event loop on virtual time that draws which ready callback runs next, and can kill a process.
 
-Satisfies as much of asyncio's loop as the services use: tasks, futures, time-outs. There is no I/O and there are no
-threads; time passes when nothing is ready, to the next instant somebody waits for.
+Satisfies as much of asyncio's loop as the services use: tasks, futures, time-outs. It has no I/O and no threads; when
+nothing is ready, time advances to the next timer.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-PROCESS: ContextVar[int] = ContextVar("PROCESS", default=0)  # whose callback runs: 0 is nobody's
-MOST_CALLBACKS = 5_000_000  # of a run: more can only be an endless loop
+PROCESS: ContextVar[int] = ContextVar("PROCESS", default=0)  # process of the running callback; 0: none
+MOST_CALLBACKS = 5_000_000  # callbacks per run: more can only be an endless loop
 
 
 class SeededLoop(asyncio.AbstractEventLoop):
-    """Any ready callback may be the next. `kill` ends a process as SIGKILL does: nothing of it ever runs again."""
+    """Runs ready callbacks in random order. `kill` ends a process as SIGKILL does: none of its callbacks runs again."""
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)
@@ -30,16 +30,16 @@ class SeededLoop(asyncio.AbstractEventLoop):
         self._serial = 0
         self._now_s = 0.0
         self._dead: set[int] = set()
-        self._tasks: dict[int, list[tuple[asyncio.Task[Any], Context]]] = {}  # of each process that lives
+        self._tasks: dict[int, list[tuple[asyncio.Task[Any], Context]]] = {}  # by running process
         self._running = False
         self._closed = False
         self.callbacks = 0
-        self.errors: list[str] = []  # of tasks nobody waited for
+        self.errors: list[str] = []  # of tasks without a waiter
 
     # ------------------------------------------------------------ what runs
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run it to its end; whatever else is under way is left as it is."""
+        """Run the coroutine to its end; leave other tasks as they are."""
         asyncio._set_running_loop(self)
         self._running = True
         try:
@@ -53,7 +53,7 @@ class SeededLoop(asyncio.AbstractEventLoop):
 
     def _step(self) -> None:
         while not self._ready:
-            assert self._timers, "everybody waits for ever"
+            assert self._timers, "deadlock: no task is ready and no timer is set"
             self._turn()
         ready = self._ready
         if len(ready) > 1:
@@ -63,11 +63,11 @@ class SeededLoop(asyncio.AbstractEventLoop):
         if handle.cancelled() or self._is_dead(handle):
             return
         self.callbacks += 1
-        assert self.callbacks < MOST_CALLBACKS, "the run has no end"
+        assert self.callbacks < MOST_CALLBACKS, "the run does not end"
         handle._run()
 
     def _turn(self) -> None:
-        """Time passes until the next timers, which are then ready together."""
+        """Advance to the next timers, which become ready together."""
         self._now_s = max(self._now_s, self._timers[0][0])
         while self._timers and self._timers[0][0] <= self._now_s:
             _, _, handle = heappop(self._timers)
@@ -75,18 +75,18 @@ class SeededLoop(asyncio.AbstractEventLoop):
                 self._ready.append(handle)
 
     def kill(self, process: int) -> None:
-        """What it was in the middle of in the store is undone now, as the database does when a connection is gone."""
+        """Kill a process and undo its open store transactions, as the database does for a closed connection."""
         self._dead.add(process)
         for task, context in self._tasks.pop(process, ()):
             if not task.done():
                 context.run(_end, task.get_coro())
 
     def _is_dead(self, handle: asyncio.Handle) -> bool:
-        # There is no other way to know whose it is.
+        # Only the context shows its process.
         return bool(self._dead) and handle._context.get(PROCESS, 0) in self._dead  # type: ignore[attr-defined]
 
     def start(self, process: int, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-        """A task of a process, and everything that comes of it."""
+        """Start a task of a process, which owns everything the task starts."""
         context = copy_context()
         context.run(PROCESS.set, process)
         return self.create_task(work, context=context)
@@ -117,7 +117,7 @@ class SeededLoop(asyncio.AbstractEventLoop):
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled timers leave when their instant comes."""
+        """Ignore it: cancelled timers leave at their time."""
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
@@ -134,7 +134,7 @@ class SeededLoop(asyncio.AbstractEventLoop):
         return task
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
-        """What a thread would do is done at once."""
+        """Run a thread's function at once."""
         assert executor is None
         done = self.create_future()
         try:
@@ -165,6 +165,6 @@ class SeededLoop(asyncio.AbstractEventLoop):
 
 
 def _end(work: Any) -> None:
-    """Leave a coroutine where it stands; whatever it would wait for on its way out does not happen."""
+    """Stop a coroutine where it is, without running what it would wait for on exit."""
     with suppress(RuntimeError):
         work.close()

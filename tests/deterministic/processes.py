@@ -1,7 +1,7 @@
-"""The processes of a cluster, as runtime.compose puts them together, on one store in memory: what each of them runs.
+"""The processes of a cluster, composed as in runtime.compose, on one store in memory.
 
-Each has its own link to the store and its node's clock. Loops have their turns less often than in production, as in
-the simulator, so that a run is short.
+Each has its own link to the store and its node's clock. Loops run less often than in production, as in the simulator,
+to keep runs short.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from feeder.ports import FeederPorts
 from hoststats.ports import HostStatisticsPorts
 from jobs.build import JobsPorts
 from jobs.ordering.ordering_pass import Orderer
-from runtime.guards import ClockCheck, LedgerDoor, NodePauses
+from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.periodic_tasks import PeriodicTask
 from scheduler.service import SchedulerPorts, build_service
 from simulator.services import NoFiles, OneKey
@@ -34,7 +34,7 @@ from tests.deterministic.faults import FaultyStore, Link
 from tests.deterministic.locks import DatabaseClock, DutyLocks, LockTable, WorkerShards
 from wire.messages import SchedulerReply, SchedulerRequest
 
-REFRESH_S = 120.0  # of the catalogue
+REFRESH_S = 120.0  # interval of the catalogue
 SETTINGS: dict[str, object] = {
     "feeder.interval_s": 60.0,
     "scheduler.no_work_delay_s": 120.0,
@@ -53,20 +53,20 @@ Loop = Callable[[], Awaitable[object]]
 
 
 class Unwatched:
-    """Satisfies the scheduler's RequestObserver; nobody looks."""
+    """Satisfies the scheduler's RequestObserver without recording anything."""
 
     def request_answered(self, **figures: object) -> None:
-        """Every figure of the port."""
+        """Ignore the figures."""
 
     def trickles_taken(self, fates: object) -> None:
-        """By what became of them."""
+        """Ignore the trickles."""
 
     def request_failed(self, status: int) -> None:
-        """Said to the client by the door."""
+        """Ignore it: the timeout guard reports the failure to the client."""
 
 
 async def started(work: Callable[[], Awaitable[Any]], clock: NodeClock) -> Any:
-    """What a process needs before it can begin: its supervisor starts it again until it is there."""
+    """Run a process's start until it succeeds, as its supervisor does."""
     while True:
         try:
             return await work()
@@ -75,7 +75,7 @@ async def started(work: Callable[[], Awaitable[Any]], clock: NodeClock) -> Any:
 
 
 class Worker:
-    """A request worker; `ready` once it may be asked."""
+    """A request worker; `ready` once it serves."""
 
     def __init__(self, store: Any, link: Link, clock: NodeClock, table: LockTable, process: int) -> None:
         self._store: Any = FaultyStore(store, link)
@@ -85,7 +85,7 @@ class Worker:
         self.ready = False
 
     async def run(self) -> dict[str, Loop]:
-        """Make everything ready; the loops to run from then on."""
+        """Start up; return the loops to run."""
         store, clock = self._store, self._clock
         loaded = await started(store.applications.load_catalogue, clock)
         self.catalogue = CatalogueCache(store.applications, clock, loaded)
@@ -94,7 +94,7 @@ class Worker:
         self.feeder = feeder.service.build_feeder(FeederPorts(store.waiting, self.shards), self.catalogue, clock)
         await started(self.feeder.refill_once, clock)
         ports = SchedulerPorts(
-            LedgerDoor(store.ledger, self.shards),
+            GuardedLedger(store.ledger, self.shards),
             self.feeder.array,
             self.catalogue,
             NoFiles(),
@@ -115,7 +115,7 @@ class Worker:
         return await self.requests.answer(request)
 
     async def upload(self, instance_id: int, *, name: str, nbytes: int, md5: str) -> bool:
-        """The bookkeeping of an output that is whole on disk."""
+        """Record a complete output on disk."""
         known: bool = await self._store.uploads.record_upload(
             instance_id, name=name, nbytes=nbytes, md5=md5, completed_at=self._clock.now()
         )
@@ -123,7 +123,7 @@ class Worker:
 
 
 class Background:
-    """The background process; each duty is done by the one that has its lock."""
+    """The background process; each periodic task runs in the process that has its lock."""
 
     def __init__(self, store: Any, link: Link, clock: NodeClock, table: LockTable, process: int) -> None:
         self._store: Any = FaultyStore(store, link)
@@ -172,10 +172,10 @@ class Background:
 
 
 async def keep_fresh(catalogue: CatalogueCache, clock: NodeClock) -> None:
-    """Refresh the catalogue of one process for ever."""
+    """Refresh the catalogue of one process forever."""
     while True:
         await clock.sleep(REFRESH_S)
         try:
             await catalogue.refresh_once()
         except UnavailableError:
-            continue  # the last one stays
+            continue  # keep the last one

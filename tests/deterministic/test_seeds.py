@@ -1,4 +1,4 @@
-"""Whatever fails, whenever, and in whichever order: what was promised holds. `make deterministic` runs thousands."""
+"""The guarantees hold with any failures and in any order. `make deterministic` runs thousands of seeds."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_a_seed_gives_the_same_run_every_time() -> None:
     assert run(4, SMALL).trace != first.trace
 
 
-def test_a_seed_gives_the_same_run_whatever_ran_before() -> None:
-    """Processes die in it in the middle of what they do; nothing of them ends later, when memory is tidied up."""
+def test_seed_repeats_its_run_after_any_other() -> None:
+    """Processes die in this run in the middle of their work; garbage collection must not finish it later."""
     first = run(10323)
     run(3, SMALL)
 
@@ -50,7 +50,7 @@ def test_a_seed_gives_the_same_run_whatever_ran_before() -> None:
     assert first.deaths > 0
 
 
-def test_what_a_process_was_in_the_middle_of_is_undone_when_it_dies_and_nothing_else_of_it_happens() -> None:
+def test_dead_process_leaves_no_partial_work() -> None:
     loop = SeededLoop(1)  # type: ignore[abstract]  # without input and output
     happened: list[str] = []
     clock = NodeClock(loop)
@@ -84,7 +84,7 @@ def test_what_a_process_was_in_the_middle_of_is_undone_when_it_dies_and_nothing_
 
 @pytest.mark.parametrize("place", PLACES)
 def test_one_failure_of_the_main_path_breaks_no_promise(place: str) -> None:
-    """The first call of each kind, in each way it can fail."""
+    """The first call of each kind fails, in each possible way."""
     for fate in FAILURES:
         outcome = run(7, SMALL, first_of(place, fate))
         assert outcome.breaches == (), fate
@@ -92,8 +92,8 @@ def test_one_failure_of_the_main_path_breaks_no_promise(place: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 7, 13])
-def test_a_result_that_comes_while_it_is_given_up_is_taken_or_said_again(seed: int) -> None:
-    """Writes are slow, and results come when their grace ends: these seeds once had one acknowledged and not taken."""
+def test_late_result_is_stored_or_reported_again(seed: int) -> None:
+    """Writes are slow, and results arrive as their grace period ends: these seeds once lost a result."""
     manners = replace(STORMY, late=0.7, vanishes=0.0, error=0.0, wrong=0.0, restores=0.0, resets=0.0)
     weather = Weather(deaths_per_h=0.0, clock_steps_per_h=0.0, manners=manners, most_slow_s=14.0)
     outcome = run(seed, weather, lambda number, name: Fate.SLOW if name == "ledger.write" and number % 5 else Fate.DONE)
@@ -132,7 +132,7 @@ def takes_reports_for_nothing(store: MemoryStore) -> None:
 
 
 def sends_nothing(store: MemoryStore) -> None:
-    """Says that it was committed, and it was not."""
+    """A store that reports commits without making them."""
 
     async def write(writes: RequestWrites) -> WriteOutcome:
         ids = [one.instance_id for one in writes.assignments]
@@ -152,10 +152,10 @@ def never_settles(store: MemoryStore) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (forgets_uploads, "was acknowledged, and is not there"),
-        (takes_reports_for_nothing, "was acknowledged as done, and is in_progress"),
-        (sends_nothing, "was told to host"),
-        (never_settles, "batches without an end"),
+        (forgets_uploads, "was acknowledged but is missing"),
+        (takes_reports_for_nothing, "was acknowledged as done but is in_progress"),
+        (sends_nothing, "was sent to host"),
+        (never_settles, "unfinished batches"),
     ],
 )
 def test_a_store_that_breaks_a_promise_is_found_out(spoil: Callable[[MemoryStore], None], said: str) -> None:

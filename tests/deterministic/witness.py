@@ -1,4 +1,4 @@
-"""What must hold: looked at when a reply leaves, every few minutes, and at the end. A breach is a sentence."""
+"""Checks invariants: with each reply, every few minutes, and at the end. Each violation is a sentence."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ ALL = 10_000
 
 @dataclass(slots=True)
 class Auditor:
-    """Satisfies the clients' Witness. Reads the store itself, past every failure."""
+    """Satisfies the clients' Witness. Reads the store directly, without failures."""
 
     store: MemoryStore
     breaches: list[str] = field(default_factory=list)
-    told: dict[InstanceId, HostId] = field(default_factory=dict)  # the host that each instance was told to
-    hosts: dict[InstanceId, HostId] = field(default_factory=dict)  # that it was found at
+    told: dict[InstanceId, HostId] = field(default_factory=dict)  # the host each instance was sent to
+    hosts: dict[InstanceId, HostId] = field(default_factory=dict)  # the host it was last found at
     over: dict[JobId, tuple[JobState, InstanceId | None]] = field(default_factory=dict)
     uploads: dict[tuple[InstanceId, str], str] = field(default_factory=dict)
-    promised: dict[str, int] = field(default_factory=dict)  # batches a submitter was told of: their jobs
+    promised: dict[str, int] = field(default_factory=dict)  # acknowledged batches: their jobs
     volunteer_of: dict[HostId, int] = field(default_factory=dict)
     classes: dict[BatchId, JobClass] = field(default_factory=dict)
 
@@ -40,26 +40,28 @@ class Auditor:
         host_id = HostId(reply.host_id or request.host_id)
         client.host_ids.add(host_id)
         if request.cpu_req_s > 0 and not reply.results and not reply.messages:
-            self.breaches.append(f"host {host_id} asked for work and was given neither a job nor a reason")
+            self.breaches.append(f"host {host_id} requested work and got neither a job nor a reason")
         for result in reply.results:
             row = await self._row(result.name)
             if row is None or row.host_id != host_id or row.sent_at is None or row.due_at is None:
-                self.breaches.append(f"{result.name} was told to host {host_id}, and the store says {row}")
+                self.breaches.append(f"{result.name} was sent to host {host_id}, but the store has {row}")
                 continue
             before = self.told.setdefault(row.instance_id, host_id)
             if before != host_id and await self._computer(before) != await self._computer(host_id):
-                self.breaches.append(f"{result.name} was told to hosts {before} and {host_id}")
+                self.breaches.append(f"{result.name} was sent to hosts {before} and {host_id}")
             if int(result.report_deadline) > row.due_at:
-                self.breaches.append(f"{result.name} was told due {result.report_deadline}, and is due {row.due_at}")
+                self.breaches.append(
+                    f"{result.name} was sent with deadline {result.report_deadline}, but the store has {row.due_at}"
+                )
         reported = {result.name: result for result in request.results}
         for name in reply.acks:
             row = await self._row(name)
             if row is None or row.host_id not in client.host_ids or reported[name].state != STATE_UPLOADED:
                 continue
             if row.state not in TAKEN:
-                self.breaches.append(f"{name} was acknowledged as done, and is {row.state}")
+                self.breaches.append(f"{name} was acknowledged as done but is {row.state}")
             elif row.state is S.FAILED and reported[name].files and row.exit_status == 0:
-                self.breaches.append(f"{name} was uploaded and reported, and is said to have failed: {row.reason}")
+                self.breaches.append(f"{name} was uploaded and reported but is marked failed: {row.reason}")
 
     def stored(self, instance_id: InstanceId, name: str, md5: str) -> None:
         self.uploads[instance_id, name] = md5
@@ -77,7 +79,7 @@ class Auditor:
     # ------------------------------------------------------------ what is stored
 
     async def look(self) -> None:
-        """Everything that must hold at any moment."""
+        """Check all invariants."""
         self.breaches += await self.store.views.check_counters()
         valid: Counter[tuple[HostId, int]] = Counter()
         for batch in await self.store.views.batches(limit=ALL):
@@ -95,7 +97,7 @@ class Auditor:
                     self.breaches.append(f"host {host.host_id} has {counted} valid results, and {hav.n_valid} counted")
         for (instance_id, name), md5 in self.uploads.items():
             if md5 not in self._brought.get((instance_id, name), ()):
-                self.breaches.append(f"upload {name} was acknowledged, and is not there")
+                self.breaches.append(f"upload {name} was acknowledged but is missing")
 
     _brought: dict[tuple[InstanceId, str], set[str]] = field(default_factory=dict)
 
@@ -107,33 +109,33 @@ class Auditor:
             if before != row.host_id:
                 self.hosts[row.instance_id] = row.host_id
                 if await self._computer(before) != await self._computer(row.host_id):
-                    self.breaches.append(f"instance {row.instance_id} went from host {before} to {row.host_id}")
+                    self.breaches.append(f"instance {row.instance_id} moved from host {before} to {row.host_id}")
             for upload in row.uploads:
                 self._brought.setdefault((row.instance_id, upload.name), set()).add(upload.md5)
         await self._look_at_spread(job, rows)
         if job.state is JobState.OPEN:
             if job.job_id in self.over:
-                self.breaches.append(f"job {job.job_id} was over, and is open again")
+                self.breaches.append(f"job {job.job_id} had ended and is open again")
             return
         end = (job.state, job.canonical_instance_id)
         if self.over.setdefault(job.job_id, end) != end:
-            self.breaches.append(f"job {job.job_id} ended as {self.over[job.job_id]}, and is {end}")
+            self.breaches.append(f"job {job.job_id} had ended as {self.over[job.job_id]} and is now {end}")
         canonical = [row.state for row in job.instances if row.instance_id == job.canonical_instance_id]
         if (job.state is JobState.VALID) != (canonical == [S.VALID]):
-            self.breaches.append(f"job {job.job_id} is {job.state}, its canonical instance {canonical}")
+            self.breaches.append(f"job {job.job_id} is {job.state} with canonical instance {canonical}")
         if job.state is JobState.FAILED and not job.failure:
             self.breaches.append(f"job {job.job_id} failed without a reason")
 
     async def _look_at_spread(self, job: JobRow, rows: Sequence[InstanceRow]) -> None:
-        """One instance per host, and per volunteer where results must agree."""
+        """Check for one instance per host, and per volunteer where results must agree."""
         hosts = Counter([row.host_id for row in rows])
         volunteers = Counter([await self._volunteer(row.host_id) for row in rows if row.host_id is not None])
         is_quorum = (await self._class_of(job)).quorum > 1
         if max(hosts.values(), default=0) > 1 or (is_quorum and max(volunteers.values(), default=0) > 1):
-            self.breaches.append(f"job {job.job_id} has two instances in one place: {rows}")
+            self.breaches.append(f"job {job.job_id} has two instances on one host or volunteer: {rows}")
 
     async def _class_of(self, job: JobRow) -> JobClass:
-        """Batches here have one class."""
+        """Return the batch's only class."""
         if job.batch_id not in self.classes:
             [self.classes[job.batch_id]] = await self.store.views.classes_of_batch(job.batch_id)
         return self.classes[job.batch_id]
@@ -153,11 +155,11 @@ class Auditor:
         return [b.batch_id for b in await self.store.views.batches(limit=ALL) if b.state is BatchState.ACTIVE]
 
     async def check_promises(self) -> None:
-        """Every batch a submitter was told of is there, once, with all of its jobs."""
+        """Check that every acknowledged batch exists once, with all of its jobs."""
         there = Counter(batch.name for batch in await self.store.views.batches(limit=ALL))
         for batch in await self.store.views.batches(limit=ALL):
             if batch.name in self.promised and batch.counts.jobs_total != self.promised[batch.name]:
                 self.breaches.append(f"batch {batch.name} has {batch.counts.jobs_total} jobs")
         for name in self.promised:
             if there[name] != 1:
-                self.breaches.append(f"batch {name} was submitted once, and is there {there[name]} times")
+                self.breaches.append(f"batch {name} was submitted once but exists {there[name]} times")

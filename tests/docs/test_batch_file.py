@@ -1,4 +1,4 @@
-"""The page of the batch file has every field with its default, and its examples are batches."""
+"""The page of the batch file has every field with its default, and its examples are valid batches."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LEAST: dict[str, object] = {"app": "pi", "qos": "afap", "submitter": "ada"}
 
 
 def rows_under(heading: str) -> dict[str, str]:
-    """Field to default, as the first table after those words has them."""
+    """Return field to default from the first table after these words."""
     table = PAGE.partition(heading)[2].partition("|---|")[2].partition("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[1:]]
     return {field: default for fields, default, *_ in rows for field in re.findall(r"`(\w+)`", fields)}
 
 
 def known_to(values: dict[str, object]) -> set[str]:
-    """The fields that would have been understood where one was not."""
+    """Return the fields listed as known when one is unknown."""
     with pytest.raises(InvalidInputError, match="this field is unknown") as caught:
         parse_batch(LEAST | values)
     listed = re.search(r"expected one of (.*); this field", str(caught.value))

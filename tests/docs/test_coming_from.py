@@ -1,4 +1,4 @@
-"""The pages for those who come from another system: their commands exist, and print what the pages say."""
+"""The pages for users of other systems: their commands exist, and print what the pages show."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def commands_of(page: Path) -> list[list[str]]:
 
 
 def parsed(arguments: list[str]) -> click.Context:
-    """The command the arguments name, with its parameters read but nothing run."""
+    """Parse the command in the arguments with its parameters, without running it."""
     command: click.Command = muster
     parent: click.Context | None = None
     rest = list(arguments)

@@ -1,4 +1,4 @@
-"""What the docstrings and the pages promise: examples that hold, links that lead somewhere, commands that exist."""
+"""Docstrings and pages have correct examples, valid links and existing commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMED_PAGE = re.compile(r"(docs/[\w/-]+\.md)(?:#([\w-]+))?")
 
 
 def modules_of(package: str) -> list[str]:
-    """The names of a package's modules, found without importing any; __main__ would run."""
+    """Return the names of a package's modules without importing them; __main__ would run."""
     folder = FOLDERS[package]
     files = sorted(path for path in folder.rglob("*.py") if path.stem not in ("__main__",))
     names = (".".join(path.relative_to(folder.parent).with_suffix("").parts) for path in files)
@@ -64,12 +64,12 @@ def test_a_modules_examples_hold(name: str) -> None:
 
 
 def prose_of(page: Path) -> str:
-    """The page without its blocks of code."""
+    """Return the page without its blocks of code."""
     return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def code_of(page: Path) -> str:
-    """The page's code, blocks and single words."""
+    """Return the page's code, blocks and inline."""
     text = page.read_text(encoding="utf-8")
     blocks = re.findall(r"```[a-z]*\n(.*?)```", text, flags=re.DOTALL)
     return "\n".join([*blocks, *re.findall(r"`([^`\n]+)`", prose_of(page))])
@@ -92,7 +92,7 @@ def test_a_pages_links_lead_somewhere(page: Path) -> None:
 
 
 def test_code_names_only_sections_that_exist() -> None:
-    """Comments and docstrings name pages as docs/protocol.md#reports."""
+    """Comments and docstrings refer to pages as docs/protocol.md#reports."""
     sources = [path for folder in FOLDERS.values() for end in ("py", "sql") for path in folder.rglob(f"*.{end}")]
     named = {one for path in sources for one in NAMED_PAGE.findall(path.read_text(encoding="utf-8"))}
 

@@ -39,7 +39,7 @@ def test_every_command_and_setting_of_a_guide_exists(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "collatz.sh").touch()  # a guide adds it
+    (tmp_path / "collatz.sh").touch()  # added by a guide
     text = page.read_text(encoding="utf-8")
     shown = [shlex.split(line)[1:] for line in re.findall(r"^ +\$ (muster .*)$", text, flags=re.MULTILINE)]
 

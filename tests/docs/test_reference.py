@@ -1,4 +1,4 @@
-"""The pages of the reference that are made from the code are as the code is."""
+"""The generated pages of the reference are up to date."""
 
 from __future__ import annotations
 

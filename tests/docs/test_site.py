@@ -1,4 +1,4 @@
-"""The site of the manuals: every page has its place in it. `make docs` builds it, warnings being errors."""
+"""The site of the manuals includes every page. `make docs` builds it, with warnings as errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def placed() -> list[str]:
-    """The pages that the site's tables of contents name, in order."""
+    """Return the pages in the site's tables of contents, in order."""
     found: list[str] = []
     for block in re.findall(r"^```\{toctree\}\n(.*?)^```$", (DOCS / "index.md").read_text(), flags=re.M | re.S):
         for line in block.splitlines():

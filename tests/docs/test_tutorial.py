@@ -1,4 +1,4 @@
-"""The tutorial, typed as it stands: its commands follow each other in one shell and come to its answer."""
+"""Runs the tutorial as written: its commands work in sequence in one shell and give its answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/tutorial/first-batch.md"
 INSTALLATION = "make setup\n. .venv/bin/activate\n"
 
-# The stock client, on a machine that does other things and has other clients: preferences of its own.
+# The stock client, on a machine with other load and other clients, needs its own preferences.
 CLIENT = """#!/bin/sh
 folder=$2
 cp "{config}" "$folder/cc_config.xml"
@@ -33,7 +33,7 @@ def blocks() -> list[str]:
     return re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
-def test_the_tutorial_begins_with_the_installation_and_ends_with_everything_stopped() -> None:
+def test_tutorial_starts_with_install_and_ends_with_stop() -> None:
     found = blocks()
 
     assert found[0] == INSTALLATION
@@ -42,7 +42,7 @@ def test_the_tutorial_begins_with_the_installation_and_ends_with_everything_stop
 
 @contextmanager
 def shell(script: str, home: Path, programs: Path) -> Iterator[subprocess.Popen[str]]:
-    """A shell that reads the script; whatever it started is stopped in any case."""
+    """Run the script in a shell; stop everything it started in any case."""
     path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "HOME": str(home), "PATH": path}
     environment.pop("MUSTER_DATABASE_URL", None)
@@ -67,7 +67,7 @@ def shell(script: str, home: Path, programs: Path) -> Iterator[subprocess.Popen[
 @pytest.mark.e2e
 @pytest.mark.timeout(600)
 def test_the_tutorial_comes_to_its_answer_word_for_word(tmp_path: Path) -> None:
-    """All but the installation, which these tests themselves stand on, and the port, which others may have."""
+    """All except the installation, which these tests require, and the port, which may be in use."""
     if not installed():
         pytest.fail("the stock client is not installed: run tests/install_system.sh")
     programs = tmp_path / "programs"

@@ -1,4 +1,4 @@
-"""One server and one stock client per test, each in a folder of its own."""
+"""One server and one stock client per test, each in its own folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ APPS = Path(__file__).parent.parent / "apps"
 
 @pytest.fixture(scope="session")
 def app_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tests/apps/app.c compiled: `app SECONDS EXITCODE FINISHFILE OUTKB`; reads in, writes out."""
+    """Compile tests/apps/app.c: `app SECONDS EXITCODE FINISHFILE OUTKB`; reads in, writes out."""
     binary = tmp_path_factory.mktemp("apps") / "app"
     subprocess.run(["gcc", "-O1", "-static", "-o", str(binary), str(APPS / "app.c")], check=True)
     return binary
@@ -26,7 +26,7 @@ def app_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def trickle_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tests/apps/trickle.c compiled: `trickle COUNT` sends so many trickle messages, then writes out."""
+    """Compile tests/apps/trickle.c: `trickle COUNT` sends COUNT trickle messages, then writes out."""
     binary = tmp_path_factory.mktemp("apps") / "trickle"
     subprocess.run(["gcc", "-O1", "-static", "-o", str(binary), str(APPS / "trickle.c")], check=True)
     return binary
@@ -43,7 +43,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def client(server: Server, tmp_path: Path) -> Iterator[Callable[..., StockClient]]:
-    """Makes clients attached to the server; they are stopped when the test ends."""
+    """Create clients attached to the server; they are stopped when the test ends."""
     if not installed():
         pytest.fail("the stock client is not installed: run tests/install_system.sh")
     clients: list[StockClient] = []

@@ -1,4 +1,4 @@
-"""A Muster server as an operator runs it: `muster init`, `muster up`, and the commands beside it."""
+"""Runs a Muster server as an operator does: `muster init`, `muster up`, and other commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MUSTER = [sys.executable, "-m", "cli.run"]
 
 @dataclass
 class Server:
-    """One project in a folder of its own."""
+    """One project in its own folder."""
 
     data_dir: Path
     port: int = field(default_factory=free_port)
@@ -36,7 +36,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}/"
 
     def muster(self, *arguments: str) -> str:
-        """Run a command on the project; returns what it printed."""
+        """Run a command on the project; return its output."""
         command = [*MUSTER, *arguments, "--data-dir", str(self.data_dir)]
         environment = {**os.environ, **self.environment}
         run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
@@ -85,13 +85,13 @@ class Server:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def stop(self) -> None:
-        """SIGTERM, as a service manager would."""
+        """Send SIGTERM, like a service manager."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             assert self._process.wait(30) == 0, self.log()
 
     def kill(self) -> None:
-        """SIGKILL the supervisor and its processes at once: no goodbye. The database stays."""
+        """SIGKILL the supervisor and its processes at once. The database keeps running."""
         if self._process is not None and self._process.poll() is None:
             supervisor = psutil.Process(self._process.pid)
             for process in (supervisor, *supervisor.children(recursive=True)):
@@ -99,7 +99,7 @@ class Server:
             self._process.wait()
 
     def kill_supervisor(self) -> None:
-        """SIGKILL the supervisor alone."""
+        """SIGKILL only the supervisor."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
@@ -129,12 +129,12 @@ class Server:
         return shown
 
     def instances(self, batch_id: int) -> list[dict[str, Any]]:
-        """Every instance of a batch, by job and id."""
+        """Return every instance of a batch, by job and id."""
         jobs = self.api(f"batches/{batch_id}/jobs")["jobs"]
         return [i for job in jobs for i in self.api(f"jobs/{job['job_id']}")["instances"]]
 
     def api(self, path: str) -> Any:
-        """What the API says; a command would take a second of the processor each time somebody looks."""
+        """Query the API; a command would use a second of CPU per poll."""
         if self._token is None:
             self._token = str(self.json("token", "show")["token"])
         request = urllib.request.Request(f"{self.url}api/v1/{path}", headers={"Authorization": f"Bearer {self._token}"})

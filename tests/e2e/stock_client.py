@@ -1,4 +1,4 @@
-"""Debian's boinc-client, run as a volunteer would, each in a folder of its own."""
+"""Runs Debian's boinc-client as a volunteer would, each in its own folder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StockClient:
     buffer_days: float = 0.0001
     fake_gpu: bool = False
     report_immediately: bool = True
-    upload_bytes_per_s: int = 0  # 0 = as fast as it goes
+    upload_bytes_per_s: int = 0  # 0 = unlimited
     _port: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
     _attached: bool = False
@@ -91,15 +91,15 @@ class StockClient:
             run = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=20, check=False)
             if run.returncode == 0:
                 return run.stdout
-            time.sleep(0.25)  # the client opens its RPC port a moment after it starts
+            time.sleep(0.25)  # the client opens its RPC port shortly after it starts
         raise AssertionError(f"boinccmd {arguments}: {run.stdout}{run.stderr}")
 
     def update(self) -> None:
-        """Let the client call the scheduler within seconds, whatever its backoffs say."""
+        """Make the client send a scheduler request within seconds, regardless of back-offs."""
         self.command("--project", self.url, "update")
 
     def account(self) -> str:
-        """What it keeps of the project's account, preferences among it."""
+        """Return the client's copy of the project's account, including preferences."""
         [path] = self.folder.glob("account_*.xml")
         return path.read_text(errors="replace")
 
@@ -107,17 +107,17 @@ class StockClient:
         return re.findall(r"^\s*name: (\S+)", self.command("--get_tasks"), re.MULTILINE)
 
     def active_tasks(self) -> list[str]:
-        """Names of tasks that are running now."""
+        """Return the names of running tasks."""
         tasks = self.command("--get_tasks").split(") -----------")
         names = (re.search(r"^\s*name: (\S+)", task, re.MULTILINE) for task in tasks if "EXECUTING" in task)
         return [name[1] for name in names if name]
 
     def waiting_trickles(self) -> list[str]:
-        """Trickle messages it has that were not acknowledged, sent or not."""
+        """Return trickle messages that were not acknowledged, sent or not."""
         return [path.name for path in (self.folder / "projects").rglob("trickle_up_*")]
 
     def last_request(self) -> str:
-        """What it sent to the scheduler last."""
+        """Return the last scheduler request."""
         [path] = self.folder.glob("sched_request_*.xml")
         return path.read_text(errors="replace")
 
@@ -126,7 +126,7 @@ class StockClient:
 
 
 def wait_for(condition: object, at_most_s: float, what: str) -> None:
-    """Poll until `condition()` is true: the client is another program, whose only signal is its state."""
+    """Poll until `condition()` is true: the client is another program and offers only its state."""
     assert callable(condition)
     at_most_s *= BUSY
     end = time.monotonic() + at_most_s

@@ -1,6 +1,6 @@
-"""The simulated client calls and gets jobs as the stock client does: one project, run with each of them.
+"""The simulated client requests and gets jobs like the stock client: the same project is run with each.
 
-The stock client's time cannot be made to pass faster, so jobs take seconds and buffers hold minutes of work.
+The stock client runs in real time, so jobs take seconds and buffers hold minutes of work.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from simulator.work_buffer import Buffer
 from tests.e2e.server import Server
 from tests.e2e.stock_client import StockClient, wait_for
 from tests.memory import MemoryStore
-from tests.unit.simulator.rig import LINUX, START, PlainScenario, a_batch, no_more_duties
+from tests.unit.simulator.rig import LINUX, START, PlainScenario, a_batch, no_more_tasks
 from wire.messages import SchedulerReply, SchedulerRequest
 
 pytestmark = [pytest.mark.comparison, pytest.mark.timeout(240)]
 
 MakeClient = Callable[..., StockClient]
 
-HOSTS = (1, 2, 1)  # processors of each
+HOSTS = (1, 2, 1)  # processors per host
 JOBS = 18
 JOB_S = 15.0
 FLOP_PER_S = 1e9  # a stock client's speed before its first benchmark
 DELAY_S = 12.0
-LATER_S = 7.0  # a stock client acts every 5 s, and a call takes it 2 s
+LATER_S = 7.0  # a stock client acts every 5 s, and a request takes 2 s
 BUFFER_DAYS = 0.0025
 SETTINGS = {
     "scheduler.request_delay_s": DELAY_S,
@@ -61,7 +61,7 @@ outputs = [{{ name = "out", max_bytes = 100000 }}]
 
 @dataclass(slots=True)
 class Call:
-    """One request and what came of it; `at_s` counts from the first call of all hosts."""
+    """One scheduler request and its outcome; `at_s` counts from the first request of any host."""
 
     at_s: float
     reason: str = ""
@@ -81,7 +81,7 @@ PARTS = (
 
 
 def calls_of(log: str) -> list[Call]:
-    """The calls of a stock client, as its log tells them; at seconds since 1970."""
+    """Parse the requests of a stock client from its log; times in seconds since 1970."""
     found: list[Call] = []
     for stamp, text in LINE.findall(log):
         if text.startswith("Sending scheduler request: "):
@@ -95,7 +95,7 @@ def calls_of(log: str) -> list[Call]:
 
 
 def stock_calls(server: Server, client: MakeClient, binary: Path) -> list[list[Call]]:
-    """Each host's calls until all jobs are validated."""
+    """Return each host's requests until all jobs are validated."""
     server.init(**{key.replace(".", "__"): value for key, value in SETTINGS.items()})
     server.start()
     server.add_app("testapp", binary)
@@ -110,7 +110,7 @@ def stock_calls(server: Server, client: MakeClient, binary: Path) -> list[list[C
 
 
 class HeardVolunteer(SimulatedVolunteer):
-    """A simulated client that notes its calls."""
+    """A simulated client that records its requests."""
 
     calls: list[Call]
 
@@ -128,7 +128,7 @@ class HeardVolunteer(SimulatedVolunteer):
 
 @dataclass(frozen=True, slots=True)
 class SameProject(PlainScenario):
-    """The project with these hosts, which call first at these seconds."""
+    """The project with these hosts, which send their first requests at these seconds."""
 
     first_calls_s: tuple[float, ...] = ()
 
@@ -174,7 +174,7 @@ def simulated_calls(first_calls_s: Sequence[float]) -> list[list[Call]]:
         1,
         store=lambda _clock: MemoryStore(),
         settings=SETTINGS,
-        more_duties=no_more_duties,
+        more_tasks=no_more_tasks,
         watch=lambda _at: None,
     )
     with warnings_only():
@@ -183,7 +183,7 @@ def simulated_calls(first_calls_s: Sequence[float]) -> list[list[Call]]:
 
 
 def shown(stock: list[list[Call]], simulated: list[list[Call]]) -> str:
-    """Both, host by host and call by call, as the table of the page on formulas."""
+    """Return both clients side by side, per host and request, as the table in docs/formulas.md."""
     lines = []
     for ncpus, ours, theirs in zip(HOSTS, stock, simulated, strict=True):
         lines.append(
@@ -205,7 +205,7 @@ def test_simulated_clients_call_as_stock_clients_do(server: Server, client: Make
     stock = stock_calls(server, client, app_binary)
     simulated = simulated_calls([calls[0].at_s for calls in stock])
     table = shown(stock, simulated)
-    print(table)  # for the page, with -s
+    print(table)  # for the documentation, with -s
 
     for ours, theirs in zip(stock, simulated, strict=True):
         assert (ours[0].asked_s, ours[0].idle, ours[0].got) == (theirs[0].asked_s, theirs[0].idle, theirs[0].got), table

@@ -1,4 +1,4 @@
-"""The stock client works for a Muster server: what users and their clients do, for real."""
+"""The stock client works with a Muster server: tests with real clients."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_two_jobs_go_from_attaching_to_validated(server: Server, client: MakeCli
     looks = itertools.count()
 
     def knows_them() -> bool:
-        if next(looks) % 50 == 0:  # a client that is just calling, or was told to wait, does not call for this
+        if next(looks) % 50 == 0:  # a client in a request or a back-off ignores the update
             volunteer.update()
         return "<no_cpu>1</no_cpu>" in volunteer.account()
 
@@ -106,9 +106,7 @@ def test_two_jobs_go_from_attaching_to_validated(server: Server, client: MakeCli
     assert "<project_specific>" in volunteer.account()
 
 
-def test_an_app_that_exits_non_zero_fails_its_job_with_the_exit_code(
-    server: Server, client: MakeClient, app_binary: Path
-) -> None:
+def test_non_zero_exit_fails_the_job_with_its_code(server: Server, client: MakeClient, app_binary: Path) -> None:
     server.init()
     server.start()
     server.add_app("testapp", app_binary)
@@ -214,9 +212,7 @@ def trickles(server: Server, instance_id: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_nasty_stderr_neither_breaks_the_report_nor_invents_results(
-    server: Server, client: MakeClient, tmp_path: Path
-) -> None:
+def test_hostile_stderr_does_not_corrupt_the_report(server: Server, client: MakeClient, tmp_path: Path) -> None:
     script = tmp_path / "nasty.sh"
     script.write_text(
         "#!/bin/sh\n"
@@ -250,9 +246,7 @@ def test_a_declared_gpu_gets_a_job_of_its_own_app_version(server: Server, client
     assert server.batch(batch_id)["jobs_validated"] == 1
 
 
-def test_a_tight_deadline_shows_as_estimated_delay_and_moves_the_next_one(
-    server: Server, client: MakeClient, app_binary: Path
-) -> None:
+def test_tight_deadline_adds_estimated_delay(server: Server, client: MakeClient, app_binary: Path) -> None:
     server.init(deadline__min_slack_s=0, scheduler__jobs_per_request=1)
     server.start()
     server.add_app("testapp", app_binary)
@@ -270,16 +264,16 @@ def test_a_tight_deadline_shows_as_estimated_delay_and_moves_the_next_one(
     assert 5 < waits_s < 1.2 * 60, second["because"]
 
 
-def test_a_top_host_gets_the_tight_deadline_and_a_newcomer_the_relaxed_one(
+def test_top_host_gets_tight_and_newcomer_relaxed_deadline(
     server: Server, client: MakeClient, app_binary: Path
 ) -> None:
-    # in the table nobody below the gate gets a job of an urgent batch
+    # by the ranking, hosts below the gate get no job of an urgent batch
     table = {"deadline__afap": "table", "deadline__min_slack_s": 0}
     server.init(**table, ranking__min_samples=0.5, scheduler__newcomer_fraction=1)
     server.add_app("testapp", app_binary)
     asyncio.run(with_slow_hosts(server.data_dir, 20))
     server.start()
-    before = server.submit(jobs(count=2, fpops=25e9))  # a second of work, estimated at 25
+    before = server.submit(jobs(count=2, fpops=25e9))  # one second of work, estimated at 25 s
     top = client()
     wait_for(lambda: ended(server, before), AT_MOST_S, "the top host's record")
     top.stop()
@@ -306,7 +300,9 @@ def test_a_top_host_gets_the_tight_deadline_and_a_newcomer_the_relaxed_one(
 
 
 def test_newcomers_get_waiting_work_at_their_first_call(server: Server, client: MakeClient, app_binary: Path) -> None:
-    """Two new computers beside ranked hosts may call again after 10 min only; more jobs wait than either asks for."""
+    """Two new computers beside ranked hosts may request again only after 10 min; more jobs are unsent than either
+    requests.
+    """
     server.init(ranking__min_samples=0.5, scheduler__no_work_delay_s=600)
     server.add_app("testapp", app_binary)
     asyncio.run(with_slow_hosts(server.data_dir, 20))
@@ -325,7 +321,7 @@ def test_newcomers_get_waiting_work_at_their_first_call(server: Server, client: 
 
 
 def test_short_jobs_need_no_minute_between_calls(server: Server, client: MakeClient, app_binary: Path) -> None:
-    """More jobs than one reply has; with the default delay between calls, which was two thirds of their time."""
+    """More jobs than fit in one reply, with the default request delay, which took two thirds of their time."""
     server.init(scheduler__request_delay_s=60)
     server.start()
     server.add_app("testapp", app_binary)
@@ -336,7 +332,7 @@ def test_short_jobs_need_no_minute_between_calls(server: Server, client: MakeCli
 
 
 async def with_slow_hosts(data_dir: Path, count: int) -> None:
-    """Hosts that had a result each, after e^2 times what was estimated, and more."""
+    """Add hosts with one result each, whose run time was at least e^2 times the estimate."""
     async with open_database(Project(data_dir), SystemClock()) as store:
         now = SystemClock().now()
         [app] = await store.applications.apps()

@@ -1,4 +1,4 @@
-"""Nodes on one database, and a door to them for what a submitter does."""
+"""Nodes on one database, and a client for submitters."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NO_ENVIRONMENT: Mapping[str, str] = {}
 
 @dataclass(slots=True)
 class Cluster:
-    """Real nodes (`muster up`). `server` has no workers of its own: it asks the nodes."""
+    """Real nodes (`muster up`). `server` has no workers of its own: it uses the nodes."""
 
     dsn: str
     project: Project
@@ -51,7 +51,7 @@ class Cluster:
         return [node.url for node in self.nodes]
 
     async def evenly_held(self, workers: int, most_s: float = 30.0) -> float:
-        """Seconds until all shards are held by so many workers, the same number each or one more."""
+        """Return the seconds until all shards are held evenly by this many workers."""
         connection = await asyncpg.connect(self.dsn)
 
         async def even() -> bool:
@@ -64,7 +64,7 @@ class Cluster:
             await connection.close()
 
     def node_folder(self, name: str) -> Path:
-        """Another data directory of the same project, as on another machine: its keys copied, its files shared."""
+        """Create another data directory of the same project, as on another machine: keys copied, files shared."""
         made = create_project(self.project.data_dir.with_name(name), self.dsn)
         shutil.copytree(self.project.keys_dir, made.keys_dir)
         shutil.rmtree(made.data_dir / "files")
@@ -83,7 +83,7 @@ async def cluster(
     settings: Mapping[str, object] = NO_SETTINGS,
     environment: Mapping[str, str] = NO_ENVIRONMENT,
 ) -> AsyncIterator[Cluster]:
-    """A project with so many nodes, each with a data directory of its own; they are killed in the end."""
+    """A project with this many nodes, each with a data directory of its own; they are killed at the end."""
     ports = [free_port() for _ in range(nodes)]
     shutil.copytree(keys_dir, folder / "node0" / "keys")
     clock = ForwardClock()

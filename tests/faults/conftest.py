@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def keys_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project's keys, made once: they take longer to make than a test to run."""
+    """A project's keys, created once: this takes longer than a test."""
     folder = tmp_path_factory.mktemp("keys") / "keys"
     create_keys(folder)
     return folder

@@ -1,4 +1,4 @@
-"""Clients that go on, whatever breaks: they ask another node, with what they hold, and remember all they were told."""
+"""Clients that survive failures: they retry at another node with their state, and remember every reply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import asyncpg
 
-from demo.crowd.volunteer import tasks_of
+from demo.load.volunteer import tasks_of
 from domain.jobs import instance_id_of
 from store.postgres import PostgresStore
 from tests.acceptance.host import Host
@@ -21,42 +21,42 @@ from tests.faults.waiting import CLOCK, until
 from wire.client import decode_reply, encode_request
 from wire.messages import STATE_UPLOADED
 
-PAUSE_S = 0.1  # after a request that was not answered
+PAUSE_S = 0.1  # after an unanswered request
 POLITE = "the project cannot serve requests now; your client will try again\n"
 SENT = "SELECT instance_id, job_id, host_id FROM instance WHERE host_id IS NOT NULL"
 ENDED = "SELECT instance_id, host_id FROM instance WHERE reported_at IS NOT NULL"
 
-# Nothing but what is tested sets a limit.
+# Only what is tested sets a limit.
 GENEROUS: dict[str, object] = {
     "scheduler.daily_quota": 1_000_000,
     "scheduler.daily_quota_start": 1_000_000,
     "scheduler.shared_quota_start": 0,
-    "server.host_requests_per_s": 0,  # the crowd's computers ask as fast as they are answered
+    "server.host_requests_per_s": 0,  # simulated hosts send requests as fast as they are answered
     "server.address_requests_per_s": 0,
     "scheduler.in_progress_per_cpu": 1_000,
     "feeder.interval_s": 0.2,
     "lifecycle.validate_interval_s": 0.1,
 }
-# Jobs without outputs: done as soon as they are there.
+# Jobs without outputs: done on arrival.
 QUICK: dict[str, object] = {"fpops_est": 1e9, "outputs": []}
 
 
 @dataclass(slots=True)
 class Client:
-    """One computer and the nodes it may ask."""
+    """One host and the nodes it may call."""
 
     host: Host
     urls: Sequence[str]
     at: int
     told: set[tuple[int, int]] = field(default_factory=set)  # host, instance
-    acknowledged: set[tuple[int, int]] = field(default_factory=set)  # of what it reported
+    acknowledged: set[tuple[int, int]] = field(default_factory=set)  # of its reports
     answered: int = 0
     broken: int = 0
     refused: list[tuple[int, str]] = field(default_factory=list)
     slowest_s: float = 0.0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Ask for one job, do it, report it with the next request."""
+        """Request one job, do it, report it with the next request."""
         while not stop.is_set():
             began_s = CLOCK.monotonic()
             while not await self._ask() and not stop.is_set():
@@ -65,7 +65,7 @@ class Client:
             self.slowest_s = max(self.slowest_s, CLOCK.monotonic() - began_s)
 
     async def _ask(self) -> bool:
-        """One request; whether it was answered."""
+        """Send one request; return whether it was answered."""
         body = encode_request(self.host.request(cpu_req_s=1.0, cpu_req_instances=1.0))
         self.host.seqno += 1
         self.host.scheduler_url = f"{self.urls[self.at % len(self.urls)]}scheduler"
@@ -93,7 +93,7 @@ class Client:
 
 
 class Crowd:
-    """Clients at work."""
+    """Running clients."""
 
     def __init__(self, clients: Sequence[Client]) -> None:
         self.clients = clients
@@ -115,14 +115,14 @@ class Crowd:
         return [one for client in self.clients for one in client.refused]
 
     async def served(self, requests: int, most_s: float = 30.0) -> float:
-        """Seconds until so many more requests were answered."""
+        """Return the seconds until this many more requests were answered."""
         wanted = self.answered + requests
         return await until(lambda: self.answered >= wanted, most_s, f"{requests} requests answered")
 
 
 @asynccontextmanager
 async def crowd(server: LiveServer, urls: Sequence[str], clients: int) -> AsyncIterator[Crowd]:
-    """So many clients at work on these nodes until left."""
+    """Run this many clients on these nodes until the context ends."""
     made = []
     for number in range(clients):
         host = await server.add_host(f"volunteer{number}")
@@ -138,7 +138,7 @@ async def crowd(server: LiveServer, urls: Sequence[str], clients: int) -> AsyncI
 
 
 async def assert_nothing_lost_or_doubled(told: set[tuple[int, int]], dsn: str) -> None:
-    """Every job a client was told is that host's in the database, and no instance and no job was told to two."""
+    """Assert that every job in a reply is that host's in the database, and that none went to two hosts."""
     connection = await asyncpg.connect(dsn)
     try:
         rows: list[Any] = await connection.fetch(SENT)
@@ -146,16 +146,16 @@ async def assert_nothing_lost_or_doubled(told: set[tuple[int, int]], dsn: str) -
         await connection.close()
     host_of = {row["instance_id"]: row["host_id"] for row in rows}
     job_of = {row["instance_id"]: row["job_id"] for row in rows}
-    assert told, "nobody was told anything"
+    assert told, "no client received a job"
     assert [pair for pair in sorted(told) if host_of.get(pair[1]) != pair[0]] == [], "lost"
     instances = [instance_id for _, instance_id in told]
-    assert len(instances) == len(set(instances)), "an instance was told to two hosts"
+    assert len(instances) == len(set(instances)), "an instance was sent to two hosts"
     jobs = [job_of[instance_id] for instance_id in instances]
-    assert len(jobs) == len(set(jobs)), "a job without replicas was told to two hosts"
+    assert len(jobs) == len(set(jobs)), "a job without replicas was sent to two hosts"
 
 
 async def assert_every_acknowledged_report_is_kept(acknowledged: set[tuple[int, int]], dsn: str) -> None:
-    """What a client was told that it need not report again is over in the database, as that host's."""
+    """Assert that acknowledged reports have ended in the database as that host's."""
     connection = await asyncpg.connect(dsn)
     try:
         rows: list[Any] = await connection.fetch(ENDED)
@@ -166,7 +166,7 @@ async def assert_every_acknowledged_report_is_kept(acknowledged: set[tuple[int, 
 
 
 async def assert_all_is_settled(store: PostgresStore) -> None:
-    """Soon nothing is left to settle, and then the counters of batches equal their rows."""
+    """Assert that everything is settled soon, and that the counters of batches equal their rows."""
 
     async def all_settled() -> bool:
         return not await store.unsettled.unsettled(1, now=NOW)

@@ -1,4 +1,4 @@
-"""What stands between a node and its database: a TCP proxy that can be cut, and can freeze."""
+"""A TCP proxy between a node and its database that can be cut and frozen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PIECE_BYTES = 65536
 
 
 class Proxy:
-    """Forwards to one PostgreSQL server until it is told otherwise."""
+    """Forwards to one PostgreSQL server, until redirected."""
 
     def __init__(self, dsn: str) -> None:
         parts = urlsplit(dsn)
@@ -43,11 +43,11 @@ class Proxy:
             writer.transport.abort()
 
     def freeze(self) -> None:
-        """Accept connections and what comes over them, and forward nothing."""
+        """Accept connections and their data, and forward nothing."""
         self._flows.clear()
 
     def thaw(self) -> None:
-        """Forward again, also what came meanwhile."""
+        """Forward again, including held data."""
         self._flows.set()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -66,7 +66,7 @@ class Proxy:
                 end.cancel()
             await asyncio.gather(*ends, return_exceptions=True)
         except OSError:
-            pass  # the server is away, and so is this connection
+            pass  # the server closed, so close this connection too
         finally:
             for end_of in (writer, server_writer):
                 if end_of is not None:
@@ -89,7 +89,7 @@ class Proxy:
 
 @asynccontextmanager
 async def proxied(dsn: str) -> AsyncIterator[Proxy]:
-    """A proxy before the server of that DSN."""
+    """Run a proxy in front of the server of that DSN."""
     proxy = Proxy(dsn)
     await proxy.listen()
     try:

@@ -1,4 +1,4 @@
-"""Servers of Debian's PostgreSQL, one the standby of the other, which tests kill and promote."""
+"""Servers of Debian's PostgreSQL, a primary and its standby, which tests kill and promote."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ synchronous_standby_names = 'ANY 1 (a, b)'
 
 
 def bin_folder() -> Path:
-    """Where Debian has its newest PostgreSQL."""
+    """Return the folder of Debian's newest PostgreSQL."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     assert found, "no PostgreSQL under /usr/lib/postgresql: run tests/install_system.sh"
     return found[-1].parent
 
 
 class DatabaseServer:
-    """One server with a name of its own. It is made by `initialise` or `copy`."""
+    """One named server, created by `initialise` or `copy`."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
@@ -48,13 +48,13 @@ class DatabaseServer:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def initialise(self) -> None:
-        """An empty server."""
+        """Create an empty server."""
         self._run("initdb", "-D", str(self.data), "-U", "postgres", "--auth=trust", "--encoding=utf8", "--locale=C")
         with (self.data / "postgresql.conf").open("a") as config:
             config.write(ADDED)
 
     def copy(self, primary: DatabaseServer) -> None:
-        """A standby of that server, in the place of whatever was here."""
+        """Create a standby of that server, replacing any contents."""
         shutil.rmtree(self.data, ignore_errors=True)
         source = f"host=127.0.0.1 port={primary.port} user=postgres application_name={self.name}"
         self._run("pg_basebackup", "-D", str(self.data), "-d", source, "-R", "-X", "stream", "--checkpoint=fast")
@@ -70,12 +70,12 @@ class DatabaseServer:
         wait_for(lambda: not self._answers(), 10, "the end of the server")
 
     def promote(self) -> None:
-        """Make a standby the primary, which for now waits for nobody."""
+        """Make a standby the primary, without a synchronous standby for now."""
         self._run("pg_ctl", "-D", str(self.data), "-w", "promote")
         self.wait_for_standbys(wait=False)
 
     def wait_for_standbys(self, *, wait: bool) -> None:
-        """Whether a commit waits for a standby from now on."""
+        """Set whether commits wait for a standby from now on."""
         change = "RESET synchronous_standby_names" if wait else "SET synchronous_standby_names = ''"
         self._psql(f"ALTER SYSTEM {change}")
         self._psql("SELECT pg_reload_conf()")
@@ -85,7 +85,7 @@ class DatabaseServer:
             self._run("pg_ctl", "-D", str(self.data), "-m", "immediate", "-w", "stop", may_fail=True)
 
     async def has_synchronous_standby(self) -> None:
-        """Return when a standby is there that commits wait for."""
+        """Return when a synchronous standby is connected."""
         connection = await asyncpg.connect(self.dsn("postgres"))
         query = (
             "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum')"
@@ -119,7 +119,7 @@ class DatabaseServer:
 
 @contextmanager
 def primary_and_standby(folder: Path) -> Iterator[tuple[DatabaseServer, DatabaseServer]]:
-    """Server a and its standby b, in a folder that the database's user can reach."""
+    """Server a and its standby b, in a folder that the database's user can access."""
     assert re.fullmatch(r"[\w/.-]+", str(folder))
     folder.mkdir()
     if os.getuid() == 0:

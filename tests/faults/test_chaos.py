@@ -1,4 +1,4 @@
-"""A few rounds of chaos, the same ones every time: `make chaos SCHEDULES=200` runs many."""
+"""A few rounds of chaos, always the same ones: `make chaos SCHEDULES=200` runs many."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_seed_always_draws_the_same_schedule() -> None:
     "schedules",
     [pytest.param(SHORT, id="short"), pytest.param(LONG_FREEZES, id="long freezes")],
 )
-async def test_nothing_that_volunteers_were_told_is_lost_or_doubled(keys_dir: Path, schedules: list[Schedule]) -> None:
+async def test_no_acknowledged_work_is_lost_or_doubled(keys_dir: Path, schedules: list[Schedule]) -> None:
     async with deployed(keys_dir, VOLUNTEERS) as made:
         for schedule in schedules:
             done = await run_round(made, schedule, load_s=LOAD_S)

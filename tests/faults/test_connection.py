@@ -1,4 +1,4 @@
-"""A node loses its database, or its database falls silent: it hands out nothing, says so soon, and comes back."""
+"""A node loses its database, or the database stops answering: it sends no jobs, refuses quickly, and recovers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def worker_behind(server: LiveServer, proxy: Proxy) -> AsyncIterator[LiveW
     try:
         yield worker
     finally:
-        proxy.cut()  # so that closing a frozen connection does not take its time
+        proxy.cut()  # so that closing a frozen connection takes no time
         stop.set()
         await loops
         server.workers.remove(worker)
@@ -52,7 +52,7 @@ async def worker_behind(server: LiveServer, proxy: Proxy) -> AsyncIterator[LiveW
 
 @asynccontextmanager
 async def two_workers(folder: Path, keys_dir: Path) -> AsyncIterator[tuple[LiveServer, LiveWorker, Proxy]]:
-    """One worker beside the database, the other behind a proxy; both have their half of the shards."""
+    """One worker beside the database, the other behind a proxy; each has half of the shards."""
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(live_server(folder, keys_dir, settings=GENEROUS))
         near = server.workers[0]
@@ -83,7 +83,7 @@ def batch(count: int) -> dict[str, object]:
 
 
 async def refused(server: LiveServer, worker: LiveWorker, asker: Host, most_s: float) -> float:
-    """Seconds until a client that asks that worker now is told to come back later."""
+    """Return the seconds until that worker asks clients to retry later."""
     began_s = CLOCK.monotonic()
     async with server.http.post(
         f"{worker.url}scheduler", data=encode_request(asker.request()), timeout=aiohttp.ClientTimeout(60)
@@ -95,14 +95,14 @@ async def refused(server: LiveServer, worker: LiveWorker, asker: Host, most_s: f
     return took_s
 
 
-async def test_a_node_that_is_cut_off_stops_at_once_and_the_clients_go_on(tmp_path: Path, keys_dir: Path) -> None:
+async def test_cut_off_node_stops_and_clients_continue(tmp_path: Path, keys_dir: Path) -> None:
     async with two_workers(tmp_path, keys_dir) as (server, far, proxy):
         near, asker = server.workers[0], await server.add_host("asker")
         async with crowd(server, [near.url, far.url], 4) as clients:
             await clients.served(20)
             for _ in range(3):
                 proxy.cut()
-                await within(lambda: far.parts.shards.owned() == frozenset(), AT_ONCE_S, "it owns nothing")
+                await within(lambda: far.parts.shards.owned() == frozenset(), AT_ONCE_S, "it has no shards")
                 await refused(server, far, asker, AT_ONCE_S)
                 await within(lambda: len(near.parts.shards.owned()) == 64, 10, "the other one has all shards")
                 await clients.served(20)
@@ -126,7 +126,7 @@ async def test_a_node_whose_database_falls_silent_says_so_in_time(tmp_path: Path
             )
             waiting = [asyncio.create_task(refused(server, far, asker, SILENCE_S + MARGIN_S)) for _ in range(5)]
             await asyncio.gather(doubt, *waiting)
-            await refused(server, far, asker, AT_ONCE_S)  # from now on without asking the database
+            await refused(server, far, asker, AT_ONCE_S)  # from here on without querying the database
             await clients.served(20)
 
             proxy.thaw()
@@ -153,7 +153,7 @@ async def test_the_shards_of_a_silent_node_go_to_the_others(tmp_path: Path, keys
         await until(lambda: halves(near, far), 60, "both have half of the shards again")
 
 
-async def test_what_holds_connections_to_a_silent_database_can_be_closed(dsn: str) -> None:
+async def test_connections_to_a_silent_database_can_be_closed(dsn: str) -> None:
     async with proxied(dsn) as proxy:
         database, shards = await Database.open(proxy.dsn, min_size=1, max_size=2), PostgresShards(proxy.dsn, CLOCK)
         await shards.run_once()
@@ -166,11 +166,11 @@ async def test_what_holds_connections_to_a_silent_database_can_be_closed(dsn: st
 
 
 @pytest.mark.faults
-async def test_a_transaction_whose_client_was_stopped_blocks_others_for_seconds_only(dsn: str) -> None:
+async def test_stopped_client_blocks_others_only_for_seconds(dsn: str) -> None:
     stopped, other = await connect(dsn), await asyncpg.connect(dsn)
     try:
         await stopped.execute("BEGIN")
-        await stopped.execute("LOCK TABLE host IN EXCLUSIVE MODE")  # and then it says nothing more
+        await stopped.execute("LOCK TABLE host IN EXCLUSIVE MODE")  # the session stays idle in its transaction
         began_s = CLOCK.monotonic()
 
         await _locked(other)

@@ -1,4 +1,4 @@
-"""A background process, or its whole node, stands still: another one takes its duties over within a minute."""
+"""A background process or its whole node freezes: another one takes over its periodic tasks within a minute."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def family(made: Cluster, node: int) -> list[psutil.Process]:
 
 
 def background_of(made: Cluster, node: int) -> psutil.Process:
-    """Raises ValueError while it is being restarted."""
+    """Return the background process. Raises ValueError while it is being restarted."""
     found = []
     for one in family(made, node):
         with suppress(psutil.Error):
@@ -57,7 +57,7 @@ def background_of(made: Cluster, node: int) -> psutil.Process:
 
 @contextmanager
 def frozen(processes: list[psutil.Process]) -> Iterator[None]:
-    """Inside, the processes stand still, and wake when left."""
+    """Freeze the processes; wake them when the context ends."""
     for one in processes:
         one.send_signal(signal.SIGSTOP)
     try:
@@ -69,7 +69,7 @@ def frozen(processes: list[psutil.Process]) -> Iterator[None]:
 
 
 async def sessions_of(dsn: str) -> list[int]:
-    """The server's processes of the sessions that hold the validator's lock: one, or none."""
+    """Return the server processes of the sessions with the validator's lock: one, or none."""
     connection = await asyncpg.connect(dsn)
     try:
         return [row["pid"] for row in await connection.fetch(HOLDERS)]
@@ -78,7 +78,7 @@ async def sessions_of(dsn: str) -> list[int]:
 
 
 async def second_node(made: Cluster) -> None:
-    """Start another node when the first one has the validator's lock."""
+    """Start another node once the first one has the validator's lock."""
 
     async def held() -> bool:
         return bool(await sessions_of(made.dsn))
@@ -97,7 +97,7 @@ async def validated(made: Cluster, batch_id: BatchId) -> int:
 @pytest.mark.faults
 @pytest.mark.parametrize("what", ["background process", "node"])
 async def test_frozen_process_loses_its_duties(tmp_path: Path, keys_dir: Path, dsn: str, what: str) -> None:
-    """It is frozen for 60 s, under load, in the middle of whatever it does, and does no damage when it wakes."""
+    """It is frozen for 60 s, under load, at any point, and does no damage when it wakes."""
     async with cluster(tmp_path, keys_dir, dsn, nodes=1) as made:
         await second_node(made)
         await made.server.add_app()
@@ -111,7 +111,7 @@ async def test_frozen_process_loses_its_duties(tmp_path: Path, keys_dir: Path, d
                 async def taken_over() -> bool:
                     return await sessions_of(made.dsn) not in ([], [session])
 
-                await within(taken_over, MINUTE_S, "another process has the duty")
+                await within(taken_over, MINUTE_S, "another process runs the task")
                 before = await validated(made, batch_id)
 
                 async def goes_on() -> bool:
@@ -123,7 +123,7 @@ async def test_frozen_process_loses_its_duties(tmp_path: Path, keys_dir: Path, d
             if what == "background process":
                 assert not first[0].is_running()
                 assert "process hangs, killing it" in made.nodes[0].log()
-            await until(lambda: wakes(made, 0), 60, "the first node has a background process that works")
+            await until(lambda: wakes(made, 0), 60, "the first node has a working background process")
             await clients.served(50)
 
         await assert_nothing_lost_or_doubled(clients.told, dsn)
@@ -135,13 +135,14 @@ async def test_frozen_process_loses_its_duties(tmp_path: Path, keys_dir: Path, d
 
 
 def wakes(made: Cluster, node: int) -> bool:
-    """Whether its background process runs, a new one or one that found out that its locks are gone."""
+    """Return whether its background process runs: a new one, or one that noticed the loss of its locks."""
     log = made.nodes[node].log()
-    return log.count("background duties run") > 1 or "locks of duties lost" in log or "duty not done" in log
+    noticed = "locks of periodic tasks lost" in log or "periodic task failed" in log
+    return noticed or log.count("periodic tasks started") > 1
 
 
 async def outputs_that_hang(made: Cluster) -> tuple[BatchId, list[Host], list[Path]]:
-    """A batch of one job, the hosts that computed it and are to report it, and its outputs: reading them never ends."""
+    """A batch of one job, its hosts with unreported results, and its outputs, whose reads never end."""
     await made.server.add_app()
     compared = {"quorum": 2, "validator": {"kind": "tolerance", "tolerance": 0.1}, "count": 1}
     batch_id = await made.server.submit(jobs=compared)
@@ -162,13 +163,13 @@ async def outputs_that_hang(made: Cluster) -> tuple[BatchId, list[Host], list[Pa
 
 
 def comparing(background: psutil.Process) -> list[psutil.Process]:
-    """Its processes that compare outputs."""
+    """Return its processes that compare outputs."""
     return [one for one in background.children() if "jobs.comparing_process" in one.cmdline()]
 
 
 @pytest.mark.faults
 async def test_comparison_ends_with_its_process(tmp_path: Path, keys_dir: Path, dsn: str) -> None:
-    """The background process is killed in the middle of a comparison; its child does not go on without it."""
+    """The background process is killed in the middle of a comparison; its child ends too."""
     async with cluster(tmp_path, keys_dir, dsn, nodes=1) as made:
         _, hosts, paths = await outputs_that_hang(made)
         background = background_of(made, 0)
@@ -188,11 +189,11 @@ async def test_comparison_ends_with_its_process(tmp_path: Path, keys_dir: Path, 
 
 @pytest.mark.faults
 async def test_hung_read_of_an_output_delays_no_other_job(tmp_path: Path, keys_dir: Path, dsn: str) -> None:
-    """Outputs are pipes that nobody writes to: reading one never ends, as of a file server that does not answer.
+    """Outputs are pipes without a writer: reading one never ends, as on a file server that does not answer.
 
-    No host is to blame, and once the files can be read the job is settled.
+    No host is blamed, and once the files can be read the job is settled.
     """
-    quick = {"validation.max_read_s": 1.0}  # a silent child is given up after 9 s, not after 125 s
+    quick = {"validation.max_read_s": 1.0}  # a silent child is killed after 9 s, not after 125 s
     async with cluster(tmp_path, keys_dir, dsn, nodes=1, settings=quick) as made:
         batch_id, hosts, paths = await outputs_that_hang(made)
         before = background_of(made, 0)
@@ -212,7 +213,9 @@ async def test_hung_read_of_an_output_delays_no_other_job(tmp_path: Path, keys_d
             return str((await made.server.store.views.batch(other_id)).state) == "complete"
 
         await within(other_complete, 20, "the other batch is complete while a read hangs")
-        await within(lambda: "job left alone" in made.nodes[0].log(), MINUTE_S, "the comparison is given up")
+        await within(
+            lambda: "job skipped after an error" in made.nodes[0].log(), MINUTE_S, "the comparison is given up"
+        )
         assert before.is_running()
         for path in paths:
             path.unlink()

@@ -1,4 +1,4 @@
-"""The primary database is killed under load and its synchronous standby promoted, and back: nothing is lost."""
+"""The primary is killed under load and its synchronous standby promoted, and back: nothing is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.faults.servers import DatabaseServer, primary_and_standby
 
 @pytest.fixture
 def servers() -> Iterator[tuple[DatabaseServer, DatabaseServer]]:
-    """In a folder of its own below /tmp: pytest's folders are closed to the database's user."""
+    """Servers in a folder below /tmp: pytest's folders are not accessible to the database's user."""
     with tempfile.TemporaryDirectory(prefix="muster-fail-over-", dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         with primary_and_standby(Path(folder) / "servers") as both:
@@ -32,7 +32,7 @@ def servers() -> Iterator[tuple[DatabaseServer, DatabaseServer]]:
 @pytest.mark.parametrize(
     "switches", [pytest.param(2, id="there and back"), pytest.param(6, id="again and again", marks=pytest.mark.faults)]
 )
-async def test_fail_over_to_a_synchronous_standby_loses_and_doubles_nothing(
+async def test_fail_over_loses_and_doubles_nothing(
     tmp_path: Path, keys_dir: Path, servers: tuple[DatabaseServer, DatabaseServer], switches: int
 ) -> None:
     primary, standby = servers

@@ -1,4 +1,4 @@
-"""A node that `muster up` runs, and somebody who holds all the connections it may have: others are served."""
+"""One client takes all the connections it may have of a node: other clients are served."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from tests.faults.waiting import CLOCK, until
 
 MOST = 200
 HELD = 3 * MOST
-BEGUN = b"POST /scheduler HTTP/1.1\r\nHost: a\r\nContent-"  # a request whose headers never end
+BEGUN = b"POST /scheduler HTTP/1.1\r\nHost: a\r\nContent-"  # a request without an end of its headers
 AT_ONCE_S = 5.0  # on a busy machine
 
 
-async def test_hundreds_of_idle_connections_keep_no_computer_from_its_job(
-    tmp_path: Path, keys_dir: Path, dsn: str
-) -> None:
+async def test_idle_connections_do_not_block_requests(tmp_path: Path, keys_dir: Path, dsn: str) -> None:
     async with AsyncExitStack() as stack:
         bound = {"server.connections": MOST}
         made = await stack.enter_async_context(cluster(tmp_path, keys_dir, dsn, nodes=1, settings=bound))

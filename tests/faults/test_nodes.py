@@ -1,4 +1,4 @@
-"""Nodes join, leave and die under load: the shards follow, and no job is lost or given to two hosts."""
+"""Nodes join, leave and die under load: the shards move, and no job is lost or sent to two hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.faults.crowd import (
 async def test_nodes_die_leave_and_join_under_load(
     tmp_path: Path, keys_dir: Path, dsn: str, rounds: int, workers: int
 ) -> None:
-    """Nodes start and stop in threads: the clients, which share this loop, go on meanwhile and are timed."""
+    """Nodes start and stop in threads: the clients, which share this loop, continue and are timed."""
     async with cluster(tmp_path, keys_dir, dsn, nodes=2, workers=workers) as made:
         first, second = made.nodes
         await made.evenly_held(2 * workers)

@@ -1,4 +1,4 @@
-"""A project goes on from a backup with clients and an upload folder that know more than its database."""
+"""A project continues from a backup, with clients and an upload folder newer than its database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from demo.crowd.jobs import CrowdTask
+from demo.load.jobs import VolunteerTask
 from domain.dispatch import ReportedFile
 from domain.units import BatchId
 from store.postgres import open_store
@@ -41,7 +41,7 @@ def script(name: str, dsn: str, *arguments: Path) -> None:
     subprocess.run(command, capture_output=True, timeout=100, check=True, env=environment)
 
 
-async def given(host: Host, count: int) -> list[CrowdTask]:
+async def given(host: Host, count: int) -> list[VolunteerTask]:
     """So many more tasks in progress at the host."""
     before = set(host.held)
 
@@ -54,14 +54,14 @@ async def given(host: Host, count: int) -> list[CrowdTask]:
     return [task for name, task in host.held.items() if name not in before]
 
 
-def uploaded(host: Host, task: CrowdTask, content: bytes) -> None:
+def uploaded(host: Host, task: VolunteerTask, content: bytes) -> None:
     """The host reports the task with its next call; the output is uploaded already."""
     [name] = task.tokens
     host.end(task, STATE_UPLOADED, files=(ReportedFile(name, len(content), hashlib.md5(content).hexdigest()),))
 
 
 async def complete(made: Cluster, server: LiveServer, batches: Sequence[BatchId], hosts: Sequence[Host]) -> None:
-    """Hosts work until the batches are complete."""
+    """Run hosts until the batches are complete."""
 
     async def done() -> bool:
         for number, host in enumerate(hosts):

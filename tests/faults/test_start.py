@@ -1,4 +1,4 @@
-"""A process starts while the database is away: it waits, logs that once, and serves when the database is back."""
+"""A process starts without a database: it waits, logs that once, and serves when the database is back."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_databa
 
 @dataclass
 class Starting:
-    """A process under way."""
+    """A starting process."""
 
     port: int
     stop: asyncio.Event
@@ -110,7 +110,7 @@ async def test_start_waits_for_refused_database(project: Project, dsn: str, kind
 
 
 async def test_start_waits_when_primary_goes_in_take_share(project: Project, dsn: str) -> None:
-    """Another worker has all shards and gives none up, so that the database goes while this one waits for its share."""
+    """Another worker keeps all shards, so that the database fails while this one waits for its share."""
     async with proxied(dsn) as proxy:
         other = PostgresShards(dsn, SystemClock())
         assert len(await other.run_once()) == 64
@@ -158,7 +158,7 @@ async def test_start_that_waits_can_be_stopped(project: Project, dsn: str) -> No
 
 
 class RoomForOne(Proxy):
-    """Accepts one connection and breaks the others, as a server does whose `max_connections` are reached."""
+    """Accepts one connection and breaks the others, like a server at its `max_connections`."""
 
     accepted = 0
 
@@ -171,7 +171,7 @@ class RoomForOne(Proxy):
 
 
 async def test_pool_that_fails_to_open_keeps_no_connection(dsn: str) -> None:
-    """A process that tries every second must not use up the connections of a server that has few."""
+    """A process that retries every second must not use up the connections of a small server."""
     proxy = RoomForOne(dsn)
     await proxy.listen()
     gc.disable()

@@ -1,4 +1,4 @@
-"""A node dies, or its disk is slow, while it takes a file: the upload goes on, and every byte is right."""
+"""A node dies, or its disk is slow, during an upload: the upload continues, and every byte is right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from demo.crowd.jobs import CrowdTask
+from demo.load.jobs import VolunteerTask
 from domain.dispatch import ReportedFile
 from domain.units import BatchId, Seconds
 from tests.acceptance.host import Host
@@ -23,8 +23,8 @@ from wire.messages import STATE_UPLOADED, UploadHeader
 from wire.uploads import encode_upload_header
 
 FILE_BYTES = 1_000_000
-LONG_S = 60.0  # a sync takes this long, unless it is released
-SENT_BYTES = 800_000  # before the node dies
+LONG_S = 60.0  # a sync takes this long unless released
+SENT_BYTES = 800_000  # sent before the node dies
 KEPT_BYTES = 400_000  # of them on disk by then, at least
 
 
@@ -109,12 +109,12 @@ async def test_a_slow_sync_is_not_acknowledged_elsewhere(tmp_path: Path, keys_di
         assert not first.done()
         fault.release()
         assert (await first).status == 0
-        assert (await again).status in (0, 1)  # done, or asked to try again because the first one won
+        assert (await again).status in (0, 1)  # done, or asked to retry because the first one won
         assert (await host.size(task)).file_size == FILE_BYTES
         await reported_and_complete(made, batch_id, host, task, content)
 
 
-async def a_given_task(made: Cluster) -> tuple[int, Host, CrowdTask]:
+async def a_given_task(made: Cluster) -> tuple[int, Host, VolunteerTask]:
     """A batch of one job, and the host that has it."""
     await made.server.add_app()
     batch_id = await made.server.submit(jobs={"outputs": [{"name": "out", "max_bytes": FILE_BYTES}]})
@@ -128,7 +128,7 @@ async def a_given_task(made: Cluster) -> tuple[int, Host, CrowdTask]:
     return batch_id, host, task
 
 
-async def reported_and_complete(made: Cluster, batch_id: int, host: Host, task: CrowdTask, content: bytes) -> None:
+async def reported_and_complete(made: Cluster, batch_id: int, host: Host, task: VolunteerTask, content: bytes) -> None:
     """The host reports the output it uploaded, and the batch is complete with it."""
     [name] = task.tokens
     file = ReportedFile(name, len(content), hashlib.md5(content).hexdigest())
@@ -144,5 +144,5 @@ async def reported_and_complete(made: Cluster, batch_id: int, host: Host, task: 
 
 
 def kept(folder: Path) -> int:
-    """Bytes of the only part."""
+    """Return the bytes of the only part."""
     return sum(path.stat().st_size for path in folder.rglob("*.part"))

@@ -8,16 +8,16 @@ from domain.clock import SystemClock
 
 CLOCK = SystemClock()
 LOOK_S = 0.02
-BUSY = 3.0  # limits are for a quiet machine; a busy one may take this many times as long
+BUSY = 3.0  # limits are for an idle machine; a busy one may take this many times as long
 
 
 async def until(condition: Callable[[], Awaitable[bool] | bool], most_s: float, what: str) -> float:
-    """Seconds until the condition holds. Fails when it takes BUSY times as long as it may."""
+    """Return the seconds until the condition holds. Fails after BUSY times the limit."""
     return await within(condition, BUSY * most_s, what)
 
 
 async def within(condition: Callable[[], Awaitable[bool] | bool], most_s: float, what: str) -> float:
-    """Seconds until the condition holds, for what users are promised: fails when it takes longer."""
+    """Return the seconds until the condition holds. Fails after the limit, which is a promise to users."""
     began_s = CLOCK.monotonic()
     while True:
         holds = condition()

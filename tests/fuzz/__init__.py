@@ -1,1 +1,1 @@
-"""Hostile input, made by the million: `make fuzz`."""
+"""Fuzzing with millions of hostile inputs: `make fuzz`."""

@@ -1,8 +1,8 @@
-"""`make fuzz RUNS=N`: hostile inputs, in rounds of all targets; the last lines count them by target, and findings.
+"""`make fuzz RUNS=N`: hostile inputs, in rounds of all targets; the last lines give counts by target, and findings.
 
-With atheris (requirements-fuzz.lock) coverage leads a part of each turn, and the rest mutates what that has found;
-with --unguided all are mutations of real messages, the same for the same seed and an empty folder. The folder keeps
-the corpus and the findings; what is fixed belongs in tests/fuzz/findings.
+With atheris (requirements-fuzz.lock) part of each turn is guided by coverage, and the rest mutates its finds; with
+--unguided all inputs are mutations of real messages, the same for the same seed and an empty folder. The folder keeps
+the corpus and the findings; fixed findings belong in tests/fuzz/findings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.fuzz.plan import GUIDED, PLAN, ROUND, runs_of
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """So many executions of one target, from a seed of its own."""
+    """`runs` executions of one target, from a seed of its own."""
 
     target: str
     runs: int
@@ -33,14 +33,14 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a turn: executions led by coverage, and others."""
+    """The result of a turn: executions guided by coverage, and others."""
 
     guided: int
     blind: int
 
 
 def turns(runs: int, names: list[str], seed: int) -> Iterator[Turn]:
-    """Turns in which every target gets its share, of every round too."""
+    """Return turns that give every target its share, in every round too."""
     left, most, number = runs_of(runs, names), runs_of(ROUND, names), 0
     while any(left.values()):
         for name in names:
@@ -52,13 +52,13 @@ def turns(runs: int, names: list[str], seed: int) -> Iterator[Turn]:
 
 
 def done(turn: Turn, folder: Path, end_s: float, *, led: float = GUIDED) -> Done:
-    """A part `led` by coverage, and then others that mutate what it found; each in a process of its own."""
+    """Run a `led` part guided by coverage, then mutations of its finds; each in a process of its own."""
     guided = _of_a_process("guided", turn, int(turn.runs * led), folder, end_s)
     return Done(guided, _of_a_process("blind", turn, turn.runs - guided, folder, end_s))
 
 
 def _of_a_process(how: str, turn: Turn, runs: int, folder: Path, end_s: float) -> int:
-    """The executions that were noted. A process that ended before its time leaves what it said as a finding."""
+    """Return the counted executions. A process that ended early leaves its output as a finding."""
     within_s = end_s - time.monotonic()
     if runs <= 0 or within_s <= 0:
         return 0
@@ -76,7 +76,7 @@ def _of_a_process(how: str, turn: Turn, runs: int, folder: Path, end_s: float) -
 
 
 def found_in(folder: Path) -> list[Path]:
-    """The inputs that were kept, not the texts beside them, and how processes ended before their time."""
+    """Return the saved inputs, without the texts beside them, and reports of processes that ended early."""
     inputs = [path for path in (folder / "findings").rglob("*") if path.is_file()]
     return sorted(path for path in inputs if path.suffix != ".txt" or "-ended-" in path.name)
 
@@ -85,10 +85,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1, help="logged; the same seed makes the same unguided inputs")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long, done or not")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="stop after this many seconds, finished or not"
+    )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--targets", nargs="*", choices=sorted(PLAN), default=sorted(PLAN))
-    parser.add_argument("--folder", type=Path, default=None, help="where the corpus grows and findings are kept")
+    parser.add_argument("--folder", type=Path, default=None, help="folder of the corpus and the findings")
     parser.add_argument("--unguided", action="store_true", help="without atheris")
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="muster-fuzz-"))

@@ -1,7 +1,7 @@
-"""Every operation of the API: path, query and body are read as in production, and most are carried out in memory.
+"""Every operation of the API: path, query and body are parsed as in production, and most operations run in memory.
 
-An input is a line `operation?query` and the body. Operations are left out of the carrying out where they stretch a
-password (a tenth of a second, on purpose), stream without end, start a process, or take a file; what they read is read.
+An input is a line `operation?query` and the body. Operations that stretch a password (a tenth of a second, on purpose),
+stream without end, start a process, or take a file are only parsed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tests.worlds import PROJECT, a_registered_version, a_registered_volunteer, 
 from transfer.downloads import DownloadFolder
 from transfer.upload_folder import UploadFolder
 
-ASKS = 300  # a world is asked so many times, then there is a new one
+ASKS = 300  # a world is replaced after this many requests
 READ_ONLY = frozenset(
     {"add_person", "set_person", "invite_again", "add_volunteer", "change_password", "batch_events", "events"}
     | {"submit_batch", "add_version", "put_file", "simulate_thresholds", "fetch_outputs"}
@@ -78,7 +78,7 @@ EMULATED = {"account": "root", "shares": 1, "children": [{"account": "a", "share
 
 
 def an_api(store: MemoryStore | None = None) -> Api:
-    """The API of a world in memory."""
+    """Return the API of a world in memory."""
     world = a_world()
     made = cast(PostgresStore, store or world.store)  # the same ports
     downloads = DownloadFolder(NOWHERE, max_bytes=1)
@@ -90,7 +90,7 @@ def an_api(store: MemoryStore | None = None) -> Api:
 
 
 async def a_busy_api() -> Api:
-    """Something of everything."""
+    """Return an API with data of every kind."""
     store = MemoryStore()
     await a_registered_version(store)
     await a_registered_volunteer(store)
@@ -99,7 +99,7 @@ async def a_busy_api() -> Api:
 
 
 def api_target() -> Run:
-    """An answer or a problem document for whatever is asked."""
+    """Check that any input gets an answer or a problem document."""
     loop = lasting_loop()
     requests = Requests(loop)
     worlds: list[tuple[dict[str, Route[Any, Any]], int]] = []
@@ -117,7 +117,7 @@ def api_target() -> Run:
 
 
 async def ask(routes: dict[str, Route[Any, Any]], raw: bytes, requests: Requests) -> None:
-    """Read and carry out one input as the table does."""
+    """Parse and run one input as the table does."""
     line, _, body = raw.partition(b"\n")
     name, _, query = line.decode("utf-8", "surrogateescape").partition("?")
     names = sorted(routes)
@@ -140,7 +140,7 @@ async def ask(routes: dict[str, Route[Any, Any]], raw: bytes, requests: Requests
 
 
 def _request(requests: Requests, route: Route[Any, Any], query: str, body: bytes) -> web.Request | None:
-    """The request as the server would hand it on; None where it has no such address."""
+    """Return the request as the server would pass it on; None if it has no such address."""
     try:
         found = URL(f"/?{quote(query, safe=SAFE, errors='surrogateescape')}", encoded=True).query
     except ValueError:
@@ -155,7 +155,7 @@ def _request(requests: Requests, route: Route[Any, Any], query: str, body: bytes
 
 
 def api_seeds() -> Sequence[bytes]:
-    """Two right asks of every operation."""
+    """Return two valid requests of every operation."""
     draw = random.Random(1)
     seeds = []
     for route in an_api().table.routes:
@@ -192,7 +192,7 @@ _Maker = Callable[[Any, random.Random], object]
 
 
 def _example(kind: Any, draw: random.Random) -> object:  # Any: one of msgspec's many classes of types
-    """A value that fits the type; a word where nothing better is known."""
+    """Return a value that fits the type, or a word as the default."""
     for known, make in _MAKERS:
         if isinstance(kind, known):
             return make(kind, draw)

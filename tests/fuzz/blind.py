@@ -1,7 +1,7 @@
-"""One process, one target, mutations alone: `python -m tests.fuzz.blind TARGET RUNS SEED FOLDER SECONDS`.
+"""One process, one target, mutations only: `python -m tests.fuzz.blind TARGET RUNS SEED FOLDER SECONDS`.
 
-What is mutated are real messages, and what coverage has found before in the same folder. An execution that is not
-measured takes a quarter of the time of one that is, so most are of this kind; what they are made of reaches as deep.
+Mutates real messages, and earlier coverage finds in the same folder. An execution without measuring takes a quarter of
+the time, so most are of this kind, and they start from equally deep inputs.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tests.fuzz.plan import MOST_BYTES
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.watch import ENDLESS_S, tried
 
-LOOKED_EVERY = 1000  # executions between two looks at the clock
+LOOKED_EVERY = 1000  # executions between two checks of the clock
 
 
 def blind(name: str, runs: int, seed: int, folder: Path, *, within_s: float = float("inf")) -> int:
-    """Try so many mutations, or as many as there is time for. Returns how many."""
+    """Try `runs` mutations, or as many as time allows. Returns how many."""
     target, draw = TARGETS[name], random.Random(seed)
     run, seeds = target.make(), list(target.seeds())
-    run(seeds[0])  # what is loaded late is loaded now
+    run(seeds[0])  # load lazy imports now
     grown = [*seeds, *grown_in(folder, name)]
     noted, end_s = Noted.of(folder, name, seed), time.monotonic() + within_s
     while noted.executions < runs and time.monotonic() < end_s:
@@ -42,12 +42,12 @@ def blind(name: str, runs: int, seed: int, folder: Path, *, within_s: float = fl
 
 
 def grown_in(folder: Path, name: str) -> list[bytes]:
-    """What coverage kept, in an order that the same files always have."""
+    """Return the coverage finds in an order that depends only on the files."""
     return [path.read_bytes() for path in sorted((folder / f"corpus-{name}").glob("*"))]
 
 
 def shorter(messages: Sequence[bytes], draw: random.Random) -> bytes:
-    """The shorter one of two drawn: it is read sooner, and says as much; long ones still have their turn.
+    """Return the shorter of two drawn messages: faster and as useful; long ones are still chosen sometimes.
 
     >>> draw = random.Random(1)
     >>> sum(len(shorter((b"a", b"long"), draw)) == 1 for _ in range(1000)) > 700

@@ -1,9 +1,8 @@
-"""One process, one target, inputs led by coverage: `python -m tests.fuzz.guided TARGET RUNS SEED FOLDER SECONDS`.
+"""One process, one target, inputs guided by coverage: `python -m tests.fuzz.guided TARGET RUNS SEED FOLDER SECONDS`.
 
-Half of the inputs are mutated by who knows the grammar, half by libFuzzer. A finding is saved in FOLDER/findings and
-the run goes on; a crash of the interpreter, or a library that never returns, ends it and leaves a file of
-libFuzzer's there.
-How much was done so far is noted there too.
+Half of the inputs are mutated with the grammar, half by libFuzzer. A finding is saved in FOLDER/findings and the run
+continues; a crash of the interpreter, or a library that never returns, ends it and leaves a file of libFuzzer's there.
+Progress is recorded there too.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from typing import Any
 from tests.fuzz.noted import Noted
 from tests.fuzz.plan import MOST_BYTES, PLAN
 
-STUCK_S = 3600  # by the wall clock, in which a process may have been stopped; the processor's time counts before that
+STUCK_S = 3600  # wall-clock limit, in which a process may have been stopped; the CPU time limit comes first
 MOST_MIB = 4096
 NOTED_EVERY = 2000
 
 
 def main(name: str, runs: int, seed: int, folder: Path, within_s: float) -> None:
-    """Fuzz until `runs` inputs were tried, or for as long as there is time."""
+    """Fuzz until `runs` inputs were tried, or the time is over."""
     guide: Any = importlib.import_module("atheris")  # from requirements-fuzz.lock; it has no types
     with guide.instrument_imports(include=list(PLAN[name].packages)):
         targets = importlib.import_module("tests.fuzz.targets")
@@ -33,7 +32,7 @@ def main(name: str, runs: int, seed: int, folder: Path, within_s: float) -> None
     watch, mutations = importlib.import_module("tests.fuzz.watch"), importlib.import_module("tests.fuzz.mutations")
     target = targets.TARGETS[name]
     run, seeds = target.make(), list(target.seeds())
-    run(seeds[0])  # what is loaded late is loaded now
+    run(seeds[0])  # load lazy imports now
     noted = Noted.of(folder, name, seed)
 
     def one(raw: bytes) -> None:

@@ -1,4 +1,4 @@
-"""An event loop that a target keeps for as long as the process lives."""
+"""An event loop that a target keeps for the life of the process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 
 class AtOnce(ThreadPoolExecutor):
-    """Does what is meant for a thread where it is asked to: waking a thread takes longer than most inputs do."""
+    """Runs an executor's functions at once: waking a thread takes longer than most inputs."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # Any: as its base says
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # Any: as in the base class
         done: Future[Any] = Future()
         try:
             done.set_result(fn(*args, **kwargs))
@@ -22,7 +22,7 @@ class AtOnce(ThreadPoolExecutor):
 
 
 def lasting_loop() -> asyncio.AbstractEventLoop:
-    """Closed at the end."""
+    """Return a loop that is closed at exit."""
     loop = asyncio.new_event_loop()
     loop.set_default_executor(AtOnce())
     atexit.register(loop.close)

@@ -1,4 +1,4 @@
-"""What a hostile client might send: real messages, changed by somebody who knows the grammar. Pure.
+"""Mutates real messages with knowledge of the grammar, as a hostile client might. Pure.
 
 Every mutation takes the bytes, a seeded Random and the other messages of the corpus.
 """
@@ -116,7 +116,7 @@ _NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?")
 
 
 def mutate(raw: bytes, draw: random.Random, corpus: Sequence[bytes], *, most: int = MOST_BYTES) -> bytes:
-    """One to four changes, each of a kind drawn."""
+    """Make one to four changes of random kinds."""
     kinds = JSON_KINDS if b"{" in raw[:2000] and b"<" not in raw[:1] else XML_KINDS
     for _ in range(draw.choice((1, 1, 1, 2, 2, 3, 4))):
         raw = draw.choice(kinds)(raw, draw, corpus)[:most]
@@ -127,7 +127,7 @@ def mutate(raw: bytes, draw: random.Random, corpus: Sequence[bytes], *, most: in
 
 
 def flip(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
-    """Another byte somewhere."""
+    """Change a byte."""
     if not raw:
         return bytes((draw.randrange(256),))
     at = draw.randrange(len(raw))
@@ -135,25 +135,25 @@ def flip(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
 
 
 def cut(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
-    """The end is missing."""
+    """Cut off the end."""
     return raw[: draw.randrange(len(raw) + 1)]
 
 
 def insert(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
-    """A hostile text or number somewhere."""
+    """Insert a hostile text or number."""
     at = draw.randrange(len(raw) + 1)
     return raw[:at] + draw.choice(draw.choice((NUMBERS, TEXTS))) + raw[at:]
 
 
 def repeat(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
-    """A piece stands there many times."""
+    """Repeat a piece many times."""
     start = draw.randrange(len(raw) + 1)
     piece = raw[start : start + draw.choice((1, 10, 100, 1000))]
     return raw[:start] + piece * draw.choice((2, 10, 100)) + raw[start:]
 
 
 def splice(raw: bytes, draw: random.Random, corpus: Sequence[bytes]) -> bytes:
-    """Goes on as another message does."""
+    """Continue with another message."""
     other = draw.choice(corpus) if corpus else raw
     return raw[: draw.randrange(len(raw) + 1)] + other[draw.randrange(len(other) + 1) :]
 
@@ -162,7 +162,7 @@ def splice(raw: bytes, draw: random.Random, corpus: Sequence[bytes]) -> bytes:
 
 
 def other_value(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
-    """An element holds something else."""
+    """Replace an element's value."""
     found = _ELEMENT.findall(raw)
     if not found:
         return raw
@@ -173,7 +173,7 @@ def other_value(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
 
 
 def without_element(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
-    """An element is missing, or its tags are."""
+    """Remove an element, or its tags."""
     found = list(_ELEMENT.finditer(raw))
     if not found:
         return raw
@@ -182,7 +182,7 @@ def without_element(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> byte
 
 
 def many_elements(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
-    """An element stands there many times, perhaps each inside the other."""
+    """Repeat an element many times, possibly nested."""
     found = list(_ELEMENT.finditer(raw))
     if not found:
         return raw
@@ -197,7 +197,7 @@ def many_elements(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
 
 
 def other_tag(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
-    """A tag is another one of the message, or is missing."""
+    """Replace a tag by another one of the message, or remove it."""
     found = list(_TAG.finditer(raw))
     if not found:
         return raw
@@ -206,7 +206,7 @@ def other_tag(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
 
 
 def exchange(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
-    """Two pieces between tags have changed places."""
+    """Exchange two pieces between tags."""
     found = list(_TAG.finditer(raw))
     if len(found) < 4:
         return raw
@@ -225,7 +225,7 @@ def exchange(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
 
 
 def other_number(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
-    """A number of the text is another one."""
+    """Replace a number."""
     found = list(_NUMBER.finditer(raw))
     if not found:
         return raw
@@ -234,7 +234,7 @@ def other_number(raw: bytes, draw: random.Random, _: Sequence[bytes]) -> bytes:
 
 
 def other_json(raw: bytes, draw: random.Random, corpus: Sequence[bytes]) -> bytes:
-    """One value of the document is another one, nested or not."""
+    """Replace one value of a JSON document, nested or not."""
     head, newline, body = raw.partition(b"\n")
     try:
         document = json.loads(body)
@@ -247,7 +247,7 @@ def other_json(raw: bytes, draw: random.Random, corpus: Sequence[bytes]) -> byte
 
 
 def _with(document: object, value: object, draw: random.Random) -> object:
-    """The document with `value` in a place drawn."""
+    """Return the document with `value` at a random position."""
     if isinstance(document, dict) and document and draw.random() < 0.85:
         key = draw.choice(sorted(document))
         kind = draw.random()

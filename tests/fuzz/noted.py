@@ -1,4 +1,4 @@
-"""How far a process has come, in a file: what it did counts also when it ends before its time."""
+"""Records a process's progress in a file, so that it counts even if the process ends early."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Noted:
         self.path.write_text(f"{self.executions}\n", encoding="utf-8")
 
     def taken(self) -> int:
-        """What was written; that is gone then, so that nothing is counted twice."""
+        """Return the record and delete it, so that nothing counts twice."""
         if not self.path.exists():
             return 0
         executions = int(self.path.read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
-"""How executions are shared among the targets, and what of the project coverage is measured in for each.
+"""Divides executions among the targets, and lists the packages whose coverage guides each.
 
-Nothing of the project is imported here: measuring has to be set up before that.
+Imports nothing of the project: measuring has to be set up first.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ class Part:
     packages: tuple[str, ...]
 
 
-MOST_BYTES = 16 * 1024  # longer ones have tests of their own (test_giants); what takes long to read is tried seldom
+MOST_BYTES = 16 * 1024  # longer ones have tests of their own (test_giants); slow inputs are tried rarely
 ROUND = 1_000_000  # executions in which every target has one turn
-GUIDED = 0.1  # of a turn is led by coverage; the rest mutates what that found, four times as fast
+GUIDED = 0.1  # fraction of a turn guided by coverage; the rest mutates its finds, four times as fast
 
 PLAN = {
     "decode": Part(0.5, ("wire",)),
@@ -29,7 +29,7 @@ PLAN = {
 
 
 def runs_of(runs: int, names: list[str]) -> dict[str, int]:
-    """What each of the targets gets of so many executions.
+    """Return each target's share of these executions.
 
     >>> runs_of(1000, ["decode", "upload"])
     {'decode': 715, 'upload': 286}

@@ -1,4 +1,4 @@
-"""Requests as the web server hands them to handlers, made a thousand times faster than with a server between."""
+"""Builds requests as the web server passes them to handlers, a thousand times faster than with a server."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import make_mocked_request
 from yarl import URL
 
-PIECE_BYTES = 7000  # a body comes in pieces
+PIECE_BYTES = 7000  # a body arrives in pieces
 
 
 class Requests:
-    """Makes requests of one event loop: copies of one whose connection is nothing."""
+    """Makes requests on one event loop: copies of one without a connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._protocol = BaseProtocol(loop)
         self._loop = loop
-        nobody = SimpleNamespace(
+        no_one = SimpleNamespace(
             peername=None, sockname=None, ssl_context=None
         )  # a mock would take longer than the request
-        self._first = make_mocked_request("GET", "/", loop=loop, protocol=nobody)
+        self._first = make_mocked_request("GET", "/", loop=loop, protocol=no_one)
 
     def of(self, method: str, url: URL, body: bytes, *, in_path: Mapping[str, str] | None = None) -> web.Request:
-        """One request, its body there to the end."""
+        """Return a request with its complete body."""
         stream = StreamReader(self._protocol, 2**16, loop=self._loop)
         for start in range(0, len(body), PIECE_BYTES):
             stream.feed_data(body[start : start + PIECE_BYTES])

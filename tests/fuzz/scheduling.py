@@ -1,4 +1,4 @@
-"""The scheduler request: read alone, and answered by a whole project in memory."""
+"""The scheduler request: decoded alone, and answered by a whole project in memory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from wire.decode import decode_request
 from wire.encode import encode_reply
 from wire.messages import ProtocolError
 
-REQUESTS = 300  # a project answers so many, then there is a new one: what strangers may add stays small
+REQUESTS = 300  # a project is replaced after this many requests, which bounds the data they add
 
 
 def decode_target(raw: bytes) -> None:
-    """Bytes to a message, or a ProtocolError that can be written into one line."""
+    """Decode bytes to a message, or to a ProtocolError that fits on one line."""
     try:
         decode_request(raw)
     except ProtocolError as error:
@@ -25,7 +25,7 @@ def decode_target(raw: bytes) -> None:
 
 
 def answer_target() -> Run:
-    """Bytes to the bytes of a reply. The clock goes on by a minute with each request."""
+    """Answer bytes with the bytes of a reply. The clock advances by a minute per request."""
     loop = lasting_loop()
     projects: list[tuple[Project, int]] = []
 
@@ -56,7 +56,7 @@ async def _busy_project() -> Project:
 
 
 def answer_seeds() -> Sequence[bytes]:
-    """Clients that have jobs of the project, report some, and are asked about others."""
+    """Return requests of clients that have jobs of the project, report some, and list others."""
     names = [f"pi_1_{number}_{number}" for number in range(1, 5)]
     first = a_request()
     return [

@@ -1,4 +1,4 @@
-"""What of a message is read? The rest is two thirds of a stock client's request, and of the time it takes. Pure."""
+"""Removes the elements of a message that are never read, two thirds of a stock client's request. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINES = re.compile(
 
 
 def shortened(raw: bytes, read: Callable[[bytes], object]) -> bytes:
-    """The message without the elements that `read` makes no use of; elements stand in lines of their own.
+    """Return the message without elements that `read` does not use; elements are on lines of their own.
 
     >>> shortened(b"<a>\\n<b>1</b>\\n<c>2</c>\\n</a>\\n", lambda raw: b"<a>" in raw and b"<b>1" in raw)
     b'<a>\\n<b>1</b>\\n</a>\\n'

@@ -1,6 +1,6 @@
-"""What is fuzzed: every place where bytes of strangers are read. Each target takes bytes and may raise nothing.
+"""Lists the fuzz targets: every place that reads untrusted bytes. Each takes bytes and must not raise.
 
-What a target expects (a refusal that names the field) it takes; anything else that is raised is a finding.
+A target catches expected errors (a refusal that names the field); anything else raised is a finding.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from wire.decode import decode_request
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 FINDINGS = Path(__file__).parent / "findings"
-WHOLE_OF = 6  # one request in so many is kept as it came
+WHOLE_OF = 6  # one request in this many stays as captured
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`make` gives what runs an input, `seeds` the inputs that others are made of."""
+    """`make` returns the function under test, `seeds` the initial inputs."""
 
     make: Callable[[], Run]
     seeds: Callable[[], Sequence[bytes]]
 
 
 def captured(opening: bytes) -> list[bytes]:
-    """The bodies of the stock client's requests that begin so."""
+    """Return the bodies of the stock client's requests that begin with this text."""
     bodies = (path.read_bytes() for path in sorted(CAPTURES.glob("*.request.xml")))
     return [body for body in bodies if body.lstrip().startswith(opening)]
 
 
 @cache
 def scheduler_requests() -> tuple[bytes, ...]:
-    """What is read of each, and some of them whole."""
+    """Return the requests without unread elements, and some of them whole."""
     whole = captured(b"<scheduler_request>")
     return (*(shortened(raw, decode_request) for raw in whole), *whole[::WHOLE_OF])
 

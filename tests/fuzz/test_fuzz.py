@@ -1,4 +1,4 @@
-"""A few thousand hostile inputs, the same at every run (`make fuzz` makes millions), and every finding of before."""
+"""A few thousand hostile inputs, the same at every run (`make fuzz` makes millions), and every past finding."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_crash_a_hang_and_a_hoard_are_found(tmp_path: Path) -> None:
     assert smaller.save(tmp_path).read_bytes() == b"c"  # the smallest input of a kind is kept
 
 
-def test_what_never_ends_is_given_up_and_the_next_input_has_its_turn() -> None:
+def test_endless_input_is_stopped_and_the_next_one_runs() -> None:
     def endless(raw: bytes) -> None:
         while raw:
             pass
@@ -111,7 +111,7 @@ def test_every_round_gives_every_target_its_share() -> None:
     assert len({turn.seed for turn in planned}) == len(planned)
 
 
-def test_mutations_are_made_of_what_coverage_found_too_and_counted(tmp_path: Path) -> None:
+def test_mutations_include_coverage_finds_and_are_counted(tmp_path: Path) -> None:
     (tmp_path / "corpus-decode").mkdir()
     (tmp_path / "corpus-decode" / "odd").write_bytes(b"<odd>")
 
@@ -122,7 +122,7 @@ def test_mutations_are_made_of_what_coverage_found_too_and_counted(tmp_path: Pat
     assert blind("decode", 30, 1, tmp_path, within_s=0.0) == 0
 
 
-def test_a_turn_without_time_left_does_nothing_and_one_that_ends_early_is_a_finding(tmp_path: Path) -> None:
+def test_turn_without_time_or_ended_early(tmp_path: Path) -> None:
     (tmp_path / "findings").mkdir()
 
     late = done(Turn("decode", 10, 3), tmp_path, 0.0, led=0.0)

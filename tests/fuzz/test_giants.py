@@ -1,4 +1,4 @@
-"""The largest requests that are taken, as hostile as can be: time and memory grow with their length, no faster."""
+"""The largest accepted requests, as hostile as possible: time and memory grow linearly with their length."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_eight_megabytes_of_anything_are_read_in_linear_time(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ended results", "held results", "entities", "names"])
-def test_reading_them_takes_no_more_memory_than_a_few_times_their_size(name: str) -> None:
+def test_reading_giants_takes_memory_proportional_to_size(name: str) -> None:
     body = giant(FILLINGS[name], MOST)
     tracemalloc.start()
     took_s(body)

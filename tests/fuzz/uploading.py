@@ -1,4 +1,4 @@
-"""The upload address: header, token, offset and bytes, over a folder that is really there."""
+"""The upload address: header, token, offset and bytes, on a real folder."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class OneInstance:
 
 
 def upload_target() -> Run:
-    """Any bytes get an HTTP answer, and nothing is ever written outside the folder."""
+    """Check that any bytes get an HTTP answer, and that nothing is written outside the folder."""
     loop = lasting_loop()
     root = Path(tempfile.mkdtemp(prefix="muster-fuzz-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
@@ -71,7 +71,7 @@ def upload_target() -> Run:
 
 
 def upload_seeds() -> Sequence[bytes]:
-    """UploadHandler with their right token: whole, resumed, wrong and none; and questions for sizes."""
+    """Return uploads for UploadHandler: whole, resumed, with wrong and missing token; and size queries."""
     content = bytes(range(256)) * 8
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     seeds = [encode_size_query(SizeQuery(name)) for name in NAMES]

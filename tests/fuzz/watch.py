@@ -1,7 +1,7 @@
-"""Runs one input against a target and says what was wrong: it broke, took too long, or took too much memory.
+"""Runs one input against a target and reports failures: an exception, too much time, or too much memory.
 
-Time is that of the processor, of all threads: the machine may be busy with other things. What takes too long is run
-again, because a garbage collection may have come in between; the least of the times counts.
+Time is CPU time of all threads, because the machine may be busy. A slow input is run again, because of possible garbage
+collection; the shortest time counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Run = Callable[[bytes], None]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An input that was not dealt with as it should be."""
+    """An input that the target did not handle properly."""
 
     target: str
     kind: str  # crash, hang, endless or memory
@@ -34,12 +34,12 @@ class Finding:
 
     @property
     def name(self) -> str:
-        """One file name for all inputs that break at the same place, so that a million of them are few findings."""
+        """Return one file name for all inputs that fail at the same place, to keep findings few."""
         place = self.what if self.kind in ("crash", "endless") else self.target
         return f"{self.kind}-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
 
     def save(self, folder: Path) -> Path:
-        """Keep the smallest input of this name, with what it did."""
+        """Save the input if it is the smallest of this name, with its effect."""
         folder = folder / self.target
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / self.name
@@ -50,11 +50,11 @@ class Finding:
 
 
 class EndlessError(BaseException):
-    """An input has had a minute of the processor; nothing takes this for an error of its own."""
+    """An input used a minute of CPU time; targets must not catch this."""
 
 
 def end_what_is_endless(within_s: float = ENDLESS_S) -> None:
-    """Have `tried` give up an input after so much processor time of this process; a stopped process is not blamed."""
+    """Make `tried` stop an input after this much CPU time of this process; a stopped process does not count."""
 
     def give_up(number: int, frame: object) -> None:
         raise EndlessError
@@ -64,7 +64,7 @@ def end_what_is_endless(within_s: float = ENDLESS_S) -> None:
 
 
 def tried(target: str, run: Run, raw: bytes, *, endless_s: float = 0.0) -> Finding | None:
-    """Run it once (more often when it is slow); None when all was well. `endless_s` 0: for as long as it takes."""
+    """Run it once (more often if slow); None if all was well. `endless_s` 0: without limit."""
     before_bytes = peak_bytes()
     began_s = time.process_time()
     if endless_s:
@@ -94,12 +94,12 @@ def _timed(run: Run, raw: bytes) -> float:
 
 
 def peak_bytes() -> int:
-    """The most memory the process ever had."""
+    """Return the peak memory of the process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def where(error: BaseException) -> str:
-    """The error, and the places it went through: what tells findings apart."""
+    """Return the error and its stack, which identify a finding."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{Path(frame.filename).name}:{frame.name}:{frame.lineno}" for frame in frames[-3:]]
     return f"{type(error).__name__} at {' < '.join(reversed(places))}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-SMALL_LINES = 110  # a module below this with one importer in its own package is better part of it
+SMALL_LINES = 110  # a smaller module with a single importer in its own package should be part of it
 MOST_PARAMETERS, MOST_ATTRIBUTES = 7, 14
 MAIN_PATH = (
     "scheduler/handler.py",
@@ -50,7 +50,7 @@ class Module:
 
     @property
     def package(self) -> str:
-        """The folder, dotted.
+        """Return the folder as a dotted name.
 
         >>> Module("store.memory.tails", Path("store/memory/settling.py")).package
         'store.memory'
@@ -58,7 +58,7 @@ class Module:
         return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
 
     def imported(self) -> Iterator[str]:
-        """Dotted names of what is imported anywhere in the module."""
+        """Return the dotted names of all imports in the module."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
@@ -68,7 +68,7 @@ class Module:
 
 
 def packages_of(root: Path) -> list[str]:
-    """The top-level packages, as the import contract names them."""
+    """Return the top-level packages, as in the import contract."""
     with (root / "pyproject.toml").open("rb") as file:
         found: list[str] = tomllib.load(file)["tool"]["importlinter"]["root_packages"]
     return found
@@ -84,7 +84,7 @@ def modules_of(root: Path, packages: Sequence[str]) -> dict[str, Module]:
 
 
 def importers_of(modules: Mapping[str, Module]) -> dict[str, set[str]]:
-    """By module: the modules that import it, or a name of it."""
+    """Return for each module the modules that import it, or a name of it."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for module in modules.values():
         for name in module.imported():
@@ -95,7 +95,7 @@ def importers_of(modules: Mapping[str, Module]) -> dict[str, set[str]]:
 
 
 def single_importer_modules(modules: Mapping[str, Module]) -> list[str]:
-    """Small modules whose only importer is in their own package, ports and entry points left out."""
+    """Return small modules whose only importer is in their own package, without ports and entry points."""
     importers = importers_of(modules)
     return sorted(
         name
@@ -108,7 +108,7 @@ def single_importer_modules(modules: Mapping[str, Module]) -> list[str]:
 
 
 def attributes_of(node: ast.ClassDef) -> int:
-    """Attributes that a class declares, or sets on self.
+    """Return the attributes that a class declares, or sets on self.
 
     >>> attributes_of(ast.parse("class A:\\n    x: int\\n    def __init__(self):\\n        self.y = 1").body[0])
     2
@@ -131,7 +131,7 @@ def attributes_of(node: ast.ClassDef) -> int:
 
 
 def parameters_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Parameters without self and cls.
+    """Return the parameters without self and cls.
 
     >>> parameters_of(ast.parse("def f(self, a, *, b=1): ...").body[0])
     2
@@ -141,7 +141,7 @@ def parameters_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def on_main_path(root: Path, modules: Mapping[str, Module]) -> list[Module]:
-    """The modules of the main path that exist."""
+    """Return the modules of the main path that exist."""
     paths = [root / one for one in MAIN_PATH]
     return [
         module for module in modules.values() if any(module.path == one or one in module.path.parents for one in paths)
@@ -149,7 +149,7 @@ def on_main_path(root: Path, modules: Mapping[str, Module]) -> list[Module]:
 
 
 def duplicate_classes(modules: Mapping[str, Module]) -> list[str]:
-    """Public class names that stand more than once."""
+    """Return public class names that occur more than once."""
     counted = Counter(
         node.name
         for module in modules.values()
@@ -160,7 +160,7 @@ def duplicate_classes(modules: Mapping[str, Module]) -> list[str]:
 
 
 def measured(root: Path) -> dict[str, object]:
-    """The figures of a checkout, as JSON."""
+    """Return the figures of a checkout, as JSON."""
     packages = [one for one in packages_of(root) if (root / one).is_dir()]  # the client is below client/
     modules = modules_of(root, packages)
     files = Counter(name.partition(".")[0] for name in modules)

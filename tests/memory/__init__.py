@@ -1,4 +1,4 @@
-"""A store in memory with everything that people ask and change: the simulator's, and what only tests need of it."""
+"""The simulator's in-memory store, extended by the ports of people's requests for tests."""
 
 from __future__ import annotations
 

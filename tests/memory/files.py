@@ -1,4 +1,4 @@
-"""Files of applications, the history and its files, trickles and curves of forecasts."""
+"""Files of applications, the history and its files, trickles and forecast curves, in memory."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from store.memory.rows import StoredJob
 
 class MemoryApplications(store.memory.applications.MemoryApplications):
     async def set_app(self, app: App) -> None:
-        """Everything but the name: files are named after it."""
+        """Change everything except the name, because files are named after it."""
         known = self._registry.apps.get(app.app_id)
         if known is None:
             raise NotFoundError("app", app.app_id)
         self._registry.apps[app.app_id] = replace(app, name=known.name)
 
     async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
-        del now  # no test reads when a file came
+        del now  # no test reads a file's registration time
         file = StoredFile(name, nbytes, md5, signature)
         known = self._registry.files.get(name, file)
         if (known.nbytes, known.md5) != (nbytes, md5):
@@ -52,7 +52,7 @@ class MemoryApplications(store.memory.applications.MemoryApplications):
         self._registry.files[name] = replace(file, signature=signature)
 
     async def app_files(self) -> Sequence[AppFile]:
-        """Every file of every app version, by version and position; each name once."""
+        """Return every file of every app version, by version and position; each name once."""
         by_name: dict[str, AppFile] = {}
         for version in self._versions().values():
             for file in version.files:
@@ -62,7 +62,7 @@ class MemoryApplications(store.memory.applications.MemoryApplications):
 
 class MemoryHistory(store.memory.sweeping.MemoryHistory):
     def _kept(self, month: str) -> list[StoredJob]:
-        """The jobs of a month, ascending."""
+        """Return the jobs of a month, ascending."""
         jobs = (self._work.jobs[job_id - 1] for job_id in sorted(self._work.history - self._work.purged))
         return [job for job in jobs if job.batch.ended_at is not None and month_of(job.batch.ended_at) == month]
 
@@ -84,7 +84,7 @@ class MemoryHistory(store.memory.sweeping.MemoryHistory):
         return OutputPage(names, page[-1].instance_id if page else None)
 
     async def purge_month(self, month: str, *, now: Instant) -> None:
-        """A month of which there is nothing is left as it is."""
+        """Purge a month; an empty one is unchanged."""
         if month in self._work.months:
             self._work.purged.update(job.job_id for job in self._kept(month))
             self._work.months[month] = now

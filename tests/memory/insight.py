@@ -1,4 +1,4 @@
-"""What people ask about hosts, callers and batches, over the tables."""
+"""Operators' queries about hosts, callers and batches, in memory."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class MemoryInsight(store.memory.insight.MemoryInsight):
         return Short(one_per, agreeing, jobs_waiting, hosts, volunteers)
 
     def _urgent(self, batch: StoredBatch) -> list[StoredInstance]:
-        """The first urgent instances that wait, retries first."""
+        """Return the first urgent unsent instances, retries first."""
         ids = sorted(batch.waiting.urgent)[:MOST_SHORT_JOBS]
         found = [self._work.instance(instance_id) for _, instance_id in ids]
         return [row for row in found if row is not None]
@@ -114,7 +114,7 @@ class MemoryInsight(store.memory.insight.MemoryInsight):
 
 
 def _needs_another(job: StoredJob, app: App, callers: Sequence[Host]) -> bool:
-    """Whether a job lacks a result that none of these may bring."""
+    """Return whether a job lacks a result that none of these can supply."""
     agreeing = max(job.job_class.quorum, app.adaptive_copies, job.copies)
     spread = spread_of(app.one_per_volunteer, one_per_host=app.one_per_host, agreeing=agreeing)
     sent = [row for row in job.instances if row.host_id is not None]
@@ -126,7 +126,7 @@ def _needs_another(job: StoredJob, app: App, callers: Sequence[Host]) -> bool:
 
 
 def _drawn_by(host_id: HostId) -> tuple[str, HostId]:
-    """What a sample is drawn by: nothing of the host but its id."""
+    """Return the key of the random sample: it depends only on the host's id."""
     return hashlib.md5(str(host_id).encode(), usedforsecurity=False).hexdigest(), host_id
 
 
@@ -245,7 +245,7 @@ class MemoryHostLists:
         return sorted((one for one in self._work.hosts if after is None or one < after.host_id), reverse=True)
 
     def _busy(self) -> list[StoredInstance]:
-        """Instances that were sent, but for those of the history."""
+        """Return sent instances, except those of the history."""
         jobs = (job for job in self._work.jobs if job.job_id not in self._work.history)
         return [row for job in jobs for row in job.instances if row.sent_at is not None]
 

@@ -1,4 +1,4 @@
-"""The rules that the order of batches goes by, and what people see of it."""
+"""The rules of the order of batches, and its views, in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from store.memory.work import Work
 
 
 def limit_key(scope: Scope, quantity: Quantity, name: str | None) -> LimitKey:
-    """The key of a limit, in the order they are listed.
+    """Return the sort key of a limit.
 
     >>> limit_key(Scope.APP, Quantity.JOB_PE, None)
     ('app', 'job_pe', '')
@@ -79,7 +79,7 @@ class MemoryOrderingRules:
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
         batch = self._work.batches.get(batch_id)
         if batch is None or batch.state is not BatchState.ACTIVE or batch.counts.sent:
-            raise NotFoundError("active batch of which nothing was sent", batch_id)
+            raise NotFoundError("active batch without sent instances", batch_id)
         batch.new = replace(batch.new, account_id=account_id)
 
     async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:

@@ -1,4 +1,4 @@
-"""Accounts, volunteers, sign-in and the audit trail, as people change them."""
+"""Accounts, volunteers, sign-in and the audit trail, in memory."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class MemoryVolunteers(store.memory.applications.MemoryVolunteers):
     async def set_volunteer(self, volunteer: Volunteer, *, instead_of: Volunteer | None = None) -> None:
         record = self._registry.volunteers.get(volunteer.volunteer_id)
         if instead_of is not None and (record is None or record.volunteer.preferred_at != instead_of.preferred_at):
-            raise ConflictError("these preferences were changed elsewhere meanwhile")
+            raise ConflictError("these preferences were changed elsewhere in the meantime")
         if record is None:
             raise NotFoundError("volunteer", volunteer.volunteer_id)
         changed = replace(

@@ -1,4 +1,4 @@
-"""Changes of settings, process reports, requested simulations and arrivals of new hosts."""
+"""Changes of settings, process reports, requested simulations and arrivals of new hosts, in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from domain.views import ProcessReport, SettingChange, Simulation, SimulationSta
 
 class MemorySettings(store.memory.applications.MemorySettings):
     async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
-        """Newest first."""
+        """Return changes, newest first."""
         changes = self._registry.setting_changes
         return changes[: before - 1 if before is not None else None][: -limit - 1 : -1]
 
@@ -108,7 +108,7 @@ class MemorySimulations:
 
 
 class MemoryArrivals:
-    """Satisfies runtime.rate_limits's Arrivals."""
+    """Implements runtime.rate_limits's Arrivals."""
 
     def __init__(self) -> None:
         self._hosts: Counter[tuple[int, str]] = Counter()

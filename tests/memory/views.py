@@ -1,4 +1,4 @@
-"""Batches, jobs, hosts, lists and a volunteer's own things, over the tables; and a recount of the counters."""
+"""Batches, jobs, hosts, lists and a volunteer's own data, in memory; and a recount of the counters."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class MemoryViews(store.memory.insight.MemoryViews):
         return self._registry.apps[app_id].name
 
     async def check_counters(self) -> Sequence[str]:
-        """A sentence for each batch whose counters differ from its rows."""
+        """Return a sentence for each batch whose counters differ from its rows."""
         return [
             f"batch {batch.batch_id}: counters say {batch.counts}, rows say {recounted}"
             for batch in self._work.batches.values()

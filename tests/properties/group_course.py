@@ -1,4 +1,4 @@
-"""What happens to a group of asks, decided step by step, and what must hold however it was decided."""
+"""Runs a group commit step by step in a chosen course, and checks its invariants."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from tests.properties.stepped import FakeSession
 
 SITS_OUT = 2  # groups
-MOST_TURNS = 200  # of the loop without anything happening: somebody waits for ever
+MOST_TURNS = 200  # turns of the loop without an event: a deadlock
 
 
 class Course:
-    """Askers, the groups under test, and the database they reach; time passes only by `turn` and `rest`."""
+    """Askers, the groups under test, and their database; time advances only by `turn` and `rest`."""
 
     def __init__(
         self, *, lanes: int = 2, most: int = 2, in_transaction: bool = True, gated: frozenset[Place] = frozenset(Place)
     ) -> None:
-        self.loop = SteppedLoop()
+        self.loop = SteppedLoop()  # type: ignore[abstract]  # as much of it as groups use
         self.database = FakeDatabase(gated)
         self.lanes, self.most, self.in_transaction = lanes, most, in_transaction
         self.grouped: Grouped[Ask, Added] = Grouped(
@@ -44,10 +44,10 @@ class Course:
         self.askers: dict[int, asyncio.Task[Added]] = {}
         self.asks: dict[int, Ask] = {}
         self.cancelled: set[int] = set()
-        self.left: set[int] = set()  # cancelled while every lane was busy with others: nobody does theirs
+        self.left: set[int] = set()  # cancelled while every lane was busy with other asks: not attempted
         self.arrived: set[int] = set()
         self.turned_away: set[int] = set()
-        self.told: set[int] = set()  # who waited when no connection was to be had
+        self.told: set[int] = set()  # asks that waited when no connection could be made
         self.refusals = 0  # of connections
         self.wrongs: list[str] = []
         self._closing: asyncio.Task[None] | None = None
@@ -55,14 +55,14 @@ class Course:
     # ---------------------------------------------------------------- what may happen
 
     def ask(self, *, row: int = 0, bad: bool = False, conflicts: int = 0) -> int:
-        """Another ask arrives; its number."""
+        """Submit another ask; return its number."""
         ask = Ask(len(self.asks), row, bad, conflicts)
         self.asks[ask.number] = ask
         self.askers[ask.number] = self.loop.create_task(self._asker(ask))
         return ask.number
 
     def cancel(self, *numbers: int) -> None:
-        """Askers leave."""
+        """Cancel these asks."""
         under_way = [attempt for attempt in self.database.attempts if not attempt.over]
         for number in numbers:
             if self.askers[number].done():
@@ -73,11 +73,11 @@ class Course:
                 self.left.add(number)
 
     def let(self, which: int, fate: Fate = Fate.DONE) -> None:
-        """One of the steps that sessions wait for happens."""
+        """Let one pending step of a session happen."""
         self.database.let(which, fate)
 
     def cut(self, which: int) -> None:
-        """The server ends a session."""
+        """End a session at the server."""
         session = self.database.sessions[which]
         session.cut |= not session.closed
         session.terminate()
@@ -91,15 +91,15 @@ class Course:
             self.loop.turn()
 
     def rest(self) -> None:
-        """Let everything go on that waits for no step."""
+        """Run everything that waits for no step."""
         for _ in range(MOST_TURNS):
             if not self.loop.turn():
                 self._check_at_rest()
                 return
-        self.wrongs.append("the loop comes to no rest")
+        self.wrongs.append("the loop does not come to rest")
 
     def finish(self, end: Fate = Fate.DONE) -> None:
-        """Close, let every step happen that is left, and check everything. `end`: how closing a session goes."""
+        """Close, let every remaining step happen, and check everything. `end`: how closing a session goes."""
         try:
             self.close()
             for _ in range(40 * len(self.asks) + 100):
@@ -119,27 +119,27 @@ class Course:
     # ---------------------------------------------------------------- what must hold
 
     def check_now(self) -> None:
-        """What must hold at every moment."""
+        """Check the invariants of every moment."""
         assert len([attempt for attempt in self.database.attempts if not attempt.over]) <= self.lanes
         assert len([session for session in self.database.sessions if not session.closed]) <= self.lanes
         assert all(len(attempt.asks) <= self.most for attempt in self.database.attempts)
 
     def _check_at_rest(self) -> None:
-        """Nobody waits while a lane has nothing to do, unless another is connecting for him or could not connect."""
+        """Check that no ask waits beside an idle lane, unless another lane is connecting or could not connect."""
         places = [step.place for step in self.database.pending if step.place is not Place.CLOSE]
         at_work = len(places) + len(self.database.lock_waits)
         taken = self.most * places.count(Place.BEGIN)  # and not attempted yet
         waiting = [n for n in self.arrived - self._attempted() if not self.askers[n].done()]
-        busy = at_work == self.lanes or Place.CONNECT in places or self.refusals or self._in_vain()
+        busy = at_work == self.lanes or Place.CONNECT in places or self.refusals or self._lost_unused()
         assert busy or len(waiting) <= taken
         assert at_work or all(asker.done() for n, asker in self.askers.items() if n in self.arrived)
         assert len(waiting) <= MOST_GROUPS_WAITING * self.most + taken
 
     def _check_outcomes(self) -> None:
-        """Everybody got one outcome, and one that was coming to him."""
+        """Check that every ask got one possible outcome."""
         unexplained = 0
         for number, asker in self.askers.items():
-            assert asker.done(), f"ask {number} waits for ever"
+            assert asker.done(), f"ask {number} waits forever"
             if asker.cancelled():
                 assert number in self.cancelled
                 continue
@@ -155,10 +155,10 @@ class Course:
                 assert isinstance(error, CONFLICTS)
                 assert self._conflicts_alone(number) >= (TRIES if self.in_transaction else 1)
         losses = self.database.losses_outside + self.database.broken_off
-        assert unexplained <= losses * self.most or self._in_vain()
+        assert unexplained <= losses * self.most or self._lost_unused()
 
     def _check_rows(self) -> None:
-        """What was answered is committed, in the order the answers say; nothing is committed twice."""
+        """Check that answered asks are committed, in the order of the answers, and nothing twice."""
         added = self.database.added()
         assert not added or max(added.values()) == 1
         for number, asker in self.askers.items():
@@ -174,7 +174,9 @@ class Course:
                 assert self._was_lost(number)
 
     def _check_attempts(self) -> None:
-        """A group that fails is halved: each ask is tried no oftener than that takes, once more after each loss."""
+        """Check the attempts: a failing group is halved, and each ask tried no more often than that takes, plus once
+        per loss.
+        """
         together: Counter[int] = Counter()
         alone: Counter[int] = Counter()
         losses = sum(attempt.lost for attempt in self.database.attempts) + self.losses()
@@ -190,7 +192,7 @@ class Course:
         assert not self.left & self._attempted()
 
     def losses(self) -> int:
-        """Sessions that ended while nobody had begun to use them, or while a transaction began."""
+        """Return the sessions that ended before use, or while a transaction began."""
         return self.database.losses_outside + sum(session.cut for session in self.database.sessions)
 
     def _check_nothing_is_left(self) -> None:
@@ -202,6 +204,7 @@ class Course:
         asking = set(self.askers.values())
         broken = [task.exception() for task in self.loop.tasks if task not in asking and not task.cancelled()]
         assert [error for error in broken if error is not None] == []
+        assert self.loop.errors == []
 
     # ---------------------------------------------------------------- the pieces
 
@@ -214,14 +217,14 @@ class Course:
             if self.loop.turns == came:
                 self.turned_away.add(ask.number)
                 if not full and self._closing is None:
-                    self.wrongs.append(f"ask {ask.number} was turned away by a group that was neither full nor closed")
+                    self.wrongs.append(f"ask {ask.number} was rejected by a group that was neither full nor closed")
             raise
         if self.in_transaction and self.database.added()[ask.number] != 1:
             self.wrongs.append(f"ask {ask.number} was answered before it was committed")
         return answer
 
     async def _connect(self, dsn: str) -> DatabaseSession:
-        """Whoever waits is to be told of a refusal, but only when there is no other lane that serves."""
+        """Check refusals: waiting asks fail by one only if no other lane serves."""
         try:
             return cast("DatabaseSession", await self.database.connect(dsn))
         except (UnavailableError, asyncio.CancelledError):
@@ -233,15 +236,15 @@ class Course:
     async def _work(self, session: DatabaseSession, asks: Sequence[Ask]) -> Sequence[Added]:
         return await cast("FakeSession", session).add(asks)
 
-    def _in_vain(self) -> bool:
-        """Whether a connection was lost before its first statement, which is as if there had been none."""
+    def _lost_unused(self) -> bool:
+        """Return whether a connection was lost before its first statement, which counts as no connection."""
         return any(session.cut and not session.used for session in self.database.sessions)
 
     def _attempted(self) -> set[int]:
         return {ask.number for attempt in self.database.attempts for ask in attempt.asks}
 
     def _was_unserved(self, number: int) -> bool:
-        """Whether it shared a statement that was lost or had no room on the disk, or was too much alone."""
+        """Return whether it shared a lost statement, had no disk space, or was too large alone."""
         alone = (self.asks[number],)
         return any(
             attempt.lost or attempt.full or (attempt.too_much and attempt.asks == alone)
@@ -257,7 +260,7 @@ class Course:
         return sum(attempt.conflict for attempt in self.database.attempts if attempt.asks == alone)
 
     def _clear(self) -> None:
-        """Leave nothing behind, whatever was found."""
+        """Clean up after any outcome."""
         for task in self.loop.tasks:
             task.cancel()
         self.turn(5)

@@ -1,4 +1,4 @@
-"""A database in memory whose sessions wait before every step until somebody decides what becomes of it."""
+"""A database in memory whose sessions wait before every step until the test decides its outcome."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from domain.errors import UnavailableError
 
 
 class Fate(StrEnum):
-    """What becomes of a step."""
+    """The outcome of a step."""
 
     DONE = "done"
-    REFUSED = "the server refuses it: this transaction met another one"
+    REFUSED = "the server refuses it: conflict with another transaction"
     FULL = "the server refuses it: the disk is full"
-    TOO_MUCH = "the server refuses it: it has not the memory for so much"
+    TOO_MUCH = "the server refuses it: out of memory"
     LOST = "the connection is lost before it is done"
     UNHEARD = "it is done, and then the connection is lost"
     SILENT = "the server never answers, and it is not done"
-    BROKEN_OFF = "the driver breaks it off with a cancellation, and it is not done"
+    BROKEN_OFF = "the driver cancels it, and it is not done"
 
 
 class Place(StrEnum):
@@ -47,12 +47,12 @@ NO_ROOM = {Fate.FULL: asyncpg.DiskFullError, Fate.TOO_MUCH: asyncpg.OutOfMemoryE
 
 
 class BadAskError(Exception):
-    """This ask can never be done."""
+    """This ask can never succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Adds one to a row. `conflicts`: how many times it meets a transaction from elsewhere before it passes."""
+    """Adds one to a row. `conflicts`: how many conflicts with other transactions it has before it succeeds."""
 
     number: int
     row: int = 0
@@ -62,7 +62,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What an ask is answered: whose answer it is, and what the row came to."""
+    """The answer to an ask: its number, and the row's new value."""
 
     number: int
     total: int
@@ -70,7 +70,7 @@ class Added:
 
 @dataclass(slots=True)
 class Attempt:
-    """Asks that were worked on together, and how that went."""
+    """Asks attempted together, and the outcome."""
 
     asks: tuple[Ask, ...]
     conflict: bool = False
@@ -82,7 +82,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Step:
-    """A session that waits to be let on."""
+    """A waiting session's next step."""
 
     place: Place
     let: asyncio.Future[Fate]
@@ -94,29 +94,29 @@ class FakeDatabase:
     """Rows that count, changed by transactions that wait for each other's rows. `gated`: where sessions wait."""
 
     gated: frozenset[Place] = frozenset(Place)
-    rows: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))  # who added, in order
+    rows: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))  # numbers of the asks, in order
     sessions: list[FakeSession] = field(default_factory=list)
     pending: list[Step] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     owners: dict[int, FakeSession] = field(default_factory=dict)
     lock_waits: list[asyncio.Future[None]] = field(default_factory=list)
     conflicts_met: Counter[int] = field(default_factory=Counter)
-    losses_outside: int = 0  # while beginning: nobody can tell whose they were
-    broken_off: int = 0  # steps: the rest of that group is told as well
-    breaches: list[str] = field(default_factory=list)  # of what every user of a connection must keep
+    losses_outside: int = 0  # at the beginning, when the asks are unknown
+    broken_off: int = 0  # steps: the rest of that group fails too
+    breaches: list[str] = field(default_factory=list)  # of rules for users of a connection
 
     async def connect(self, dsn: str) -> FakeSession:
         fate = await self.reach(Place.CONNECT, None)
         if fate is Fate.BROKEN_OFF:
             raise asyncio.CancelledError
         if fate is not Fate.DONE:
-            raise UnavailableError("the database does not serve: refused")
+            raise UnavailableError("the database is unavailable: refused")
         session = FakeSession(self, len(self.sessions))
         self.sessions.append(session)
         return session
 
     async def reach(self, place: Place, session: FakeSession | None) -> Fate:
-        """Wait until somebody lets this step happen, and how."""
+        """Wait until the test lets this step happen; return its outcome."""
         if place not in self.gated:
             return Fate.DONE
         step = Step(place, asyncio.get_running_loop().create_future(), session)
@@ -128,7 +128,7 @@ class FakeDatabase:
         self.pending.pop(which).let.set_result(fate)
 
     def added(self) -> Counter[int]:
-        """How often each ask's addition is committed."""
+        """Return how often each ask's addition is committed."""
         return Counter(number for row in self.rows.values() for number in row)
 
     def wake(self) -> None:
@@ -139,7 +139,7 @@ class FakeDatabase:
 
 
 class FakeSession:
-    """The part of a connection that groups use, kept as strictly as asyncpg keeps it."""
+    """The part of a connection that groups use, with asyncpg's rules enforced."""
 
     def __init__(self, database: FakeDatabase, number: int) -> None:
         self._database = database
@@ -147,7 +147,7 @@ class FakeSession:
         self.closed = False
         self.cut = False  # by the server, at any moment
         self.used = False
-        self._deaf = False  # timed out or broken off, and nobody has let go of it yet
+        self._deaf = False  # timed out or cancelled, and not yet released
         self.attempt: Attempt | None = None
         self.waits_for: FakeSession | None = None
         self._in_transaction = False
@@ -166,11 +166,11 @@ class FakeSession:
         self._end()
 
     async def close(self, *, timeout: float) -> None:
-        """End it politely; a server that does not answer is left after `timeout` seconds, with an exception."""
+        """Close it; if the server does not answer, raise after `timeout` seconds."""
         if self.closed:
             return
         if self.busy:
-            self._database.breaches.append("a session was closed while it was at work")
+            self._database.breaches.append("a session was closed during a command")
         fate = await self._database.reach(Place.CLOSE, self)
         self.terminate()
         if fate is Fate.SILENT:
@@ -200,7 +200,7 @@ class FakeSession:
             self._end()
 
     async def add(self, asks: Sequence[Ask]) -> list[Added]:
-        """The work of a group: read the rows, lock and change them, all of it or an exception."""
+        """Do the work of a group: read the rows, lock and change them, all of it or an exception."""
         with self._attempting(asks) as attempt:
             seen = {ask.row: len(self._database.rows[ask.row]) for ask in asks}
             await self._step(Place.READ)
@@ -237,13 +237,13 @@ class FakeSession:
         raise CONFLICTS[kind % len(CONFLICTS)]("met another transaction")
 
     async def _step(self, place: Place) -> None:
-        """One command: everything that may happen to it."""
+        """Run one command, with any outcome."""
         if self.closed:
             raise asyncpg.InterfaceError("the connection is closed")
         self.used = True
         if self._deaf:
             if place is not Place.ROLLBACK:
-                self._database.breaches.append("a session was used again after it had timed out or was broken off")
+                self._database.breaches.append("a session was used again after a time-out or cancellation")
             raise TimeoutError
         if self._busy:
             self._database.breaches.append("two commands at once on one connection")
@@ -287,7 +287,7 @@ class FakeSession:
         raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
 
     async def _lock(self, row: int) -> None:
-        """Wait for a row that another transaction has changed, unless they wait for each other."""
+        """Wait for a row that another transaction has changed; detect deadlocks."""
         owners = self._database.owners
         while (owner := owners.get(row)) not in (None, self):
             if _waits_on(owner, self):
@@ -302,7 +302,7 @@ class FakeSession:
         owners[row] = self
 
     def _end(self) -> None:
-        """The transaction is over, however it ended; its rows are free."""
+        """End the transaction and free its rows."""
         self._in_transaction = False
         self._written = []
         if self.attempt is not None:
@@ -313,7 +313,7 @@ class FakeSession:
 
 
 def _place(ask: Ask, asks: Sequence[Ask]) -> int:
-    """The how-manieth of its row an ask is among others."""
+    """Return an ask's position among the asks of its row."""
     return [other.number for other in asks if other.row == ask.row].index(ask.number) + 1
 
 

@@ -1,37 +1,72 @@
-"""An event loop that makes one turn when it is told to, and knows when it has come to rest."""
+"""An event loop that makes one turn at a time, and knows when it is idle.
+
+Satisfies as much of asyncio's loop as groups use: tasks, futures, callbacks in order. It has no I/O and no timers: a
+hundred thousand turns cost no more than their callbacks.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, cast
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any
 
 
-class SteppedLoop(asyncio.SelectorEventLoop):
+class SteppedLoop(asyncio.AbstractEventLoop):
     """An event loop that makes one turn at a time, and knows when nothing is left to do."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._calls = 0
+        self._ready: list[asyncio.Handle] = []
+        self._closed = False
         self.turns = 0
         self.tasks: list[asyncio.Task[Any]] = []
-        self.set_task_factory(cast("Any", self._made))
-
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override]  # nothing of their type matters here
-        self._calls += 1
-        return super().call_soon(callback, *args, context=context)
+        self.errors: list[str] = []  # of callbacks
 
     def turn(self) -> bool:
-        """Run what is ready now; whether that made anything else ready."""
-        super().call_soon(self.stop)
-        before = self._calls
+        """Run ready callbacks; return whether that made others ready."""
+        ready, self._ready = self._ready, []
         self.turns += 1
-        self.run_forever()
-        return self._calls > before
+        asyncio._set_running_loop(self)
+        try:
+            for handle in ready:
+                if not handle.cancelled():
+                    handle._run()
+        finally:
+            asyncio._set_running_loop(None)
+        return bool(self._ready)
 
-    def _made(
-        self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **named: Any
+    # ------------------------------------------------------------ asyncio's loop
+
+    def time(self) -> float:
+        """Return the number of turns as seconds; there are no timers."""
+        return float(self.turns)
+
+    def call_soon(  # type: ignore[override]  # nothing of their types matters here
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
     ) -> asyncio.Task[Any]:
-        task = asyncio.Task(coroutine, loop=loop, **named)
+        task = asyncio.Task(coro, loop=self, name=name, context=context)
         self.tasks.append(task)
         return task
+
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        self._closed = True
+        self._ready.clear()
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        self.errors.append(f"{context.get('message')}: {context.get('exception')!r}")

@@ -1,4 +1,4 @@
-"""What holds of busy times whatever jobs are queued."""
+"""Properties of busy times for any queued jobs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ works = st.lists(st.builds(QueuedWork, plans, st.floats(0.0, 1e5), st.floats(-1e
 
 
 @given(st.lists(st.floats(0.0, 1e5), min_size=1, max_size=8), st.lists(whole_jobs, max_size=12))
-def test_every_job_starts_when_its_instances_are_free_and_no_work_is_lost(
-    free_s: list[float], jobs: list[tuple[int, float]]
-) -> None:
+def test_jobs_start_when_processors_are_free(free_s: list[float], jobs: list[tuple[int, float]]) -> None:
     line, naive = Timeline.of(free_s), sorted(free_s)
     for count, runtime_s in jobs:
         used = min(count, len(naive))

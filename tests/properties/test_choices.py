@@ -1,4 +1,4 @@
-"""What holds of every choice, whatever the host wants and the array holds."""
+"""Properties of every job selection, for any host and array."""
 
 from __future__ import annotations
 
@@ -122,9 +122,7 @@ def test_a_choice_keeps_every_limit(context: SchedulingContext, array: ListArray
 
 @settings(max_examples=150)
 @given(askings(), arrays())
-def test_no_host_gets_two_instances_of_a_job_and_no_slot_goes_twice(
-    context: SchedulingContext, array: ListArray
-) -> None:
+def test_no_host_gets_a_job_twice_and_no_slot_is_reused(context: SchedulingContext, array: ListArray) -> None:
     had = {job_id for job_id, hosts in array.hosts_of.items() if HostId(1) in hosts}
     choice = choose(context, array)
     jobs = [one.assignment.job_id for one in choice.chosen]
@@ -144,7 +142,7 @@ def test_every_due_date_lies_ahead_and_within_the_delay_bound(context: Schedulin
 
 
 def is_due_in_its_turn(context: SchedulingContext, choice: Choice) -> None:
-    """A tight job is due behind endangered work, a relaxed one behind all work: what is held, and this reply so far."""
+    """A tight job is due behind endangered work, a relaxed one behind all work, in progress or in this reply."""
     busy = busy_of(context.wants, context.host, held_work(context.held, context.catalogue.versions, now=context.now))
     for one in choice.chosen:
         plan, told = one.version.plan_class, one.assignment
@@ -155,9 +153,7 @@ def is_due_in_its_turn(context: SchedulingContext, choice: Choice) -> None:
 
 @settings(max_examples=150)
 @given(askings(), arrays())
-def test_every_job_of_a_reply_is_due_when_what_comes_before_it_is_done(
-    context: SchedulingContext, array: ListArray
-) -> None:
+def test_jobs_of_a_reply_are_due_in_queue_order(context: SchedulingContext, array: ListArray) -> None:
     is_due_in_its_turn(context, choose(context, array))
 
 
@@ -168,10 +164,10 @@ def test_every_job_of_a_reply_is_due_when_what_comes_before_it_is_done(
     st.floats(0.0, 1.0),
     st.integers(1, 3),
 )
-def test_a_full_queue_never_makes_relaxed_jobs_due_before_they_can_be_done(
+def test_full_queue_keeps_relaxed_due_dates_feasible(
     hours: list[float], held_tight: list[bool], p: float, ncpus: int
 ) -> None:
-    """Batches that end within hours, jobs of an hour, and a host that wants twenty of them."""
+    """Batches that end within hours, jobs of an hour, and a host that requests twenty of them."""
     deadlines = [Instant(NOW + 3600.0 * one) for one in hours]
     array = ListArray(
         [a_group(i + 1, 20, qos=QoS.SHORT_DEADLINE, deadline_at=at, disk_bytes=0.0) for i, at in enumerate(deadlines)]
@@ -203,7 +199,7 @@ def test_everything_has_a_reason(context: SchedulingContext, array: ListArray) -
 @settings(max_examples=150)
 @given(askings(), arrays(), st.data())
 def test_choice_without_jobs_has_a_reason(context: SchedulingContext, array: ListArray, data: st.DataObject) -> None:
-    """Under every rule, for leased hosts, for work that is charged nothing and for apps that are not loaded yet."""
+    """Under every rule, for leased hosts, for work without charge and for apps that are not loaded yet."""
     catalogue = context.catalogue
     changed = catalogue.settings.changed("deadline.rule", data.draw(st.sampled_from(DeadlineRule)).value)
     changed = changed.changed("ordering.displace", data.draw(st.booleans()))
@@ -246,8 +242,8 @@ def test_ungated_jobs_go_out_in_the_order_of_the_array(sizes: list[int], wanted:
     assert given == in_order[:wanted]
 
 
-def urgent_groups(kind: str) -> ListGroup:
-    """40 jobs behind a gate: of row 2, of row 4, or retries of it."""
+def gated_groups(kind: str) -> ListGroup:
+    """Return 40 jobs behind a gate: of row 2, of row 4, or retries of it."""
     if kind == "retries":
         slots = [a_ready(instance_id=1000 + i, job_id=1000 + i, retries=1) for i in range(40)]
         return a_group(1, ready=slots, qos=QoS.AFAP, disk_bytes=0.0)
@@ -275,11 +271,13 @@ def a_good_host(fraction: float, *, ncpus: int, wanted: int, **changes: Any) -> 
     st.integers(1, 4),
     st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=8),
 )
-def test_request_after_request_a_host_keeps_to_its_urgent_share_while_there_is_other_work(
+def test_host_keeps_its_gated_share_over_requests(
     kind: str, fraction: float, ncpus: int, turns: list[tuple[int, int]]
 ) -> None:
-    """It wants some jobs and returns the oldest it holds; one urgent job is let through where the share is less."""
-    array = ListArray([urgent_groups(kind), a_group(9, 40, disk_bytes=0.0)])
+    """The host requests some jobs and returns its oldest one; a gated job is allowed while the share is below the
+    limit.
+    """
+    array = ListArray([gated_groups(kind), a_group(9, 40, disk_bytes=0.0)])
     held: tuple[InstanceInProgress, ...] = ()
     for seed, (wanted, returned) in enumerate(turns):
         context = a_good_host(fraction, ncpus=ncpus, wanted=wanted, held=held, seed=seed)
@@ -287,29 +285,27 @@ def test_request_after_request_a_host_keeps_to_its_urgent_share_while_there_is_o
             told = one.assignment
             names: dict[str, Any] = {"instance_id": told.instance_id, "job_id": told.job_id, "sent_at": NOW}
             held = (*held, a_held(**names, tight=told.tight, gated=told.gated, est_runtime_s=Seconds(1.0)))
-        urgent = sum(one.job_id < 9000 for one in held)
-        assert urgent <= max(fraction * len(held) + 1e-9, 1 if fraction else 0)
+        gated = sum(one.job_id < 9000 for one in held)
+        assert gated <= max(fraction * len(held) + 1e-9, 1 if fraction else 0)
         held = held[returned:]
         if sum(one.job_id < 9000 for one in held) > fraction * len(held):
-            held = ()  # what it returned was ordinary: it has more urgent jobs than its share by that
+            held = ()  # it returned an ordinary job, so it exceeds its gated share by that
 
 
 @settings(max_examples=6, deadline=None)
 @given(st.sampled_from(["no estimate", "late", "retries"]), st.sampled_from([0.2, 0.5, 0.9]), st.integers(0, 1000))
-def test_a_host_that_holds_nothing_gets_an_urgent_job_in_that_share_of_its_requests(
-    kind: str, fraction: float, first: int
-) -> None:
-    urgent = 0
+def test_idle_host_gets_gated_jobs_at_its_share(kind: str, fraction: float, first: int) -> None:
+    gated = 0
     for seed in range(first, first + 200):
-        array = ListArray([urgent_groups(kind), a_group(9, 40)])
+        array = ListArray([gated_groups(kind), a_group(9, 40)])
         [one] = choose(a_good_host(fraction, ncpus=1, wanted=1, seed=seed), array).chosen
-        urgent += one.assignment.gated
-    assert abs(urgent / 200 - fraction) < 0.15
+        gated += one.assignment.gated
+    assert abs(gated / 200 - fraction) < 0.15
 
 
 @st.composite
 def ranked_askings(draw: st.DrawFn) -> SchedulingContext:
-    """Askings under any rule, with gates lowered by the rate of requests or not, and flags of batch acceleration."""
+    """Generate requests under any rule, with or without gates lowered by the request rate, and acceleration flags."""
     context = draw(askings())
     rule = draw(st.sampled_from(DeadlineRule))
     deadline = replace(context.catalogue.settings.deadline, rule=rule)
@@ -335,10 +331,8 @@ def ranked_askings(draw: st.DrawFn) -> SchedulingContext:
 
 @settings(max_examples=150)
 @given(ranked_askings(), arrays())
-def test_within_a_pass_the_order_is_kept_and_every_exception_has_a_name(
-    context: SchedulingContext, array: ListArray
-) -> None:
-    """Whoever stands before a job that is given was given something, or a sentence says why not."""
+def test_order_within_a_pass_has_named_exceptions(context: SchedulingContext, array: ListArray) -> None:
+    """Every job ordered before a sent job was sent too, or has a stated reason."""
     seen = traced(context, array)
     of_pass: dict[tuple[str, str], list[TraceStep]] = {}
     for look in seen.steps:

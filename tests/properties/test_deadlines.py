@@ -1,4 +1,4 @@
-"""What holds of due dates whatever the host, the batch and the settings are."""
+"""Properties of due dates for any host, batch and settings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def batches(draw: st.DrawFn) -> Batch:
 
 @st.composite
 def runtimes(draw: st.DrawFn) -> tuple[Seconds, Seconds]:
-    """R and an R_q that is not shorter."""
+    """Generate R and an R_q that is not shorter."""
     runtime_s = draw(lengths_s)
     return Seconds(runtime_s), Seconds(runtime_s + draw(lengths_s))
 
@@ -73,7 +73,7 @@ cases = (moments, batches(), classes, runtimes(), st.booleans(), cut_points, set
 
 
 @given(*cases)
-def test_a_due_date_lies_between_the_hosts_end_and_the_delay_bound(
+def test_due_date_is_between_host_end_and_delay_bound(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -89,7 +89,7 @@ def test_a_due_date_lies_between_the_hosts_end_and_the_delay_bound(
 
 
 @given(*cases, st.sampled_from(DeadlineRule))
-def test_under_no_rule_is_a_job_due_before_the_host_is_done_or_but_for_the_proposal_later_than_it_allows(
+def test_due_dates_are_feasible_under_every_rule(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -99,17 +99,17 @@ def test_under_no_rule_is_a_job_due_before_the_host_is_done_or_but_for_the_propo
     chosen: DeadlineSettings,
     rule: DeadlineRule,
 ) -> None:
-    # All held work is never done before the endangered part of it (test_busy_times).
+    # All queued work never ends before its endangered part (test_busy_times).
     moment = replace(moment, queue_s=Seconds(moment.start_s + moment.queue_s))
     found = decide(moment, batch, job_class, lengths, retry, cuts, replace(chosen, rule=rule))
     if isinstance(found, Due):
         assert found.due_at >= NOW + moment.start_s + lengths[0]
-        # The proposal's pseudo-code knows no delay bound: C(B) and BT + R are due dates wherever they are.
+        # The proposal's pseudo-code has no delay bound: C(B) and BT + R are due dates at any distance.
         assert rule is DeadlineRule.PROPOSAL or found.due_at <= NOW + job_class.delay_bound_s
 
 
 @given(*cases)
-def test_no_job_of_a_batch_as_fast_as_possible_waits_longer_than_its_turn(
+def test_afap_job_never_waits_beyond_its_turn(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -128,7 +128,7 @@ def test_no_job_of_a_batch_as_fast_as_possible_waits_longer_than_its_turn(
 
 
 @given(*cases)
-def test_a_retry_in_its_turn_is_never_sent_behind_much_work_and_nothing_else_is_held_back(
+def test_only_retries_are_refused_behind_much_work(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -207,7 +207,7 @@ def test_a_better_percentile_never_closes_a_gate(
 
 
 @given(*cases)
-def test_as_fast_as_possible_is_never_due_later_than_the_host_is_done_in_its_turn(
+def test_afap_due_date_is_at_most_the_in_turn_end(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -237,7 +237,7 @@ def table(
     retry: bool,
     gates: DeadlineSettings,
 ) -> tuple[int, float] | None:
-    """scheduler/deadline/table.py row by row, with the room for the queue of decision 33: row and due_at, or None."""
+    """Return row and due_at of scheduler/deadline/table.py, with decision 33's allowance for the queue, or None."""
     if done > last:
         return None
     x = min(x, last)
@@ -261,7 +261,7 @@ def table(
 
 
 @given(*cases)
-def test_without_prompt_batches_and_late_binding_the_rule_is_the_table_of_the_design(
+def test_rule_without_options_equals_the_design_table(
     moment: Moment,
     batch: Batch,
     job_class: JobClass,
@@ -293,7 +293,7 @@ def test_without_prompt_batches_and_late_binding_the_rule_is_the_table_of_the_de
 def pseudo_code(
     b_is_afap: bool, c: float | None, bt: float, r: float, p: float | None, percent_50: float, percent_90: float
 ) -> float | None:
-    """The proposal's block, line by line; the deadline, or None for a job that is not sent."""
+    """Return the deadline of the proposal's pseudo-code, line by line; None for a job that is not sent."""
     if b_is_afap and c is None:  # if B is AFAP and there's no estimate yet
         if p is not None and p > percent_50:  # if P(H, AV) > 50%
             return NOW + (bt + r)  # send J using AV, with deadline BT + R

@@ -1,4 +1,4 @@
-"""What holds of the feeder whatever batches, hosts and workers do."""
+"""Properties of the feeder for any batches, hosts and workers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def held(array: JobArray) -> list[Ready]:
 
 
 class Model:
-    """The array beside a plain dictionary of what it must hold."""
+    """The array beside a plain dictionary of its expected contents."""
 
     def __init__(self) -> None:
         self.array = JobArray(StillClock(), FeederSettings)
@@ -89,7 +89,7 @@ class Model:
     slots=st.lists(readies, min_size=1, unique_by=lambda ready: ready.instance_id),
     steps=st.lists(st.tuples(st.sampled_from([Model.place, Model.take, Model.give_back, Model.drop]), st.integers())),
 )
-def test_groups_and_slots_are_in_the_specified_total_order_after_any_steps(
+def test_groups_and_slots_stay_in_total_order(
     slots: list[Ready], steps: list[tuple[Callable[[Model, Ready], None], int]]
 ) -> None:
     model = Model()
@@ -109,7 +109,7 @@ apps = st.dictionaries(
 
 
 @given(slots=st.integers(1, 500), types=apps, requests=weights, data=st.data())
-def test_an_app_with_work_is_never_without_slots_and_no_slot_is_wasted(
+def test_app_with_work_has_slots_and_none_is_wasted(
     slots: int, types: dict[AppId, set[str]], requests: dict[str, float], data: st.DataObject
 ) -> None:
     instances = {app_id: data.draw(st.integers(0, 600)) for app_id in types}
@@ -171,7 +171,7 @@ def test_without_caps_the_plan_fills_the_batches_in_order(counts: list[int], slo
 
 
 class Project:
-    """Hosts and operators at random, against one feeder; checks what must always hold."""
+    """Random actions of hosts and operators on one feeder; checks the invariants."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -197,7 +197,7 @@ class Project:
             self.submitted |= {ready.instance_id for ready in added}
 
     async def step(self) -> None:
-        """One thing of those that happen to a feeder."""
+        """Do one random action."""
         rig, random = self.rig, self.random
         slots = rig.slots()
         host = random.randrange(1, 9)
@@ -225,7 +225,7 @@ class Project:
         self.check()
 
     def finish(self, instance_id: InstanceId, *, committed: bool) -> None:
-        """The write of a dispatch: committed, given back, or never heard of again."""
+        """End the write of a dispatch: committed, returned, or lost."""
         slot = self.taken.pop(instance_id)
         if committed:
             del self.rig.database.unsent[instance_id]
@@ -241,7 +241,7 @@ class Project:
         self.rig.offered |= {slot.instance_id for slot in slots}
 
     async def drain(self) -> None:
-        """From now on every host takes what there is: everything unsent must come by."""
+        """From now on every host takes all it can: everything unsent must be offered."""
         rig = self.rig
         rig.shards.shards = ALL_SHARDS
         for instance_id in sorted(self.taken):
@@ -259,7 +259,7 @@ class Project:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_nothing_is_held_twice_or_above_the_limit_and_everything_is_offered_in_the_end(seed: int) -> None:
+def test_slots_are_unique_limited_and_complete(seed: int) -> None:
     async def live() -> None:
         project = Project(seed)
         for number in range(1, project.random.randrange(2, 6)):

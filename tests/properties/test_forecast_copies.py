@@ -1,4 +1,4 @@
-"""What holds of copies, queues and aborted instances in every forecast."""
+"""Properties of copies, queues and aborted instances in every forecast."""
 
 from __future__ import annotations
 

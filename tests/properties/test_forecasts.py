@@ -1,4 +1,4 @@
-"""What holds of every forecast, whatever the batch and its hosts."""
+"""Properties of every forecast, for any batch and hosts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sent_instances(draw: st.DrawFn, job: int) -> Sent:
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> BatchSnapshot:
-    """Any batch of a few jobs; hosts with and without a record; a sample of other work or none."""
+    """Generate a batch of a few jobs; hosts with and without a record; a sample of other work or none."""
     sent = [
         draw(sent_instances(job)) for job in range(draw(st.integers(1, 12))) for _ in range(draw(st.integers(1, 3)))
     ]
@@ -110,7 +110,7 @@ def test_the_parts_of_the_doubt_make_a_whole(snapshot: BatchSnapshot) -> None:
 
 
 @given(st.floats(0.1, 5.0), st.floats(60.0, 1e6), st.floats(0.0, 1e6), st.floats(0.0, 1e6), st.floats(0.0, 1e7))
-def test_a_host_silent_for_longer_is_never_heard_of_sooner(
+def test_longer_silence_never_predicts_earlier_contact(
     shape: float, scale_s: float, silent_s: float, longer_s: float, after_s: float
 ) -> None:
     law = Silence(shape, scale_s)
@@ -143,7 +143,7 @@ def test_a_hosts_loss_rises_with_the_apps_and_with_its_own(low: float, high: flo
     st.none() | st.floats(-10.0, 0.0),
     st.booleans(),
 )
-def test_what_is_published_is_the_old_or_the_new_and_never_passed(
+def test_published_value_is_old_or_new_and_in_the_future(
     q50_days: float, more_days: float, previous_days: float | None, dispatched_days: float | None, is_long: bool
 ) -> None:
     def at(days: float | None) -> Instant | None:

@@ -1,4 +1,4 @@
-"""However concurrent asks, failures, lost connections and cancellations meet, each asker gets what is its own."""
+"""Each ask gets its own outcome under any mix of concurrency, failures, lost connections and cancellations."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from hypothesis.stateful import (
 from tests.properties.group_course import SITS_OUT, Course
 from tests.properties.stepped import Fate, Place
 
-some = st.integers(0, 1000)  # one of those there are
+some = st.integers(0, 1000)  # one of the existing ones
 fates = st.one_of(st.just(Fate.DONE), st.sampled_from(Fate))
-CROWD = 25  # asks at once: more than 20 groups of one
+CROWD = 25  # concurrent asks: more than 20 groups of one
 
 # ---------------------------------------------------------------- any course of events
 
 
 class Courses(RuleBasedStateMachine):
-    """Any of it in any order, at any turn of the event loop."""
+    """Events in any order, at any turn of the event loop."""
 
     course: Course
     end: Fate  # of the sessions
@@ -105,7 +105,7 @@ class Courses(RuleBasedStateMachine):
             self.course.finish(self.end)
 
 
-def test_whatever_happens_each_asker_gets_its_own_outcome_and_nothing_is_lost_or_doubled() -> None:
+def test_each_ask_gets_its_own_outcome_exactly_once() -> None:
     run_state_machine_as_test(Courses, settings=settings(max_examples=150, stateful_step_count=40, deadline=None))
 
 
@@ -114,11 +114,11 @@ def test_whatever_happens_each_asker_gets_its_own_outcome_and_nothing_is_lost_or
 HELD_UP = frozenset({Place.READ, Place.COMMIT})
 TROUBLES = (Fate.REFUSED, Fate.LOST, Fate.UNHEARD, Fate.SILENT, Fate.BROKEN_OFF)
 BAD = {"bad": True}
-Choose = Callable[[int], int]  # one of so many
+Choose = Callable[[int], int]  # one of this many
 
 
 def every_course(run: Callable[[Choose], None]) -> int:
-    """Run it once for every sequence of choices it can be given; how many those were."""
+    """Run it once for every sequence of choices; return how many there were."""
     count, prefix = 0, list[int]()
     while True:
         taken: list[tuple[int, int]] = []
@@ -139,7 +139,7 @@ def every_course(run: Callable[[Choose], None]) -> int:
 
 
 def three_asks(asks: Sequence[dict[str, Any]], in_transaction: bool, choose: Choose) -> None:
-    """Asks arrive, singly or together, and steps are done in a chosen order, with one trouble at a chosen moment."""
+    """Asks arrive, singly or together, and steps happen in a chosen order, with one failure at a chosen moment."""
     course, coming, troubles = Course(in_transaction=in_transaction, gated=HELD_UP), list(asks), [True]
 
     def trouble(happens: Callable[[], object]) -> None:
@@ -176,7 +176,7 @@ def three_asks(asks: Sequence[dict[str, Any]], in_transaction: bool, choose: Cho
         ({}, BAD, {"row": 1}),
         (BAD, {}, {"conflicts": 1}),
     ],
-    ids=["of three rows", "two of one row", "one bad", "one bad and one that meets another node"],
+    ids=["of three rows", "two of one row", "one bad", "one bad and one with a conflict"],
 )
 def test_every_order_of_three_asks_their_steps_and_one_trouble(
     asks: Sequence[dict[str, Any]], in_transaction: bool
@@ -187,18 +187,18 @@ def test_every_order_of_three_asks_their_steps_and_one_trouble(
 # ---------------------------------------------------------------- one event at any turn of the loop
 
 EVENTS: dict[str, Callable[[Course], object]] = {
-    "the first asker leaves": lambda course: course.cancel(0),
-    "the last asker leaves": lambda course: course.cancel(3),
-    "everybody leaves": lambda course: course.cancel(*course.askers),
+    "the first ask is cancelled": lambda course: course.cancel(0),
+    "the last ask is cancelled": lambda course: course.cancel(3),
+    "all asks are cancelled": lambda course: course.cancel(*course.askers),
     "another asks": lambda course: course.ask(row=1),
     "it is closed": lambda course: course.close(),
     "a session ends": lambda course: course.cut(0) if course.database.sessions else None,
     "the next step is refused": lambda course: course.let(0, Fate.REFUSED) if course.database.pending else None,
     "the next step is lost": lambda course: course.let(0, Fate.LOST) if course.database.pending else None,
-    "the next step is unheard": lambda course: course.let(0, Fate.UNHEARD) if course.database.pending else None,
-    "the next step is broken off": lambda course: course.let(0, Fate.BROKEN_OFF) if course.database.pending else None,
+    "the next step is unanswered": lambda course: course.let(0, Fate.UNHEARD) if course.database.pending else None,
+    "the next step is cancelled": lambda course: course.let(0, Fate.BROKEN_OFF) if course.database.pending else None,
 }
-TURNS = 80  # more than four asks need from the first to the last
+TURNS = 80  # more than four asks need from start to end
 
 
 @pytest.mark.parametrize("happens", EVENTS.values(), ids=EVENTS)
@@ -221,7 +221,7 @@ def test_an_event_may_come_at_any_turn_of_the_loop(happens: Callable[[Course], o
 
 
 def steps_of(course: Course, *wanted: tuple[Place, Fate]) -> None:
-    """Let the one pending step be done, again and again; each must be the one that is wanted."""
+    """Let the only pending step happen, repeatedly; each must be the expected one."""
     for place, fate in wanted:
         course.rest()
         assert [step.place for step in course.database.pending] == [place]
@@ -236,8 +236,8 @@ def a_round(*places: Place) -> list[tuple[Place, Fate]]:
 REFUSED_ROUND = a_round(Place.BEGIN, Place.READ, Place.ROLLBACK)
 
 
-def test_those_still_to_be_done_alone_are_told_at_once_when_no_connection_is_to_be_had() -> None:
-    """Each waiting for a connection of its own would hold the lane up for the time-out of each."""
+def test_singles_fail_at_once_without_a_connection() -> None:
+    """Otherwise each would block the lane for the time-out of its own connection."""
     course = Course(lanes=1, most=4)
     for row in range(4):
         course.ask(row=row, bad=row == 0)
@@ -248,19 +248,19 @@ def test_those_still_to_be_done_alone_are_told_at_once_when_no_connection_is_to_
         *REFUSED_ROUND,  # the first two
         *REFUSED_ROUND,  # the bad one alone
         (Place.BEGIN, Fate.LOST),  # the second alone
-        (Place.CONNECT, Fate.REFUSED),  # the others wait for this
+        (Place.CONNECT, Fate.REFUSED),  # the other asks wait for this
     )
 
     assert course.database.pending == []
     assert [str(asker.exception()) for asker in list(course.askers.values())[2:]] == [
-        "the database does not serve: refused",
-        "the database does not serve: refused",
+        "the database is unavailable: refused",
+        "the database is unavailable: refused",
     ]
     course.finish()
 
 
 def in_one_lane(most: int, **bad: Any) -> list[list[int]]:
-    """The groups that so many asks are done in when all is well but with one, a third from the end."""
+    """Return the groups of this many asks, when only one ask, a third from the end, has a problem."""
     course = Course(lanes=1, most=most, gated=frozenset())
     for row in range(most):
         course.ask(row=row, **(bad if row == most - most // 3 else {}))
@@ -268,7 +268,7 @@ def in_one_lane(most: int, **bad: Any) -> list[list[int]]:
     return [[ask.number for ask in attempt.asks] for attempt in course.database.attempts]
 
 
-def test_a_group_with_a_bad_member_is_halved_until_that_one_is_alone() -> None:
+def test_group_is_halved_until_a_bad_ask_is_alone() -> None:
     groups = in_one_lane(8, bad=True)
     assert groups == [[*range(8)], [0, 1, 2, 3], [4, 5, 6, 7], [4, 5], [6, 7], [6], [7]]
 
@@ -278,12 +278,12 @@ def test_one_bad_member_costs_two_transactions_for_each_halving(most: int) -> No
     assert len(in_one_lane(most, bad=True)) <= 1 + 2 * (most - 1).bit_length()
 
 
-def test_a_group_that_met_another_transaction_is_done_again_as_a_whole() -> None:
+def test_conflicting_group_is_retried_as_a_whole() -> None:
     assert in_one_lane(8, conflicts=1) == [[*range(8)]] * 2
 
 
 def test_a_group_that_meets_others_again_and_again_is_halved() -> None:
-    """The half that met nobody is not tried again; who meets others alone tries oftener."""
+    """The half without conflicts is not retried; asks with conflicts alone are retried more often."""
     groups = in_one_lane(4, conflicts=5)
     assert groups == [[0, 1, 2, 3], [0, 1, 2, 3], [0, 1], [2, 3], [2], [3], [3], [3]]
 
@@ -300,7 +300,7 @@ def test_members_that_left_meanwhile_are_not_done_again() -> None:
 
 @pytest.mark.parametrize(("fate", "served"), [(Fate.FULL, 0), (Fate.TOO_MUCH, 4)])
 def test_a_server_without_room_keeps_its_connection(fate: Fate, served: int) -> None:
-    """With a full disk nobody is served, and nobody tried again; what is too much at once passes in halves."""
+    """With a full disk every ask fails without a retry; a group too large for the memory succeeds in halves."""
     course = Course(lanes=1, most=4)
     for row in range(4):
         course.ask(row=row)
@@ -310,22 +310,22 @@ def test_a_server_without_room_keeps_its_connection(fate: Fate, served: int) -> 
     assert sum(asker.exception() is None for asker in course.askers.values()) == served
 
 
-def test_a_lane_that_cannot_connect_leaves_those_who_wait_to_the_one_that_can() -> None:
+def test_waiters_stay_with_a_lane_that_can_connect() -> None:
     course = Course(lanes=2, most=1)
     course.ask(row=0)
     steps_of(course, *a_round(Place.CONNECT))
-    course.ask(row=1)  # while the first lane is at work: a second one connects
+    course.ask(row=1)  # while the first lane is busy, a second one connects
     course.ask(row=2)
     course.rest()
     assert sorted(step.place for step in course.database.pending) == [Place.BEGIN, Place.CONNECT]
     course.let([step.place for step in course.database.pending].index(Place.CONNECT), Fate.REFUSED)
     course.rest()
-    assert [step.place for step in course.database.pending] == [Place.BEGIN]  # it sits out
+    assert [step.place for step in course.database.pending] == [Place.BEGIN]  # it pauses
     course.finish()
     assert [asker.exception() for asker in course.askers.values()] == [None] * 3
 
 
-def test_a_lane_that_could_not_connect_tries_again_after_some_groups() -> None:
+def test_unconnected_lane_retries_after_some_groups() -> None:
     course = Course(lanes=2, most=1, gated=frozenset({Place.CONNECT, Place.COMMIT}))
     for row in range(5):
         course.ask(row=row % 3)
@@ -339,7 +339,7 @@ def test_a_lane_that_could_not_connect_tries_again_after_some_groups() -> None:
     course.finish()
 
 
-def test_who_comes_after_everybody_was_told_that_there_is_no_connection_is_served_by_a_new_one() -> None:
+def test_reconnects_after_all_waiters_failed() -> None:
     course = Course(lanes=1, most=1)
     course.ask()
     steps_of(course, (Place.CONNECT, Fate.REFUSED))
@@ -353,26 +353,26 @@ def test_a_session_that_did_not_answer_in_time_is_not_used_again() -> None:
     course = Course(lanes=1, most=1)
     course.ask()
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN), (Place.READ, Fate.SILENT))
-    assert str(course.askers[0].exception()) == "the database does not serve: TimeoutError"
+    assert str(course.askers[0].exception()) == "the database is unavailable: TimeoutError"
     course.ask()
     steps_of(course, *a_round(Place.CONNECT))
     course.finish()
 
 
-def test_who_shared_a_statement_that_was_broken_off_is_told_and_the_next_is_served() -> None:
+def test_cancelled_statement_fails_its_group_only() -> None:
     course = Course(lanes=1, most=2)
     for row in range(3):
         course.ask(row=row)
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN), (Place.READ, Fate.BROKEN_OFF))
     told = [str(asker.exception()) for asker in list(course.askers.values())[:2]]
-    assert told == ["the database does not serve: CancelledError"] * 2
+    assert told == ["the database is unavailable: CancelledError"] * 2
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN, Place.READ, Place.WRITE, Place.COMMIT))
     assert course.askers[2].result().number == 2
     course.finish()
 
 
-def test_a_connection_that_is_lost_before_its_first_statement_is_as_good_as_none() -> None:
-    """Where the server accepts and hangs up at once, whoever waits is told, and not connected for again and again."""
+def test_connection_lost_before_first_statement_counts_as_none() -> None:
+    """If the server accepts and closes at once, waiting asks fail, without endless reconnects."""
     course = Course(lanes=1, most=2)
     course.ask()
     course.rest()
@@ -386,7 +386,7 @@ def test_a_connection_that_is_lost_before_its_first_statement_is_as_good_as_none
     course.finish()
 
 
-def test_with_one_lane_refused_and_another_that_hears_nothing_whoever_waits_is_told_at_once() -> None:
+def test_waiters_fail_at_once_with_one_lane_refused() -> None:
     course = Course(lanes=2, most=1)
     course.ask(row=0)
     course.ask(row=1)
@@ -394,5 +394,5 @@ def test_with_one_lane_refused_and_another_that_hears_nothing_whoever_waits_is_t
     assert [step.place for step in course.database.pending] == [Place.CONNECT, Place.CONNECT]
     course.let(1, Fate.REFUSED)
     course.rest()
-    assert [str(asker.exception()) for asker in course.askers.values()] == ["the database does not serve: refused"] * 2
+    assert [str(asker.exception()) for asker in course.askers.values()] == ["the database is unavailable: refused"] * 2
     course.finish()

@@ -1,4 +1,4 @@
-"""A job driven by any sequence of events keeps its promises and comes to an end."""
+"""A job keeps its invariants and ends, under any sequence of events."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ HAPPENINGS = (
 
 @dataclass
 class Course:
-    """A job in the hands of services that do exactly what settling says."""
+    """A job whose services do exactly what settlement says."""
 
     job: JobFacts
     max_lost: int
-    outputs: dict[InstanceId, int] = field(default_factory=dict)  # what each instance would return
+    outputs: dict[InstanceId, int] = field(default_factory=dict)  # the output of each instance
     canonicals: set[InstanceId] = field(default_factory=set)
     next_id: int = 1
 
@@ -77,7 +77,7 @@ class Course:
         assert len(self.canonicals) <= 1
         assert len(states) == len(before.instances) + settlement.new_instances
         assert settlement.retries == sum(state in RETRY_CAUSES for state in states)
-        assert before.state in (JobState.OPEN, job.state), "a job that is over stays as it is"
+        assert before.state in (JobState.OPEN, job.state), "an ended job does not change"
         assert (job.state is JobState.VALID) == (job.canonical_instance_id is not None)
         if job.canonical_instance_id is not None:
             assert self.state_of(job.canonical_instance_id) is S.VALID
@@ -90,7 +90,7 @@ class Course:
             assert settlement.failure
 
     def check_settled(self) -> None:
-        """Settling twice is settling once."""
+        """Settling twice equals settling once."""
         again = self.settle()
         assert again.new_instances == 0
         assert again.steps == ()
@@ -107,7 +107,7 @@ def courses(draw: st.DrawFn) -> Course:
 
 
 @given(courses(), st.data())
-def test_a_job_keeps_its_promises_whatever_happens(course: Course, data: st.DataObject) -> None:
+def test_job_invariants_hold_under_any_events(course: Course, data: st.DataObject) -> None:
     course.settle()
     for _ in range(data.draw(st.integers(0, 40))):
         possible = [

@@ -1,4 +1,4 @@
-"""Whatever is known of a batch: an order, and a breakdown that adds up."""
+"""Any batch has a position in the order, and a breakdown that adds up."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_parts_sum_to_the_total_and_nothing_is_infinite(
 
 @given(policies, st.lists(facts, max_size=12, unique_by=lambda one: one.batch_id), moments, st.randoms())
 @settings(max_examples=60)
-def test_the_order_is_total_repeatable_and_that_of_the_stored_keys(
+def test_order_is_total_repeatable_and_by_stored_keys(
     policy: Policy, batches: list[BatchFacts], moment: PolicyContext, chance: object
 ) -> None:
     places = BatchOrder(policy, batches, moment).places
@@ -118,7 +118,7 @@ def test_the_order_is_total_repeatable_and_that_of_the_stored_keys(
 
 
 @given(st.lists(st.tuples(amounts, amounts, st.integers(1, 3)), min_size=1, max_size=12))
-def test_fair_shares_are_fractions_whatever_shares_and_usage(members: list[tuple[float, float, int]]) -> None:
+def test_fair_shares_are_fractions(members: list[tuple[float, float, int]]) -> None:
     accounts = [Account(AccountId(0), "root")]
     accounts += [Account(AccountId(n), str(n), AccountId(0), float(n - 1)) for n in (1, 2, 3)]
     leaves = [Leaf(SubmitterId(n), AccountId(account), s, u) for n, (s, u, account) in enumerate(members)]
@@ -128,11 +128,11 @@ def test_fair_shares_are_fractions_whatever_shares_and_usage(members: list[tuple
         assert not math.isnan(share.level_weight)
 
 
-used = st.just(0.0) | st.floats(1e-6, 1e15)  # FLOP and seconds: less is nothing
+used = st.just(0.0) | st.floats(1e-6, 1e15)  # FLOP and seconds: smaller ones round to nothing
 
 
 @given(st.floats(1, 1e6), used, used, st.booleans(), facts)
-def test_who_is_under_served_never_ranks_below_an_equal_who_is_over_served(
+def test_under_served_never_ranks_below_over_served(
     shares: float, one: float, other: float, by_rank: bool, batch: BatchFacts
 ) -> None:
     leaves = [Leaf(SubmitterId(n), AccountId(1), shares, usage) for n, usage in ((1, one), (2, other))]
@@ -149,7 +149,7 @@ def test_who_is_under_served_never_ranks_below_an_equal_who_is_over_served(
         assert places[0].batch_id == less
 
 
-SERVED = {  # every policy that has fairness, and what makes it go by what was served
+SERVED = {  # every fairness policy, with the setting that makes it depend on service
     "ratio": {"policy": "multifactor"},
     "rank": {"policy": "multifactor", "fairshare": "rank"},
     "target": {"policy": "components", "components": "QUEUETIMEWEIGHT=0 FSUSERWEIGHT=1", "targets": "user:DEFAULT=50"},
@@ -164,7 +164,7 @@ SERVED = {  # every policy that has fairness, and what makes it go by what was s
 def test_of_equals_who_was_served_more_never_goes_first(
     how: str, one: float, other: float, shares: int, batch: BatchFacts
 ) -> None:
-    """Usage, work held and work submitted before are `one` and `other`; all else is the same for both."""
+    """Usage, running work and work submitted before are `one` and `other`; all else is equal."""
     chosen, window = OrderingSettings(**SERVED[how]), window_of(NOW, OrderingSettings().window_s)  # type: ignore[arg-type]
     served = {1: one, 2: other}
     submitting = [
@@ -191,7 +191,7 @@ def test_of_equals_who_was_served_more_never_goes_first(
 
 
 def _end_after(flop: float, rule: str) -> Instant:
-    """The logical end of a batch behind another one of so much work."""
+    """Return the logical end of a batch behind another one with this much work."""
     logical_at, both = NOW, (Flop(flop), Flop(1e12))
     for batch_flop in both:
         times = charge_batch(

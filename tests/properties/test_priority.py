@@ -1,4 +1,4 @@
-"""Logical time is fair whatever is submitted."""
+"""Logical time is fair for any submissions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ rules = st.sampled_from(["design", "wfq"])
 
 
 @given(flop, pool, share, instant, instant, rules)
-def test_every_batch_has_a_finite_place_and_moves_its_submitter_on(
+def test_batch_has_a_finite_place_and_advances_its_submitter(
     batch_flop: float, pool_flop_per_s: float, share_fraction: float, logical_at: float, now: float, rule: str
 ) -> None:
     times = charge_batch(

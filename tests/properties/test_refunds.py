@@ -1,4 +1,4 @@
-"""Whatever was submitted and sent of a batch: aborting it charges its submitter's logical time with that alone."""
+"""Aborting a batch leaves only its sent work charged to its submitter's logical time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def submitted(store: MemoryStore, job_flop: float, at_s: float) -> BatchId
 async def refunded_s(
     before: list[float], aborted: float, sent: int, after: list[float], at_s: float
 ) -> tuple[float, float]:
-    """Seconds of logical time that ada gets back for a batch of hers that is aborted, and what it was charged."""
+    """Return the logical time, in seconds, that ada gets back for an aborted batch, and what it was charged."""
     store = MemoryStore()
     await a_registered_version(store)
     await store.people.add_account("lab", parent=None, shares=1.0)

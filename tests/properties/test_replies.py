@@ -1,4 +1,4 @@
-"""What holds of every reply: a client that asks for work gets a job or a reason."""
+"""Properties of every reply: a client that requests work gets a job or a reason."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS: dict[str, st.SearchStrategy[object]] = {
 
 @st.composite
 def requests(draw: st.DrawFn) -> SchedulerRequest:
-    """Calls of one client that can say anything of itself."""
+    """Generate calls of one client with any contents."""
     coprocs = tuple(
         CoprocRequest(kind, draw(st.integers(0, 2)), req_s=Seconds(draw(WISHES)), usable=draw(st.booleans()))
         for kind in draw(st.lists(st.sampled_from([NVIDIA, "", "cpu"]), max_size=2))
@@ -76,9 +76,9 @@ async def replies(
     ended: bool,
     named: dict[str, Any],
 ) -> list[tuple[SchedulerRequest, SchedulerReply, bool]]:
-    """The calls of one client, each with its reply and whether the metrics got a reason.
+    """Yield the calls of one client, each with its reply and whether the metrics got a reason.
 
-    The client forgets its jobs before a call or does not; `ended`: others end them before they are sent again.
+    The client may lose its jobs before a call; `ended`: they end otherwise before they are resent.
     """
     project = await a_project(**named)
     gpu_app = await with_gpu_app(project)

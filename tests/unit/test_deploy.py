@@ -1,4 +1,4 @@
-"""Units, scripts and examples for operators: as far as they can be checked without installing them."""
+"""Checks units, scripts and examples for operators, as far as possible without installing them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def unit(path: Path) -> configparser.ConfigParser:
 
 
 def options_of(words: list[str]) -> tuple[click.Command, list[str]]:
-    """The command that a line calls, and the options it gives it."""
+    """Return the command that a line calls, and its options."""
     command: click.Command = muster
     while words and isinstance(command, click.Group):
         command = command.commands[words.pop(0)]
@@ -35,7 +35,7 @@ def options_of(words: list[str]) -> tuple[click.Command, list[str]]:
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
-def test_a_timer_has_its_service_and_a_service_a_command_there_is(path: Path) -> None:
+def test_timers_have_services_with_existing_commands(path: Path) -> None:
     found = unit(path)
     if path.suffix == ".timer":
         assert path.with_suffix(".service") in UNITS
@@ -104,7 +104,7 @@ def test_a_script_without_arguments_says_how_to_call_it(name: str) -> None:
     assert f"usage: {name} " in done.stderr
 
 
-def test_the_front_end_leads_everywhere_but_to_what_is_the_operators() -> None:
+def test_front_end_hides_the_operators_addresses() -> None:
     text = (DEPLOY / "nginx/muster.conf").read_text()
     code = re.sub(r"#.*", "", text)
 

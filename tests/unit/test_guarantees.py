@@ -1,4 +1,4 @@
-"""Every promise names tests that exist."""
+"""Every guarantee names existing tests."""
 
 from __future__ import annotations
 

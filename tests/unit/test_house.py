@@ -1,4 +1,4 @@
-"""The rules of the house that neither ruff nor the import contracts can see."""
+"""Rules of the house that ruff and the import contracts cannot check."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ BESIDE = {"muster_client": "client/muster_client"}  # packages that are not at t
 LONGEST_LINES = 600
 GENERATED = {"client/muster_client/blocking.py", "client/muster_client/shapes.py"}
 OUTSIDE = {"build", "_build", "__pycache__", "captures"}
-# Put together here, so that this file does not name them either.
+# Assembled here, so that this file does not contain them.
 REGISTRY_HOSTS = ["py" + "pi.org", "python" + "hosted", "npm" + "js", "crates" + ".io", "deb." + "debian.org"]
 MIRROR_HOSTS = ["debian" + ".org", "ubuntu" + ".com"]
 
 
 def source_files(*packages: str) -> list[Path]:
-    """The Python files of some packages, all of them when none is named."""
+    """Return the Python files of some packages, by default all."""
     return sorted(path for package in packages or PACKAGES for path in folder_of(package).rglob("*.py"))
 
 
@@ -42,7 +42,7 @@ def folder_of(package: str) -> Path:
 
 @functools.cache
 def every_text() -> Sequence[tuple[Path, str]]:
-    """Every file of the project that is text."""
+    """Return every text file of the project."""
     found = []
     for folder, inside, names in os.walk(ROOT):
         inside[:] = sorted(one for one in inside if one not in OUTSIDE and (not one.startswith(".") or one == ".ci"))
@@ -69,7 +69,7 @@ def test_a_module_says_what_it_answers(path: Path) -> None:
     assert docstring.splitlines()[0].rstrip()[-1] in ".?!:"
 
 
-def test_every_package_of_the_house_is_under_the_import_contracts() -> None:
+def test_every_package_is_under_the_import_contracts() -> None:
     present = {folder.parent.name for folder in ROOT.glob("*/__init__.py")} - {"tests", "benchmarks"}
 
     assert set(PACKAGES) == present | set(BESIDE)
@@ -91,7 +91,7 @@ def test_no_lock_file_names_a_mirror() -> None:
 
 
 def keys_in(text: str) -> set[str]:
-    """The settings a page names: `section.name` of a section there is."""
+    """Return the settings a page names: `section.name` of an existing section."""
     sections = "|".join(sorted({key.partition(".")[0] for key in Settings().as_mapping()}))
     return set(re.findall(rf"`((?:{sections})\.[a-z_]+)`", text))
 
@@ -120,7 +120,7 @@ def test_end_to_end_tests_are_where_the_makefile_looks_for_them() -> None:
     assert "-m e2e tests/e2e tests/acceptance tests/browser tests/docs\n" in (ROOT / "Makefile").read_text()
 
 
-# A name and a number: notes that only the authors had.
+# A name and a number: references to private notes.
 OUTSIDE_PAPER = re.compile(
     r"(?<![.\w])(?:POLICY|PROTOCOL|DESIGN|PRIORITY|ESTIMATOR|STYLE)(?:\.md|'s|[\s:,]+(?:section|part)|\s+[A-Z]?[0-9])\b"
     r"|proposal,? section [0-9]"
@@ -158,7 +158,7 @@ def test_a_page_lists_the_main_path_in_reading_order(page: str) -> None:
 
 
 @pytest.mark.parametrize("code", list(RefusalCode))
-def test_every_refusal_code_is_given_by_somebody(code: RefusalCode) -> None:
+def test_every_refusal_code_is_used(code: RefusalCode) -> None:
     pattern = re.compile(rf"\b(?:RefusalCode|Code)\.{code.name}\b")
 
     assert any(pattern.search(path.read_text(encoding="utf-8")) for path in source_files("scheduler", "feeder"))

@@ -1,4 +1,4 @@
-"""The figures of `python -m tests.house`."""
+"""Tests the figures of `python -m tests.house`."""
 
 from __future__ import annotations
 

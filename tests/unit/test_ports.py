@@ -11,7 +11,7 @@ RESERVES = "from tests.ports import _reserve; import sys; print(_reserve(int(sys
 
 
 def reserved_elsewhere(port: int) -> bool:
-    """Whether another process can reserve the port."""
+    """Return whether another process can reserve the port."""
     run = subprocess.run([sys.executable, "-c", RESERVES, str(port)], capture_output=True, text=True, check=True)
     return run.stdout == "True\n"
 

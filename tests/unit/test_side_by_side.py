@@ -1,4 +1,4 @@
-"""Phases of the test suite run side by side: their output is kept apart, and no failure is lost."""
+"""Phases of the test suite run in parallel: their output is kept apart, and no failure is lost."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def side_by_side(*commands: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", str(SCRIPT), *commands], capture_output=True, text=True, timeout=30, check=False)
 
 
-def test_the_last_one_is_shown_first_and_the_others_whole_behind_it(tmp_path: Path) -> None:
-    fifo = tmp_path / "fifo"  # each waits for the other: so they do run at the same time
+def test_last_phase_is_shown_first_then_the_others(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"  # each waits for the other, which proves that they run in parallel
 
     done = side_by_side(
         f"mkfifo {fifo}; echo one; echo two; cat {fifo}",

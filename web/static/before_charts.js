@@ -1,5 +1,5 @@
-// The page's policy takes styles from files, and from scripts that set them one by one; the chart library also writes
-// style attributes and whole style elements. The first are set one by one here, the others stand in console.css.
+// The content security policy allows styles from files and properties set by scripts; the chart library also writes
+// style attributes and style elements. The former are set as properties here, the latter are in console.css.
 "use strict";
 
 const setAttribute = Element.prototype.setAttribute;

@@ -1,7 +1,7 @@
-// Draws the charts of a page in the page's colours; their numbers stand in a table beside each.
+// Draws a page's charts in its colours; a table beside each chart has its numbers.
 "use strict";
 
-// Only what is a colour by its name: a batch may be called "--c1".
+// Only colour attributes: a batch may be named "--c1".
 function inColours(value, colours, key = "") {
   if (typeof value === "string" && value.startsWith("--") && key.toLowerCase().endsWith("color")) {
     const [name, opacity] = value.split("/");

@@ -1,12 +1,12 @@
-// What pages do more where there is JavaScript: live parts, times that go on, tables that sort and are searched, filters at once.
+// Adds to pages: live parts, updating relative times, sortable and searchable tables, instant filters.
 "use strict";
 
 const page = document.documentElement;
 
-// ------------------------------------------------ times, relative to the reader's clock as the server's was
+// ------------------------------------------------ relative times, by the browser's clock corrected to the server's
 const skew = Date.now() - Number(page.dataset.now) * 1000;
 
-function lengthOf(seconds) { // as domain/formatting.py says it
+function lengthOf(seconds) { // the same as domain/formatting.py
   const whole = Math.floor(seconds + 0.5);
   if (whole < 120) return `${whole >= 10 ? whole : Number(seconds.toPrecision(2))} s`;
   const both = (value, of, unit, smaller) =>
@@ -26,7 +26,7 @@ function refreshTimes(root) {
   }
 }
 
-// ------------------------------------------------ tables that sort by a column
+// ------------------------------------------------ sorting tables by a column
 function sortable(root) {
   for (const table of root.querySelectorAll("table[data-sortable]")) {
     for (const [column, head] of [...table.tHead.rows[0].cells].entries()) {
@@ -76,10 +76,10 @@ function sortAgain(table) {
   sortBy(table, place, heads[place]);
 }
 
-// ------------------------------------------------ long tables: rows that have some words
+// ------------------------------------------------ filtering long tables
 const MANY = 20;
 
-// A list that a form of the page chooses from is longer than what is seen of it: the form is its filter.
+// A paged list has the page's form as its filter, because it is longer than the rows shown.
 function isChosen(table) {
   return Boolean(document.querySelector("form[data-instant]") && table.closest("[data-live]"));
 }
@@ -97,7 +97,7 @@ function addFilter(table) {
   const field = document.createElement("input");
   const found = document.createElement("span");
   label.className = "field";
-  name.textContent = "Rows that have";
+  name.textContent = "Filter rows";
   field.type = "search";
   field.maxLength = 200;
   found.className = "small soft";
@@ -124,7 +124,7 @@ function filterRows(table) {
   found.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
 }
 
-// ------------------------------------------------ live parts: fetched with the page, put in where they differ
+// ------------------------------------------------ live parts: fetched with the page, replaced if different
 let fetching = null;
 
 async function fetchPage(address) {
@@ -209,7 +209,7 @@ function live() {
   setTimeout(again, 1000 * every);
 }
 
-// ------------------------------------------------ filters: as you type
+// ------------------------------------------------ filters that apply while typing
 function filters() {
   for (const form of document.querySelectorAll("form[data-instant]")) {
     form.querySelector("button")?.classList.add("visually-hidden");
@@ -235,7 +235,7 @@ function filters() {
   }
 }
 
-// ------------------------------------------------ the switch of light and dark, without a new page
+// ------------------------------------------------ theme switch without a reload
 function themes() {
   const form = document.getElementById("theme");
   form?.addEventListener("submit", async (event) => {

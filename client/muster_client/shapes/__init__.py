@@ -1,7 +1,7 @@
-"""What the API answers: the same keys that commands print with --json. The server returns these very types.
+"""Types of the API's replies, with the same keys as the commands' --json output. The server returns these types.
 
-What stands inside of a reply is in the modules of this package. An instant (`*_at`) is in seconds since the epoch, UTC;
-None is not yet, or not known.
+The modules of this package define the parts of a reply. Times (`*_at`) are seconds since the epoch, UTC; None means not
+yet, or unknown.
 """
 
 from muster_client.shapes.administration import (
@@ -91,7 +91,6 @@ from muster_client.shapes.hosts import (
     HostPage,
     HostShown,
     ListedHostShown,
-    NobodyShown,
     PercentileShown,
     PercentilesShown,
     RankedPartShown,
@@ -100,6 +99,7 @@ from muster_client.shapes.hosts import (
     RefusedShown,
     SimulationShown,
     SlowShown,
+    UnschedulableShown,
 )
 from muster_client.shapes.ordering import (
     ClampShown,
@@ -222,7 +222,6 @@ __all__ = [
     "NewTokenShown",
     "NewVersion",
     "NewVolunteer",
-    "NobodyShown",
     "OneInstance",
     "OrderPreviewed",
     "OrderShown",
@@ -281,6 +280,7 @@ __all__ = [
     "TricklePage",
     "TrickleShown",
     "TypePreviewed",
+    "UnschedulableShown",
     "UploadShown",
     "VersionShown",
     "VolunteerPage",

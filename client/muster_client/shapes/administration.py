@@ -1,4 +1,4 @@
-"""People, settings, shares and the audit trail as the API tells of them."""
+"""Replies about people, settings, shares and the audit trail."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AccountStanding(TypedDict):
 
 
 class SubmitterStanding(TypedDict):
-    """`further_accounts`: its shares in other accounts than its own, by their names."""
+    """`further_accounts`: the submitter's shares in accounts besides its own, by account name."""
 
     submitter_id: int
     shares: float
@@ -58,7 +58,7 @@ class NewSubmitter(TypedDict):
 
 
 class NewVolunteer(TypedDict):
-    """`authenticator` is the account key, shown only now."""
+    """`authenticator` is the account key, shown only once."""
 
     volunteer_id: int
     authenticator: str
@@ -83,7 +83,7 @@ class VolunteerPage(TypedDict):
 
 
 class SettingShown(TypedDict):
-    """A knob; `changed`: it does not have its default."""
+    """A setting; `changed`: its value differs from the default."""
 
     key: str
     value: Any
@@ -93,7 +93,7 @@ class SettingShown(TypedDict):
 
 
 class SettingsShown(TypedDict):
-    """Every knob's value by its key, and what it is."""
+    """All values by key, and the details of each setting."""
 
     settings: dict[str, Any]
     details: list[SettingShown]
@@ -145,7 +145,7 @@ class GrantTaken(TypedDict):
 
 
 class LimitShown(TypedDict):
-    """`name` None is everybody's."""
+    """`name` None: the default limit."""
 
     scope: str
     quantity: str
@@ -168,7 +168,7 @@ class LimitPage(TypedDict):
 
 
 class PersonShown(TypedDict):
-    """Somebody who signs in. `one_time_until`: the password was given by another and is good until then."""
+    """An operator, submitter or viewer account. `one_time_until`: expiry of its one-time password."""
 
     name: str
     role: str
@@ -184,7 +184,7 @@ class PersonPage(TypedDict):
 
 
 class InvitedShown(TypedDict):
-    """`password` is shown only now, and has to be changed at the first sign-in."""
+    """`password` is shown only once, and must be changed at the first sign-in."""
 
     person: PersonShown
     password: str
@@ -192,7 +192,7 @@ class InvitedShown(TypedDict):
 
 
 class WhoShown(TypedDict):
-    """Who asks, and what this request may do."""
+    """The caller and the scopes of this request."""
 
     name: str
     role: str
@@ -220,7 +220,7 @@ class TokenPage(TypedDict):
 
 
 class NewTokenShown(TypedDict):
-    """`value` is the token, shown only now. `waits_because`: what has to happen before it serves, if anything."""
+    """`value` is the token, shown only once. `waits_because`: what must happen before it is valid, if anything."""
 
     value: str
     token: TokenShown
@@ -228,7 +228,7 @@ class NewTokenShown(TypedDict):
 
 
 class ActShown(TypedDict):
-    """What somebody did. `what` is the operation."""
+    """An entry of the audit trail. `what` is the operation."""
 
     acted_at: float
     who: str

@@ -1,4 +1,4 @@
-"""Replies that explain: what holds work back, how due dates came about, a host's decision run dry."""
+"""Explanations: why work waits, how due dates were computed, and what a host would get."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ReasonShown(TypedDict):
 
 
 class WantShown(TypedDict):
-    """What a host is supposed to ask for of one kind of processor."""
+    """The assumed request of a host for one kind of processor."""
 
     processor_type: str
     count: float
@@ -23,7 +23,7 @@ class WantShown(TypedDict):
 
 
 class LeaseShown(TypedDict):
-    """A host's last lease for a big job; `holds`: it is not over. `supposed`: its next request would make this."""
+    """A host's last lease for a big job. `holds`: it is still valid. `supposed`: the next request would create it."""
 
     batch_id: int
     host_id: int
@@ -62,7 +62,7 @@ class ExplainedHost(TypedDict):
 
 
 class StandingShown(TypedDict):
-    """How a host stands with an app: `refused` and `why`, or everything else."""
+    """A host's standing with an app: `refused` and `why`, or all other fields."""
 
     app: str
     processor_type: str
@@ -79,7 +79,7 @@ class StandingShown(TypedDict):
 
 
 class GivenTerms(TypedDict):
-    """What a due date followed from at dispatch. `start_s` and `queue_s` are the host's busy times."""
+    """The terms of a due date at dispatch. `start_s` and `queue_s` are the host's busy times."""
 
     rule: str
     start_s: float
@@ -106,7 +106,7 @@ class WouldGet(TypedDict):
 
 
 class RefusedAtLarge(TypedDict):
-    """What a whole request, or an app, was refused for."""
+    """The reason for refusing a whole request, or an app."""
 
     app: str | None
     processor_type: str | None
@@ -134,7 +134,7 @@ LookShown = TypedDict(
 
 
 class GroupShown(TypedDict):
-    """A group of like slots at its `place`, and each look that was taken at it."""
+    """A group of equivalent slots, its `place` in the array, and each evaluation of it."""
 
     place: int
     batch_id: int
@@ -147,10 +147,10 @@ class GroupShown(TypedDict):
 
 
 class HostExplained(TypedDict):
-    """What a host would get if it asked now, and why not more; `groups` are the first of `groups_total`.
+    """What a host would get if it called now, and why not more; `groups` are the first of `groups_total`.
 
-    `array` is the job array that was decided on: `worker`, that of the worker that answers, or `filled`, one filled
-    from the database for this answer. `would_search`: a request would also search the database for more jobs.
+    `array` is the job array used: `worker` for that of the replying worker, `filled` for one filled from the database
+    for this reply. `would_search`: a request would also search the database for more jobs.
     """
 
     computed_at: float
@@ -169,7 +169,7 @@ class HostExplained(TypedDict):
 
 
 class KeptShown(TypedDict):
-    """The slot that every job array keeps for a batch."""
+    """The slot that every job array reserves for a batch."""
 
     since: float
     for_s: float
@@ -182,7 +182,7 @@ class WouldTake(TypedDict):
 
 
 class HeldBack(TypedDict):
-    """How many of the hosts asked meet a reason first, with the sentence of one of them."""
+    """The number of sampled hosts refused for a reason first, with one host's message."""
 
     code: str
     hosts: int
@@ -192,7 +192,7 @@ class HeldBack(TypedDict):
 
 
 class SampleShown(TypedDict):
-    """What the hosts that called last would do."""
+    """The decisions for the hosts that called last."""
 
     hosts: int
     calls_per_hour: float
@@ -209,7 +209,7 @@ class OrderShown(TypedDict):
 
 
 class BatchExplained(TypedDict):
-    """What holds a batch back. `complete_at` is when its strictest jobs are to be complete."""
+    """Why a batch is not progressing. `complete_at` is the completion target of its strictest jobs."""
 
     computed_at: float
     batch_id: int
@@ -239,7 +239,7 @@ class BatchExplained(TypedDict):
 
 
 class WaitingShown(TypedDict):
-    """An unsent instance: as the feeder reads it, who had its siblings, and what hosts say."""
+    """An unsent instance: its feeder data, the hosts of its siblings, and the decisions for sampled hosts."""
 
     instance_id: int
     retries: int | None
@@ -266,7 +266,7 @@ class JobExplained(TypedDict):
 
 
 class DueShown(TypedDict):
-    """What the host was told, and why. `terms` None: none are stored."""
+    """The due date sent to the host, with its reason. `terms` None: not stored."""
 
     sent_at: float
     due_at: float
@@ -284,7 +284,7 @@ class DueShown(TypedDict):
 
 
 class IdleAnswer(TypedDict):
-    """What an idle host like it would get today: `refused` and `why`, or everything else."""
+    """What an idle host of the same kind would get today: `refused` and `why`, or all other fields."""
 
     refused: NotRequired[str]
     why: NotRequired[str]
@@ -297,7 +297,7 @@ class IdleAnswer(TypedDict):
 
 
 class TodayShown(TypedDict):
-    """The same terms as they are today."""
+    """The same terms, computed today."""
 
     flop_per_s: float
     speed_samples: float
@@ -328,7 +328,7 @@ class OutcomeShown(TypedDict):
 
 
 class InstanceExplained(TypedDict):
-    """How an instance's due date came about; `due` None while it is unsent."""
+    """How an instance's due date was computed; `due` None while it is unsent."""
 
     computed_at: float
     instance_id: int

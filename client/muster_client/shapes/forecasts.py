@@ -1,4 +1,4 @@
-"""Forecasts, previews and how good they are, as the API tells of them."""
+"""Forecasts, previews and their accuracy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class TermsShown(TypedDict):
-    """What a forecast rests on. `sending_s`: until the last first instance is sent, at the present rate."""
+    """The terms of a forecast. `sending_s`: time until the last first instance is sent, at the present rate."""
 
     jobs_open: int
     jobs_with_success: int
@@ -19,7 +19,7 @@ class TermsShown(TypedDict):
 
 
 class HoldShown(TypedDict):
-    """One kind of what a batch waits for, with its part of the doubt that the batch is complete at q90."""
+    """One thing that a batch waits for, with its share of the probability that the batch is not complete at q90."""
 
     kind: str
     slots: int
@@ -29,7 +29,7 @@ class HoldShown(TypedDict):
 
 
 class ForecastShown(TypedDict):
-    """A forecast with what it rests on; `completion_at` is what was published then, and `because` why."""
+    """A forecast with its terms; `completion_at` is the time published then, `because` the reason."""
 
     made_at: float
     trigger: str
@@ -52,7 +52,7 @@ class ForecastShown(TypedDict):
 
 
 class PreviewShown(TypedDict):
-    """What would be published of a batch that is not submitted yet."""
+    """The forecast for a batch that is not submitted yet."""
 
     computed_at: float
     jobs_total: int
@@ -71,7 +71,9 @@ class PreviewShown(TypedDict):
 
 
 class AccuracyShown(TypedDict):
-    """How good an app's forecasts were: shares of ends below each quantile, errors as fractions of the time."""
+    """The accuracy of an app's forecasts: the share of batches complete by each quantile, errors as fractions of the
+    time.
+    """
 
     scored_at: float
     batches: int
@@ -87,7 +89,7 @@ class AccuracyShown(TypedDict):
 
 
 class ForecastsShown(TypedDict):
-    """What is published of a batch, its forecasts in order of time, and how good its app's are."""
+    """A batch's published forecasts in order of time, and the accuracy of its app's forecasts."""
 
     computed_at: float
     batch_id: int
@@ -111,7 +113,7 @@ class ForecastsShown(TypedDict):
 
 
 class AppForecastsShown(TypedDict):
-    """How forecasting goes for an app: its active batches, the ages of their last forecasts, and how good they were."""
+    """The state of an app's forecasts: active batches, ages of their last forecasts, and accuracy."""
 
     app: str
     active_batches: int
@@ -126,7 +128,7 @@ class ForecastHealthShown(TypedDict):
 
 
 class ProgressShown(TypedDict):
-    """How far a batch is: what a stream of its events tells each time."""
+    """A batch's progress, as sent by its event stream."""
 
     batch_id: int
     state: str

@@ -1,4 +1,4 @@
-"""Replies about hosts, what they have in progress, their ranking, and work that no host can run."""
+"""Replies about hosts, their instances and ranking, and unschedulable work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CoprocessorShown(TypedDict):
 
 
 class HostShown(TypedDict):
-    """A computer as it described itself last."""
+    """A host, as last reported by its client."""
 
     host_id: int
     volunteer_id: int
@@ -39,7 +39,7 @@ class HostShown(TypedDict):
 
 
 class SlowShown(TypedDict):
-    """An app version that a host is slow with: `x` of its hosts were slower at the last full ranking."""
+    """An app version on which a host is slow; `x`: share of hosts slower than it in the last full ranking."""
 
     app_version_id: int
     x: float
@@ -47,9 +47,9 @@ class SlowShown(TypedDict):
 
 
 class FailuresShown(TypedDict):
-    """What went wrong on a host since `since`: a week ago, or the first of the last 10,000 failures of all hosts.
+    """A host's failures since `since`: the last week, or less if all hosts had more than 10,000 failures.
 
-    Of batches that ended longer than the setting `storage.keep_ended_s` ago nothing is counted.
+    Failures in batches that ended more than `storage.keep_ended_s` ago are not counted.
     """
 
     errors: int
@@ -60,9 +60,9 @@ class FailuresShown(TypedDict):
 
 
 class ListedHostShown(HostShown):
-    """A host of a list. `n_*` count over all app versions, an invalid result as an error.
+    """A host in a list. `n_*` are totals over all app versions; invalid results count as errors.
 
-    `slow` and `failures` are null where hosts are not listed for them.
+    `slow` and `failures` are null in other kinds of lists.
     """
 
     in_progress: int
@@ -79,7 +79,7 @@ class HostPage(TypedDict):
 
 
 class HavShown(TypedDict):
-    """What is known of a host with one app version. `*_n` of turnaround are the decayed weights of its samples."""
+    """Statistics of a host with one app version. `*_n` of turnaround are the decayed weights of the samples."""
 
     app_version_id: int
     consecutive_valid: int
@@ -114,7 +114,7 @@ class HeldPage(TypedDict):
 
 
 class RankedPartShown(TypedDict):
-    """What a ranking found of an app on a kind of processor. `small_population`: the bootstrap rule holds."""
+    """The ranking of an app on one kind of processor. `small_population`: the bootstrap rule applies."""
 
     app_id: int
     app_name: str
@@ -130,7 +130,7 @@ class RankedPartShown(TypedDict):
 
 
 class RankingRunShown(TypedDict):
-    """A ranking of hosts. `full`: with the percentiles of every row, not the cut points alone."""
+    """A ranking of hosts. `full`: with the percentiles of every row, not only the cut points."""
 
     generation: int
     full: bool
@@ -149,7 +149,7 @@ class RankingShown(TypedDict):
 
 
 class PercentileShown(TypedDict):
-    """Where a host stands with an app version: `p` = min(x, y); `x` and `y` None by the bootstrap rule."""
+    """A host's percentile with an app version: `p` = min(x, y); `x` and `y` are None under the bootstrap rule."""
 
     app_version_id: int
     p: float
@@ -162,9 +162,9 @@ class PercentilesShown(TypedDict):
 
 
 class SimulationShown(TypedDict):
-    """What was asked for in the background: `running`, `done`, `failed`, `cancelled`, or `lost` with its process.
+    """A background simulation: `running`, `done`, `failed`, `cancelled`, or `lost` (its process ended).
 
-    `result` is there once it is done, `failure` says why it is not.
+    `result` is set when it is done, `failure` is the error message when it failed.
     """
 
     simulation_id: int
@@ -178,8 +178,9 @@ class SimulationShown(TypedDict):
 
 
 class RefusedShown(TypedDict):
-    """A kind of slot of a batch that every host refused that called lately, by all workers together. Each slot and each
-    host is counted once; `codes` count hosts by the latest reason of a worker."""
+    """A kind of slot of a batch that all recent hosts refused, over all workers. Each slot and each host is counted
+    once; `codes` counts hosts by the last reason of each worker.
+    """
 
     batch_id: int
     job_class_id: int
@@ -192,5 +193,5 @@ class RefusedShown(TypedDict):
     advice: str
 
 
-class NobodyShown(TypedDict):
+class UnschedulableShown(TypedDict):
     refused: list[RefusedShown]

@@ -1,15 +1,15 @@
-"""The order of batches, shares and thresholds as the API tells of them."""
+"""Replies about the order of batches, shares and thresholds."""
 
 from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-Moved = TypedDict("Moved", {"key": str, "from": Any, "to": Any})  # a setting, and what it would be
+Moved = TypedDict("Moved", {"key": str, "from": Any, "to": Any})  # a setting with its new value
 PolicyMoved = TypedDict("PolicyMoved", {"from": str, "to": str})
 
 
 class ContributionShown(TypedDict):
-    """One term of a priority: `points` = weight times the lesser of value and cap."""
+    """One term of a priority: `points` = weight * min(value, cap)."""
 
     name: str
     component: str
@@ -23,14 +23,14 @@ class ContributionShown(TypedDict):
 
 
 class ClampShown(TypedDict):
-    """The bound a total ran into, and what it became."""
+    """The bound that limits a total, and the result."""
 
     bound: str
     result: float
 
 
 class PriorityShown(TypedDict):
-    """Why a batch stands where it stands: terms whose points sum to `total`. `place` 1 is the first of all."""
+    """A batch's place in the order, and the terms whose points sum to `total`. `place` 1 is the first."""
 
     batch: int
     place: int | None
@@ -48,14 +48,14 @@ class PriorityShown(TypedDict):
 
 
 class PrioritiesShown(TypedDict):
-    """Batches in order with the reasons of the last ordering; `unordered` wait for their first."""
+    """Batches in the order of the last ordering pass; `unordered` are not ordered yet."""
 
     batches: list[PriorityShown]
     unordered: list[int]
 
 
 class PlaceMoved(TypedDict):
-    """Where a batch stands, and would stand, 1 = first."""
+    """A batch's place before and after a change, 1 = first."""
 
     batch: int
     place: int
@@ -65,7 +65,7 @@ class PlaceMoved(TypedDict):
 
 
 class OrderPreviewed(TypedDict):
-    """What settings would do to the order of this moment; `batches` are all that are active."""
+    """The effect of settings on the present order; `batches` is the number of active batches."""
 
     changes: list[Moved]
     policy: PolicyMoved
@@ -88,7 +88,7 @@ class WeightsShown(TypedDict):
 
 
 class ShareShown(TypedDict):
-    """An account, or a submitter in one; `depth` 0 is the top. Fractions are of the whole."""
+    """An account, or a submitter in an account; `depth` 0 is the top. Fractions are of the whole tree."""
 
     depth: int
     account: str
@@ -108,7 +108,7 @@ class SharesShown(TypedDict):
 
 
 class SharesSet(TypedDict):
-    """`submitter` only where its shares were set: in `account`, or in its own where that is None."""
+    """`submitter` only if a submitter's shares were set: in `account`, or in its own account if None."""
 
     account: str | None
     submitter: NotRequired[str]
@@ -122,7 +122,9 @@ class Permitted(TypedDict):
 
 
 class ThresholdShown(TypedDict):
-    """A threshold with its effect, and who changed it last. `source` is default or set; `previewed`: by numbers."""
+    """A threshold with its effect and last change. `source` is default or set; `previewed`: previews give numbers for
+    it.
+    """
 
     key: str
     value: Any
@@ -143,7 +145,7 @@ class ThresholdsShown(TypedDict):
 
 
 class StaleShown(TypedDict):
-    """Cut points too old to judge by: the bootstrap rule holds for the app on that kind of processor."""
+    """Outdated cut points: the bootstrap rule applies to the app on that kind of processor."""
 
     app: str
     processor_type: str
@@ -151,7 +153,7 @@ class StaleShown(TypedDict):
 
 
 class GateSide(TypedDict):
-    """Who passes a gate: hosts' records, newcomers, and calls an hour. `threshold` may be lowered from `asked`."""
+    """Hosts that pass a gate: ranked hosts, newcomers, and calls per hour. `threshold` may be lower than `asked`."""
 
     asked: float
     threshold: float
@@ -167,7 +169,7 @@ class GatePreviewed(TypedDict):
 
 
 class TypePreviewed(TypedDict):
-    """Hosts that called lately, of an app and a kind of processor."""
+    """Recent hosts, by app and kind of processor."""
 
     app: str
     processor_type: str
@@ -178,7 +180,7 @@ class TypePreviewed(TypedDict):
 
 
 class WaitSide(TypedDict):
-    """How long until waiting jobs are sent at one a call; None: nobody who passes calls."""
+    """Time to send the waiting jobs at one per call; None: no host that passes calls."""
 
     threshold: float
     calls_per_hour: float
@@ -186,7 +188,7 @@ class WaitSide(TypedDict):
 
 
 class WaitPreviewed(TypedDict):
-    """Gated jobs that wait now."""
+    """Waiting jobs behind a gate."""
 
     app: str
     gate: str
@@ -196,7 +198,7 @@ class WaitPreviewed(TypedDict):
 
 
 class ThresholdsPreviewed(TypedDict):
-    """What thresholds would do, by the hosts as they were at `hosts_read_at` and the work of this moment."""
+    """The effect of thresholds on hosts as of `hosts_read_at`, and on the jobs that wait now."""
 
     computed_at: float
     hosts_read_at: float

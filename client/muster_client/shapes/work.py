@@ -1,4 +1,4 @@
-"""Batches, jobs and applications as the API tells of them."""
+"""Replies about batches, jobs and applications."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from muster_client.shapes.forecasts import PreviewShown
 
-Json = dict[str, Any]  # Any: a document whose keys the page of the resource tells
+Json = dict[str, Any]  # Any: a document described on the page of its resource
 
 
 class BatchShown(TypedDict):
-    """A batch with its counters. `at_risk` says why its deadline will hardly be kept, or why no host can finish it.
+    """A batch with its job counts. `at_risk`: why it will probably miss its deadline, or why no host can finish it.
 
-    `waits_for`: "another volunteer" or "another host", where only such a one could finish it.
+    `waits_for`: "another volunteer" or "another host" if the present ones may not run its remaining jobs.
     """
 
     batch_id: int
@@ -55,7 +55,7 @@ class BatchPage(TypedDict):
 
 
 class Submitted(TypedDict):
-    """A new batch, without an id where that was a preview; `forecast` None: when it ends could not be said now."""
+    """A new batch; a preview has no id. `forecast` None: the completion time could not be forecast."""
 
     batch_id: NotRequired[int]
     forecast: PreviewShown | None
@@ -77,7 +77,7 @@ class UploadShown(TypedDict):
 
 
 class InstanceShown(TypedDict):
-    """One sending of a job to a host. `because` says how its due date came about."""
+    """An instance of a job. `because` explains its due date."""
 
     instance_id: int
     state: str
@@ -103,7 +103,7 @@ class OneInstance(InstanceShown):
 
 
 class TrickleShown(TypedDict):
-    """A message that an app sent while its job ran. `sent_at` is by the host's clock."""
+    """A message that an app sent during a job. `sent_at` is the host's clock."""
 
     sent_at: float
     received_at: float
@@ -117,7 +117,7 @@ class TricklePage(TypedDict):
 
 
 class JobShown(TypedDict):
-    """A job; in a list without its instances."""
+    """A job; lists omit its instances."""
 
     job_id: int
     batch_id: int
@@ -129,7 +129,9 @@ class JobShown(TypedDict):
 
 
 class OutputShown(TypedDict):
-    """An output of a job's result. `state`: here, gone (its file is not there any more), not_brought (optional)."""
+    """An output of a job's result. `state`: here, gone (the file no longer exists), not_brought (optional, not
+    uploaded).
+    """
 
     name: str
     file_name: str | None
@@ -139,7 +141,7 @@ class OutputShown(TypedDict):
 
 
 class ResultShown(TypedDict):
-    """The outputs that the canonical instance of a job brought; `because` says why there is no result."""
+    """The outputs of a job's canonical instance; `because` explains a missing result."""
 
     job_id: int
     batch_id: int
@@ -198,7 +200,7 @@ class AppDetail(AppShown):
 
 
 class PlanClassShown(TypedDict):
-    """What versions with the class use, and need of a host. `gpu_type` None: they run on CPUs."""
+    """The resources that versions of the class use and require. `gpu_type` None: CPU only."""
 
     name: str
     ncpus: float
@@ -229,7 +231,7 @@ class FileShown(TypedDict):
 
 
 class ProcessShown(TypedDict):
-    """What a process said of itself. `kind` is worker or background."""
+    """The last heartbeat of a process. `kind` is worker or background."""
 
     name: str
     kind: str

@@ -1,1 +1,1 @@
-"""Formulas of other systems and definitions in plain loops, which only tests compute."""
+"""Formulas of other systems, and definitions as plain loops, used only by tests."""

@@ -1,4 +1,4 @@
-"""Batch acceleration's counts over a list of results: the definition that both stores are held against. Pure."""
+"""Counts batch acceleration over a list of results: the definition both stores are tested against. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from domain.units import AppId, BatchId, HostId, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """An instance of a recent batch that came back, or timed out (`turnaround_s` None)."""
+    """A returned instance of a recent batch, or a timed-out one (`turnaround_s` None)."""
 
     batch_id: BatchId
     app_id: AppId
@@ -22,7 +22,7 @@ class Returned:
 
 
 def medians(returned: Iterable[Returned]) -> dict[BatchId, Seconds]:
-    """The median turnaround of each batch with enough results.
+    """Return the median turnaround of each batch with enough results.
 
     >>> results = [Returned(BatchId(1), AppId(1), HostId(i), Seconds(float(i))) for i in range(1, 102)]
     >>> medians(results), medians(results[:99])
@@ -36,9 +36,10 @@ def medians(returned: Iterable[Returned]) -> dict[BatchId, Seconds]:
 
 
 def low_turnaround(returned: Sequence[Returned]) -> LowTurnaround:
-    """The low-turnaround hosts, the accelerable apps and the medians. A host's mean is over batches with a median.
+    """Return the low-turnaround hosts, the accelerable apps and the medians. A host's mean is over batches with a
+    median.
 
-    The query low_turnaround does the same in the database; a contract test keeps both equal.
+    The query low_turnaround computes the same in the database; a contract test compares both.
 
     >>> slow = [Returned(BatchId(1), AppId(1), HostId(1), Seconds(30.0)) for _ in range(60)]
     >>> quick = [Returned(BatchId(1), AppId(1), HostId(2), Seconds(10.0)) for _ in range(61)]

@@ -1,6 +1,6 @@
 """Reservation and backfill on one host, on the product's earliest start. Pure.
 
-Jobs in order of priority: a job that fits now and delays no promise starts; otherwise, while fewer than `depth`
+Jobs in order of priority: a job that fits now without delaying a promise starts; otherwise, while fewer than `depth`
 promises exist, it is promised the earliest start that the limits of other jobs allow.
 """
 
@@ -17,7 +17,7 @@ from priority.big_jobs import INSTANT_S, CoreRequest, CoreUse, earliest
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one look at the queue decided. Jobs that neither start nor are promised wait."""
+    """The result of one scheduling pass. Jobs that neither start nor are promised wait."""
 
     started: tuple[CoreUse, ...] = ()
     promised: tuple[CoreUse, ...] = ()
@@ -27,10 +27,10 @@ class Plan:
 def plan(
     queue: Iterable[CoreRequest], *, cores: float, running: Iterable[CoreUse] = (), now: Instant, depth: int | None = 1
 ) -> Plan:
-    """One look at the queue, in order of priority. `depth` None: every job is promised a start (conservative).
+    """Make one scheduling pass in order of priority. `depth` None: every job is promised a start (conservative).
 
-    A running job past its limit is taken to end now. A job that wants more cores than there are never
-    starts and is promised nothing.
+    A running job past its limit is assumed to end now. A job that requests more cores than exist never starts and gets
+    no promise.
 
     >>> looked = plan([CoreRequest("big", 2, Seconds(60.0)), CoreRequest("small", 1, Seconds(30.0))], cores=2,
     ...               running=[CoreUse("old", 1, Instant(0.0), Instant(50.0))], now=Instant(10.0))
@@ -41,7 +41,7 @@ def plan(
     started, promised, because = list[CoreUse](), list[CoreUse](), dict[Hashable, str]()
     for job in queue:
         if job.cores > cores:
-            because[job.job] = f"wants {job.cores:g} cores where there are {cores:g}"
+            because[job.job] = f"requests {job.cores:g} of {cores:g} cores"
             continue
         start_at = earliest(job, taken, cores=cores, now=now)
         slot = CoreUse(job.job, job.cores, start_at, Instant(start_at + job.limit_s))
@@ -60,7 +60,7 @@ def plan(
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """A job of a rehearsal: `actual_s` is what it takes, at most its limit. Higher priority first."""
+    """A job of a rehearsal: `actual_s` is its true run time, at most its limit. Higher priority first."""
 
     wanting: CoreRequest
     submit_at: Instant = Instant(0.0)
@@ -70,7 +70,7 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """How it went: when each job started, and what was promised at the instants asked for."""
+    """The result: when each job started, and the promises at the requested instants."""
 
     starts: Mapping[Hashable, Instant]
     promises: Mapping[Instant, Mapping[Hashable, Instant]]
@@ -84,9 +84,9 @@ def rehearse(
     backfill: bool = True,
     asked_at: Iterable[Instant] = (),
 ) -> Rehearsal:
-    """What would happen to these jobs on one host: a look at every submission and end, promises sliding forward.
+    """Simulate these jobs on one host, with a pass at every submission and end and promises that move forward.
 
-    Without `backfill` nobody starts while a job before it waits.
+    Without `backfill` no job starts while an earlier one waits.
 
     >>> jobs = [Rehearsed(CoreRequest("a", 1, Seconds(10.0))), Rehearsed(CoreRequest("b", 2, Seconds(5.0)))]
     >>> dict(rehearse(jobs, cores=2).starts)
@@ -96,7 +96,7 @@ def rehearse(
     due = sorted({*asked, *(one.submit_at for one in jobs)}, reverse=True)
     order = sorted(jobs, key=lambda one: (-one.priority, one.submit_at))
     starts, promises = dict[Hashable, Instant](), dict[Instant, dict[Hashable, Instant]]()
-    running: dict[Hashable, tuple[CoreUse, Instant]] = {}  # with the instant of its real end
+    running: dict[Hashable, tuple[CoreUse, Instant]] = {}  # with its actual end
     while due:
         now = due.pop()
         running = {job: one for job, one in running.items() if one[1] > now}
@@ -119,7 +119,7 @@ def rehearse(
 
 
 def _in_order(looked: Plan, waiting: Iterable[Hashable]) -> Plan:
-    """The same without backfill: only what starts before the first that must wait."""
+    """Return the plan without backfill: only jobs that start before the first waiting one."""
     started = {slot.job: slot for slot in looked.started}
     first = takewhile(lambda job: job in started, waiting)
     return Plan(tuple(started[job] for job in first), looked.promised, looked.because)

@@ -25,7 +25,7 @@ def priority(
 ) -> int:
     """round(fairshare * Wf + queue * Wq + bank * Wb + (urgency - 16) * Wu), at least 0.
 
-    Urgency 0 is held: exactly 0. Urgency 31 is expedited: 2^32 - 1. Queue and bank are configured numbers.
+    Urgency 0 means held: exactly 0. Urgency 31 is expedited: 2^32 - 1. Queue and bank are configured numbers.
 
     >>> priority(fairshare=0.45321, urgency=15, weights={**WEIGHTS, "urgency": 1})
     45320
@@ -41,7 +41,7 @@ def priority(
 
 
 def _rounded(value: float) -> int:
-    """To the nearest whole number, halves away from zero as C rounds."""
+    """Round to the nearest whole number, halves away from zero as in C."""
     return int(math.copysign(math.floor(abs(value) + 0.5), value))
 
 
@@ -55,7 +55,7 @@ def job_usage(
     w_core: float = 0.0,
     w_gpu: float = 0.0,
 ) -> float:
-    """Usage of one job: (nodes * w_node + cores * w_core + gpus * w_gpu) * elapsed.
+    """Return a job's usage: (nodes * w_node + cores * w_core + gpus * w_gpu) * elapsed.
 
     >>> job_usage(elapsed_s=100, nnodes=1, ncores=8, ngpus=2, w_gpu=10)
     2100.0
@@ -64,7 +64,7 @@ def job_usage(
 
 
 def usage_of(jobs: Iterable[Mapping[str, float]]) -> float:
-    """Usage of several jobs, each as `job_usage` takes it.
+    """Return the usage of several jobs, each with the arguments of `job_usage`.
 
     >>> usage_of([{"nnodes": 2, "elapsed_s": 2000}, {"nnodes": 1, "elapsed_s": 500}])
     4500.0
@@ -73,7 +73,7 @@ def usage_of(jobs: Iterable[Mapping[str, float]]) -> float:
 
 
 def bins_of(*, reset_s: float, half_life_s: float) -> int:
-    """How many bins a usage history has: whole half-lives of the reset period, at least one.
+    """Return the number of bins of a usage history: whole half-lives of the reset period, at least one.
 
     >>> bins_of(reset_s=86400, half_life_s=28800)
     3
@@ -82,7 +82,7 @@ def bins_of(*, reset_s: float, half_life_s: float) -> int:
 
 
 def decayed_bins(past: Sequence[float], decay: float) -> list[float]:
-    """What raw past bins, newest first, count for now: bin k times decay^(k + 1).
+    """Return the current weight of raw past bins, newest first: bin k times decay^(k + 1).
 
     >>> decayed_bins([128.0, 64.0, 64.0, 16.0], 0.5)
     [64.0, 16.0, 8.0, 1.0]
@@ -92,7 +92,7 @@ def decayed_bins(past: Sequence[float], decay: float) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Usage of the current period, what raw past bins still count for, and both together."""
+    """Usage of the current period, the decayed past usage, and their sum."""
 
     current: float
     past_decayed: tuple[float, ...]
@@ -101,7 +101,7 @@ class Usage:
 
 
 def usage_now(jobs: Iterable[Mapping[str, float]], past_bins: Sequence[float], decay: float) -> Usage:
-    """What a user is charged with: the current jobs and the past bins, newest first, as they were (raw).
+    """Return what a user is charged: the current jobs and the raw past bins, newest first.
 
     >>> usage_now([{"nnodes": 1, "elapsed_s": 100}], [128.0, 64.0], 0.5).historical
     180.0
@@ -112,7 +112,7 @@ def usage_now(jobs: Iterable[Mapping[str, float]], past_bins: Sequence[float], d
 
 
 def rolled(bins: Sequence[float], decay: float) -> list[float]:
-    """The bins one period later: each one place older and decayed once, the oldest gone, bin 0 empty.
+    """Return the bins one period later: each one position older and decayed once, the oldest dropped, bin 0 empty.
 
     >>> rolled([110.0, 20.0, 8.0], 0.5)
     [0.0, 55.0, 10.0]
@@ -121,7 +121,7 @@ def rolled(bins: Sequence[float], decay: float) -> list[float]:
 
 
 def with_new(bins: Sequence[float], new: float) -> list[float]:
-    """The bins with new usage in the current one; only what is new, so that nothing counts twice.
+    """Return the bins with new usage in the current one; only new usage, so that none counts twice.
 
     >>> with_new([40.0, 20.0], 10.0)
     [50.0, 20.0]
@@ -130,7 +130,7 @@ def with_new(bins: Sequence[float], new: float) -> list[float]:
 
 
 def history(bins: Sequence[float], decay: float, steps: Iterable[tuple[bool, float]]) -> list[float]:
-    """Sum of the bins after each step (whether a period ends before it, new usage in it).
+    """Return the sum of the bins after each step (whether a period ends before it, new usage in it).
 
     >>> history([100.0, 40.0], 0.25, [(False, 60.0), (True, 60.0), (True, 0.0)])
     [200.0, 100.0, 15.0]

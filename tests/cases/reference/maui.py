@@ -15,7 +15,7 @@ from priority.standings import Target, delta, window_weights
 
 
 def weighted_points(value: float, *, weight: float, component_weight: float = 1.0, cap: float | None = None) -> float:
-    """component weight * weight * min(value, cap).
+    """Return component weight * weight * min(value, cap).
 
     >>> weighted_points(40.0, weight=10.0, cap=10000.0)
     400.0
@@ -24,7 +24,7 @@ def weighted_points(value: float, *, weight: float, component_weight: float = 1.
 
 
 def outstanding_proc_s(jobs: Iterable[tuple[float, Seconds]]) -> float:
-    """MAXPS: processor seconds still to come, the sum of processors * remaining seconds.
+    """MAXPS: remaining processor seconds, the sum of processors * remaining seconds.
 
     >>> outstanding_proc_s([(4, Seconds(3600.0)), (2, Seconds(21600.0))])
     57600.0
@@ -33,7 +33,7 @@ def outstanding_proc_s(jobs: Iterable[tuple[float, Seconds]]) -> float:
 
 
 def alike(speeds: Sequence[float], tolerance: float) -> bool:
-    """Whether nodes may form a set: (fastest - slowest) / slowest is at most the tolerance.
+    """Return whether nodes may form a set: (fastest - slowest) / slowest is at most the tolerance.
 
     >>> alike([500, 750], 0.5), alike([500, 900], 0.5)
     (True, False)
@@ -45,7 +45,7 @@ def alike(speeds: Sequence[float], tolerance: float) -> bool:
 
 
 def window_percents(decay: float, windows: int) -> list[float]:
-    """The same in percent, as the guide's table of decay factors has it.
+    """Return the decay factors in percent, as in the guide's table.
 
     >>> window_percents(0.5, 3)
     [100.0, 50.0, 25.0]
@@ -64,7 +64,7 @@ class FairShareTerm:
 
 
 def fair_share_points(terms: Sequence[FairShareTerm], *, weight: float, relative: bool = False) -> float:
-    """FSWEIGHT * sum of weight * (target - usage).
+    """Return FSWEIGHT * sum of weight * (target - usage).
 
     >>> fair_share_points([FairShareTerm("user", 10.0, 45.0, Target(50.0))], weight=100.0)
     5000.0
@@ -76,7 +76,7 @@ def fair_share_points(terms: Sequence[FairShareTerm], *, weight: float, relative
 
 
 def effective_weight(weight: float, *extra: float) -> float:
-    """A service level's weights add to the global one.
+    """Return a service level's weights added to the global one.
 
     >>> effective_weight(100.0, 1000.0)
     1100.0
@@ -86,14 +86,14 @@ def effective_weight(weight: float, *extra: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PriorityRow:
-    """A row of `mdiag -p`: the whole priority and each component's percentage of the absolute sum."""
+    """A row of `mdiag -p`: the total priority and each component's percentage of the absolute sum."""
 
     priority: int
     percent: tuple[float, ...]
 
 
 def priority_row(weights: Mapping[str, float], parts: Mapping[str, Sequence[float]]) -> PriorityRow:
-    """A row from its printed parts: sub-component values that are already weighted, by component, in order.
+    """Return a row from its printed parts: weighted sub-component values, by component, in order.
 
     >>> priority_row({"Cred": 2, "FS": 1, "Serv": 3}, {"Cred": [0, 0], "FS": [-10.0, 4.0], "Serv": [8.0]})
     PriorityRow(priority=18, percent=(0.0, 20.0, 80.0))
@@ -104,7 +104,7 @@ def priority_row(weights: Mapping[str, float], parts: Mapping[str, Sequence[floa
 
 
 def resource_percent(*, priority: float, procs: float, resource_weight: float, proc_weight: float) -> float:
-    """What `diagnose -p` prints for the resource component: percent of the priority, to two decimals.
+    """Return the resource component of `diagnose -p`: percent of the priority, to two decimals.
 
     >>> resource_percent(priority=555, procs=4, resource_weight=50, proc_weight=2)
     72.07
@@ -114,7 +114,7 @@ def resource_percent(*, priority: float, procs: float, resource_weight: float, p
 
 
 def file_total(classes: Mapping[str, Mapping[str, float]]) -> float:
-    """TOTAL of a window's file: what every class of credentials sums to. Raises InvalidInputError if they differ.
+    """Return TOTAL of a window's file: the sum of each class of credentials. Raises InvalidInputError if they differ.
 
     >>> file_total({"User": {"a": 1.0, "b": 2.0}, "Group": {"g": 3.0}})
     3.0

@@ -38,7 +38,7 @@ _FUNCTIONS: Mapping[str, Callable[..., float]] = {
 
 
 def in_order(numbers: Iterable[tuple[str, float]]) -> list[str]:
-    """Names by their number, highest first; equal ones (to 12 decimals) as they were given.
+    """Sort names by their number, highest first; equal ones (to 12 decimals) keep their order.
 
     >>> in_order([("dan", 0.1), ("bea", 0.4), ("ann", 0.4)])
     ['bea', 'ann', 'dan']
@@ -47,7 +47,7 @@ def in_order(numbers: Iterable[tuple[str, float]]) -> list[str]:
 
 
 def decayed(usage: float, *, factor: float = DECAY_FACTOR, min_usage: float = MIN_USAGE) -> float:
-    """One decay of a usage: times the factor, never below the least usage.
+    """Return a usage after one decay: times the factor, at least the minimum usage.
 
     >>> decayed(1.5)
     1.0
@@ -56,7 +56,7 @@ def decayed(usage: float, *, factor: float = DECAY_FACTOR, min_usage: float = MI
 
 
 def users(top: Sequence[Node]) -> list[str]:
-    """Names of the vertices without children, depth first."""
+    """Return the names of the vertices without children, depth first."""
     names = shown_names(top)
 
     def below(siblings: Iterable[Node]) -> list[str]:
@@ -67,10 +67,10 @@ def users(top: Sequence[Node]) -> list[str]:
 
 
 def evaluate(formula: str, values: Mapping[str, float]) -> float:
-    """The formula's value: numbers, names of `values`, + - * / % **, min, max, abs, sqrt, ceil, floor, log2.
+    """Return the formula's value: numbers, names of `values`, + - * / % **, min, max, abs, sqrt, ceil, floor, log2.
 
-    Without a value (a division by zero, a root of a negative number) it is 0, as PBS has it.
-    Raises InvalidInputError for anything else in it, naming the part.
+    Undefined values (a division by zero, a root of a negative number) are 0, as in PBS. Raises InvalidInputError for
+    any other construct, naming it.
 
     >>> evaluate("fairshare_factor + walltime/ncpus", {"fairshare_factor": 0.5, "walltime": 50, "ncpus": 2})
     25.5

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def partition_points(priorities: Mapping[str, float], weight: float, *, normalise: bool = True) -> dict[str, float]:
-    """A partition's part of a job's priority: weight * p / the largest p, or weight * p as it is.
+    """Return a partition's part of a job's priority: weight * p / the largest p, or weight * p.
 
     >>> partition_points({"gold": 8.0, "iron": 2.0}, 300.0)
     {'gold': 300.0, 'iron': 75.0}
@@ -18,7 +18,7 @@ def partition_points(priorities: Mapping[str, float], weight: float, *, normalis
 
 
 def billed(amounts: Mapping[str, float], weights: Mapping[str, float], *, largest_only: bool = False) -> float:
-    """Billed trackable resources: the sum of amount * weight, or the largest product (MAX_TRES).
+    """Return billed trackable resources: the sum of amount * weight, or the largest product (MAX_TRES).
 
     >>> billed({"cpu": 2, "mem_gib": 6}, {"cpu": 2.0, "mem_gib": 0.5})
     7.0

@@ -1,4 +1,4 @@
-"""Clocks for tests of loops: nothing ever really waits."""
+"""Clocks for tests of loops, without real sleeps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.builders import NOW
 
 
 class StillClock:
-    """Stands still; a sleep is noted and never ends, and `slept` says that one has begun."""
+    """Stands still; sleeps are recorded and never end, and `slept` is set by the first."""
 
     def __init__(self) -> None:
         self.sleeps: list[float] = []
@@ -28,7 +28,7 @@ class StillClock:
 
 
 class HastyClock:
-    """Goes forward by what is slept, at once; after `rounds` sleeps the next never ends."""
+    """Advances by each sleep at once; after `rounds` sleeps the next never ends."""
 
     def __init__(self, rounds: int) -> None:
         self.time = NOW

@@ -22,7 +22,7 @@ def a_record(credentials: Credentials) -> VolunteerRecord:
     return VolunteerRecord(Volunteer(VolunteerId(1), "Ada", NOW), "ada@example.org", credentials)
 
 
-def test_an_account_key_is_thirty_two_digits_that_follow_from_the_nonce() -> None:
+def test_account_key_is_derived_from_the_nonce() -> None:
     key = KEYS.authenticator(b"nonce")
 
     assert len(key) == 32
@@ -30,27 +30,27 @@ def test_an_account_key_is_thirty_two_digits_that_follow_from_the_nonce() -> Non
     assert AccountKeys(b"the project's secret").authenticator(b"nonce") == key
 
 
-def test_another_nonce_or_another_project_has_another_key() -> None:
+def test_account_keys_differ_by_nonce_and_project() -> None:
     others = {KEYS.authenticator(b"other"), AccountKeys(b"another secret").authenticator(b"nonce")}
 
     assert KEYS.authenticator(b"nonce") not in others
     assert len(others) == 2
 
 
-def test_the_operators_token_is_no_account_key() -> None:
+def test_api_token_is_not_an_account_key() -> None:
     assert KEYS.api_token() == AccountKeys(b"the project's secret").api_token()
     assert KEYS.api_token() != AccountKeys(b"another secret").api_token()
     assert len(KEYS.api_token()) == 64
 
 
-def test_credentials_hold_the_hash_of_the_key_that_their_nonce_gives() -> None:
+def test_credentials_store_the_hash_of_the_key() -> None:
     credentials = KEYS.new_credentials(None)
 
     key = KEYS.authenticator(credentials.authenticator_nonce)
     assert credentials.authenticator_hash == authenticator_hash(key) == hashlib.sha256(key.encode()).digest()
 
 
-def test_no_two_volunteers_share_nonce_or_salt() -> None:
+def test_volunteers_have_different_nonces_and_salts() -> None:
     made = [KEYS.new_credentials(HASH) for _ in range(2)]
 
     assert len({credentials.authenticator_nonce for credentials in made}) == 2
@@ -58,7 +58,7 @@ def test_no_two_volunteers_share_nonce_or_salt() -> None:
     assert len({credentials.password_hash for credentials in made}) == 2
 
 
-def test_the_right_password_matches_and_a_wrong_one_does_not() -> None:
+def test_only_the_right_password_matches() -> None:
     record = a_record(KEYS.new_credentials(HASH))
 
     assert password_matches(record, HASH)
@@ -67,7 +67,7 @@ def test_the_right_password_matches_and_a_wrong_one_does_not() -> None:
     assert not password_matches(record, HASH.upper())
 
 
-def test_nothing_stored_shows_the_password_or_the_key() -> None:
+def test_stored_credentials_reveal_no_secret() -> None:
     credentials = KEYS.new_credentials(HASH)
 
     stored = repr(credentials)
@@ -76,7 +76,7 @@ def test_nothing_stored_shows_the_password_or_the_key() -> None:
 
 
 @pytest.mark.parametrize("tried", ["", HASH])
-def test_an_account_without_a_password_cannot_be_opened_with_one(tried: str) -> None:
+def test_account_without_password_matches_none(tried: str) -> None:
     credentials = KEYS.new_credentials(None)
 
     assert (credentials.password_salt, credentials.password_hash) == (None, None)
@@ -84,7 +84,7 @@ def test_an_account_without_a_password_cannot_be_opened_with_one(tried: str) -> 
 
 
 @pytest.mark.parametrize("email", ["ada@example.org", "a.b+c@x", "ж@пример.рф", "a" * 64 + "@" + "b" * 189])
-def test_an_email_is_taken_in_lower_case(email: str) -> None:
+def test_email_is_lower_cased(email: str) -> None:
     assert checked_email(email) == email
     assert checked_email(email.upper()) == email.upper().lower()
 
@@ -106,7 +106,7 @@ def test_an_email_is_taken_in_lower_case(email: str) -> None:
         "ada@" + "b" * 190,
     ],
 )
-def test_what_is_no_email_is_named_in_the_refusal(email: str) -> None:
+def test_invalid_email_is_refused(email: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         checked_email(email)
 
@@ -123,7 +123,7 @@ async def added(store: MemoryStore, email: str = "Ada@Example.org", name: str = 
     return record
 
 
-async def test_a_new_volunteer_is_found_by_email_with_the_key_that_was_shown() -> None:
+async def test_new_volunteer_is_found_by_email() -> None:
     record = await added(MemoryStore(), name="Ada Lovelace")
 
     assert (record.email, record.volunteer.name, record.volunteer.created_at) == (
@@ -134,11 +134,11 @@ async def test_a_new_volunteer_is_found_by_email_with_the_key_that_was_shown() -
     assert password_matches(record, HASH)
 
 
-async def test_a_volunteer_without_a_name_is_called_by_the_front_of_the_email() -> None:
+async def test_default_name_is_the_local_part_of_the_email() -> None:
     assert (await added(MemoryStore())).volunteer.name == "ada"
 
 
-async def test_the_cross_project_id_is_an_md5_that_differs_between_volunteers() -> None:
+async def test_cross_project_ids_are_different_md5s() -> None:
     store = MemoryStore()
 
     ids = {(await added(store, email)).volunteer.cross_project_id for email in ("a@x", "b@x")}
@@ -147,7 +147,7 @@ async def test_the_cross_project_id_is_an_md5_that_differs_between_volunteers() 
     assert len(ids) == 2
 
 
-async def test_an_email_is_given_one_account_whatever_its_case() -> None:
+async def test_email_is_unique_regardless_of_case() -> None:
     store = MemoryStore()
     await added(store, "ada@example.org")
 
@@ -156,7 +156,7 @@ async def test_an_email_is_given_one_account_whatever_its_case() -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "a\0b", "a\nb", "\x1b[31m", "a\x7fb"])
-async def test_a_name_that_cannot_be_stored_or_shown_is_refused(name: str) -> None:
+async def test_unprintable_or_long_name_is_refused(name: str) -> None:
     store = MemoryStore()
 
     with pytest.raises(InvalidInputError, match=r"^name: expected at most 254 characters"):
@@ -165,5 +165,5 @@ async def test_a_name_that_cannot_be_stored_or_shown_is_refused(name: str) -> No
     assert await store.volunteers.volunteers() == []
 
 
-async def test_a_name_of_any_script_is_kept() -> None:
+async def test_name_may_be_in_any_script() -> None:
     assert (await added(MemoryStore(), name="Ада 愛 🙂")).volunteer.name == "Ада 愛 🙂"

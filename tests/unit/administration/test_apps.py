@@ -1,4 +1,4 @@
-"""An app version is signed, stored under names of its content, and known."""
+"""App versions are signed and stored under names derived from their content."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def a_version(folder: Path) -> VersionDraft:
     return VersionDraft("pi", LINUX, 100, main)
 
 
-def test_a_name_changes_with_content_platform_version_and_plan_class() -> None:
+def test_file_name_depends_on_all_its_parts() -> None:
     new, path = VersionDraft("pi", LINUX, 100, Path("main.py")), Path("main.py")
     names = {
         app_file_name(new, path, "0" * 32, main=True),
@@ -42,7 +42,7 @@ def test_a_name_changes_with_content_platform_version_and_plan_class() -> None:
 
 
 @pytest.mark.parametrize("name", ["a b.dat", "ключ.dat", "../../etc.dat", "a.very-long-ending", "$(x).s;h"])
-def test_a_name_holds_nothing_a_path_or_a_shell_could_mistake(name: str) -> None:
+def test_file_name_is_safe_for_paths_and_shells(name: str) -> None:
     made = app_file_name(VersionDraft("pi", LINUX, 100, Path("m")), Path(name), "0" * 32, main=False)
 
     assert set(made) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -50,12 +50,12 @@ def test_a_name_holds_nothing_a_path_or_a_shell_could_mistake(name: str) -> None
 
 
 @pytest.mark.parametrize("shares", [0.0, 0.5, 1e9])
-def test_shares_are_numbers_from_zero_on(shares: float) -> None:
+def test_valid_shares_are_accepted(shares: float) -> None:
     assert checked_shares(shares) == shares
 
 
 @pytest.mark.parametrize("shares", [-1.0, float("nan"), float("inf")])
-def test_what_is_no_share_is_refused(shares: float) -> None:
+def test_invalid_shares_are_refused(shares: float) -> None:
     with pytest.raises(InvalidInputError, match=r"^shares: expected a number from 0 to 1000000000, got "):
         checked_shares(shares)
 
@@ -73,7 +73,7 @@ async def a_store() -> MemoryStore:
     return store
 
 
-async def test_a_version_is_signed_stored_and_current(project: Project, tmp_path: Path) -> None:
+async def test_version_is_signed_stored_and_current(project: Project, tmp_path: Path) -> None:
     store, new = await a_store(), a_version(tmp_path)
     (tmp_path / "table.csv").write_text("1,2\n")
     new = replace(new, more_files=(tmp_path / "table.csv",))
@@ -94,7 +94,7 @@ async def test_a_version_is_signed_stored_and_current(project: Project, tmp_path
         assert [path.read_bytes() for path in project.download_dir.rglob(file.name)] == [source.read_bytes()]
 
 
-async def test_the_same_version_twice_is_refused(project: Project, tmp_path: Path) -> None:
+async def test_duplicate_version_is_refused(project: Project, tmp_path: Path) -> None:
     store, new = await a_store(), a_version(tmp_path)
     await add_app_version(store.applications, project, new, clock=StillClock(), sign=with_project_key(project))
 
@@ -102,7 +102,7 @@ async def test_the_same_version_twice_is_refused(project: Project, tmp_path: Pat
         await add_app_version(store.applications, project, new, clock=StillClock(), sign=with_project_key(project))
 
 
-async def test_what_is_missing_is_named(project: Project, tmp_path: Path) -> None:
+async def test_invalid_version_is_refused_by_field(project: Project, tmp_path: Path) -> None:
     store, new = await a_store(), a_version(tmp_path)
 
     with pytest.raises(NotFoundError, match=r"^no app fft$"):

@@ -1,4 +1,4 @@
-"""The catalogue of the moment."""
+"""The catalogue cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEW = Catalogue(apps={AppId(1): an_app()})
 
 
 class Loader:
-    """Gives its catalogues in turn; None stands for a database that is away."""
+    """Returns its catalogues in turn; None stands for an unavailable database."""
 
     def __init__(self, *catalogues: Catalogue | None) -> None:
         self._catalogues = list(catalogues)
@@ -32,18 +32,18 @@ class Loader:
         return found
 
 
-def test_the_catalogue_it_was_made_with_holds_at_first() -> None:
+def test_cache_starts_with_the_given_catalogue() -> None:
     assert CatalogueCache(Loader(), StillClock(), OLD).catalogue() is OLD
 
 
-async def test_a_refresh_replaces_it_as_a_whole() -> None:
+async def test_refresh_replaces_the_catalogue() -> None:
     cache = CatalogueCache(Loader(NEW), StillClock(), OLD)
 
     assert await cache.refresh_once() is NEW
     assert cache.catalogue() is NEW
 
 
-async def test_while_the_database_is_away_the_last_one_stays_and_is_replaced_later() -> None:
+async def test_cache_keeps_the_catalogue_during_an_outage() -> None:
     clock = HastyClock(rounds=2)
     cache = CatalogueCache(Loader(None, None, NEW), clock, OLD)
 
@@ -55,7 +55,7 @@ async def test_while_the_database_is_away_the_last_one_stays_and_is_replaced_lat
     assert clock.sleeps == [REFRESH_S] * 3
 
 
-async def test_the_loop_refreshes_every_two_seconds() -> None:
+async def test_loop_refreshes_every_two_seconds() -> None:
     clock = HastyClock(rounds=1)
     cache = CatalogueCache(Loader(NEW), clock, OLD)
 
@@ -66,7 +66,7 @@ async def test_the_loop_refreshes_every_two_seconds() -> None:
     assert (cache.catalogue(), clock.sleeps) == (NEW, [2.0, 2.0])
 
 
-async def test_cut_points_that_are_too_old_are_left_out_with_one_warning() -> None:
+async def test_stale_cut_points_are_dropped_with_one_warning() -> None:
     clock = StillClock()
     old, young = (
         CutPoints(AppId(1), kind, Instant(clock.now() - hours * 3600.0), 40, (), ())

@@ -1,4 +1,4 @@
-"""A place in a list comes back from its address, and one that is made up is refused by name."""
+"""Cursors round-trip, and invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from domain.views import BatchPlace, InstancePlace
 from domain.volunteers import ResultPlace
 
 
-def test_a_place_comes_back_from_its_address() -> None:
+def test_cursors_round_trip() -> None:
     third = 0.1 + 0.2
     result = ResultPlace(Instant(1.8e9 + third), InstanceId(77))
     instance = InstancePlace(2, InstanceId(77))
@@ -35,7 +35,7 @@ def test_a_place_comes_back_from_its_address() -> None:
         (BatchPlace, ("0~0~0.0~0.0", "1~2147483648~0.0~0.0", "1~0~nan~0.0")),
     ],
 )
-def test_a_made_up_place_is_refused_by_name(kind: type[ResultPlace], texts: tuple[str, ...]) -> None:
+def test_invalid_cursor_is_refused(kind: type[ResultPlace], texts: tuple[str, ...]) -> None:
     for text in texts:
-        with pytest.raises(InvalidInputError, match=r"^after: expected where a list goes on"):
+        with pytest.raises(InvalidInputError, match=r"^after: expected the cursor in the link"):
             place_of(kind, text)

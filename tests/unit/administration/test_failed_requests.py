@@ -1,4 +1,4 @@
-"""Requests that failed are counted for a day, whatever becomes of the worker that counts."""
+"""Failed requests are counted for a day, across restarts of workers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def shown(*counted: FailedRequests, now: Instant) -> FailedLately:
     return failed_lately([one.as_json() for one in counted], now=now)
 
 
-def test_failures_of_workers_add_up_with_when_the_last_one_was() -> None:
+def test_failures_of_workers_add_up() -> None:
     one, other = FailedRequests(NOW), FailedRequests(NOW)
-    one.look({"503": 2}, later(NOW, 10.0))
-    one.look({"503": 2}, later(NOW, 20.0))
-    other.look({"503": 1, "400": 1}, later(NOW, 30.0))
+    one.update({"503": 2}, later(NOW, 10.0))
+    one.update({"503": 2}, later(NOW, 20.0))
+    other.update({"503": 1, "400": 1}, later(NOW, 30.0))
 
     assert shown(one, other, now=later(NOW, 40.0)) == FailedLately(
         (Failed("scheduler", "400", 1, later(NOW, 30.0)), Failed("scheduler", "503", 3, later(NOW, 30.0))),
@@ -36,21 +36,21 @@ def test_failures_of_workers_add_up_with_when_the_last_one_was() -> None:
     )
 
 
-def test_what_failed_a_day_ago_is_forgotten() -> None:
+def test_failures_older_than_a_day_are_dropped() -> None:
     counted = FailedRequests(NOW)
-    counted.look({"503": 2}, NOW)
-    counted.look({"503": 3}, later(NOW, 20 * HOUR_S))
+    counted.update({"503": 2}, NOW)
+    counted.update({"503": 3}, later(NOW, 20 * HOUR_S))
 
     assert [one.requests for one in shown(counted, now=later(NOW, 20 * HOUR_S)).rows] == [3]
-    [row] = shown(counted, now=later(NOW, 25 * HOUR_S)).rows  # of a worker that is gone
-    counted.look({"503": 3}, later(NOW, 25 * HOUR_S))
+    [row] = shown(counted, now=later(NOW, 25 * HOUR_S)).rows  # from a stopped worker
+    counted.update({"503": 3}, later(NOW, 25 * HOUR_S))
 
     assert row.requests == 1
     assert shown(counted, now=later(NOW, 25 * HOUR_S)) == FailedLately((row,), workers=1, since_at=None)
 
 
 class Reports:
-    """What processes said last, in memory."""
+    """The last report of each process, in memory."""
 
     def __init__(self) -> None:
         self.last: dict[str, ProcessReport] = {}
@@ -63,14 +63,14 @@ class Reports:
 
 
 class NoApps:
-    """A catalogue without anything."""
+    """An empty catalogue."""
 
     def catalogue(self) -> Catalogue:
         return Catalogue()
 
 
 async def a_worker_fails(clock: VirtualClock, reports: Reports, name: str, times: int) -> None:
-    """A worker is started, fails to answer so many requests, tells of it and dies."""
+    """Start a worker, fail `times` requests, report them and stop."""
     counters, source = RequestCounters(clock), NoApps()
     array = JobArray(clock, lambda: source.catalogue().settings.feeder)
     writer = HeartbeatWriter(
@@ -82,7 +82,7 @@ async def a_worker_fails(clock: VirtualClock, reports: Reports, name: str, times
     await writer.write_once()
 
 
-async def test_a_worker_goes_on_counting_where_the_one_before_it_died() -> None:
+async def test_restarted_worker_continues_the_counts() -> None:
     clock, reports = VirtualClock(NOW), Reports()
 
     await a_worker_fails(clock, reports, "a", 2)
@@ -95,7 +95,7 @@ async def test_a_worker_goes_on_counting_where_the_one_before_it_died() -> None:
     assert found.since_at == NOW
 
 
-async def test_what_the_server_failed_at_is_told_by_area() -> None:
+async def test_server_errors_are_counted_by_area() -> None:
     clock, source, pages, counters = VirtualClock(NOW), NoApps(), PageCounters(), RequestCounters(VirtualClock(NOW))
     array = JobArray(clock, lambda: source.catalogue().settings.feeder)
     heartbeat = WorkerHeartbeat(counters, pages, array, tuple, source, clock, folder="f")
@@ -112,7 +112,7 @@ async def test_what_the_server_failed_at_is_told_by_area() -> None:
     ]
 
 
-def test_without_a_word_of_a_worker_it_is_not_known_whether_any_failed() -> None:
+def test_reports_without_failures_count_no_worker() -> None:
     silent = ProcessReport("an older one", "worker", NOW, {"slots": 9})
 
     assert failed_lately(failures_told([silent]), now=NOW).workers == 0

@@ -1,4 +1,4 @@
-"""What may be changed of a batch that waits, and until when."""
+"""Changes of a batch's importance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.worlds import a_registered_host, a_registered_version, a_sent_instanc
 
 @pytest.fixture
 async def store() -> MemoryStore:
-    """Ada of the lab may submit for the institute too."""
+    """Return a store in which Ada of the lab may also submit for the institute."""
     store = MemoryStore()
     await a_registered_version(store)
     for name in ("lab", "institute", "elsewhere"):
@@ -40,7 +40,7 @@ async def account_of(store: MemoryStore, batch_id: BatchId) -> str:
     return names[(await store.views.batch(batch_id)).account_id]
 
 
-async def test_a_batch_moves_to_another_account_of_its_submitter(store: MemoryStore) -> None:
+async def test_batch_moves_to_another_account_of_its_submitter(store: MemoryStore) -> None:
     batch_id = await submitted(store)
 
     await set_importance(store, batch_id, account="institute", user_priority=-7)
@@ -51,18 +51,18 @@ async def test_a_batch_moves_to_another_account_of_its_submitter(store: MemorySt
         await set_importance(store, batch_id, account="elsewhere")
 
 
-async def test_what_was_sent_stays_with_the_account_it_was_sent_for(store: MemoryStore) -> None:
+async def test_batch_with_sent_instances_keeps_its_account(store: MemoryStore) -> None:
     batch_id = await submitted(store)
     await a_sent_instance(store, batch_id, await a_registered_host(store, last_rpc_at=NOW))
 
-    with pytest.raises(InvalidInputError, match=r"nothing was sent.*got '1 sent'"):
+    with pytest.raises(InvalidInputError, match=r"without sent instances.*got '1 sent instances'"):
         await set_importance(store, batch_id, account="institute")
-    await set_importance(store, batch_id, account="lab")  # as it is
+    await set_importance(store, batch_id, account="lab")  # unchanged
 
     assert await account_of(store, batch_id) == "lab"
 
 
-async def test_what_a_batch_has_needs_the_rights_of_its_new_account(store: MemoryStore) -> None:
+async def test_move_needs_permissions_in_the_new_account(store: MemoryStore) -> None:
     await store.people.permit_account("lab", [Permission.RAISE, Permission.EXPEDITE])
     raised = await submitted(store, user_priority=9)
     expedited = await submitted(store, level="expedite")
@@ -75,7 +75,7 @@ async def test_what_a_batch_has_needs_the_rights_of_its_new_account(store: Memor
     assert await account_of(store, raised) == "institute"
 
 
-async def test_a_deadline_moves_ahead_of_now_where_there_is_one(store: MemoryStore) -> None:
+async def test_deadline_can_move_into_the_future(store: MemoryStore) -> None:
     dated, plain = await submitted(store, qos="short_deadline", deadline_s=3600.0), await submitted(store)
 
     await set_importance(store, dated, deadline=NewDeadline(later(NOW, 7200.0), NOW))
@@ -84,11 +84,11 @@ async def test_a_deadline_moves_ahead_of_now_where_there_is_one(store: MemorySto
     with pytest.raises(InvalidInputError, match="expected a batch with qos short_deadline"):
         await set_importance(store, plain, deadline=NewDeadline(later(NOW, 7200.0), NOW))
     for at in (NOW, Instant(1e300), Instant(float("inf")), Instant(float("nan"))):
-        with pytest.raises(InvalidInputError, match="deadline_at: expected an instant ahead of now"):
+        with pytest.raises(InvalidInputError, match="deadline_at: expected a time after now"):
             NewDeadline(at, NOW)
 
 
-async def test_a_batch_that_is_over_changes_no_more(store: MemoryStore) -> None:
+async def test_ended_batch_cannot_change(store: MemoryStore) -> None:
     batch_id = await submitted(store)
     await store.submissions.abort_batch(batch_id, now=NOW)
 
@@ -98,7 +98,7 @@ async def test_a_batch_that_is_over_changes_no_more(store: MemoryStore) -> None:
         await set_importance(store, batch_id)
 
 
-async def test_nothing_is_changed_when_one_of_the_changes_is_wrong(store: MemoryStore) -> None:
+async def test_invalid_change_changes_nothing(store: MemoryStore) -> None:
     batch_id = await submitted(store)
 
     with pytest.raises(InvalidInputError, match="user_priority"):

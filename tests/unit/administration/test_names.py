@@ -1,4 +1,4 @@
-"""Names people give to things are checked before the database sees them."""
+"""Checks of names."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from domain.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("name", ["pi", "7", "Pi-2.0", "a" * 64])
-def test_an_app_may_have_this_name(name: str) -> None:
+def test_valid_app_name_is_accepted(name: str) -> None:
     assert checked_app_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "my_app", ".pi", "-pi", "pi\n", "π", "a" * 65])
-def test_an_app_name_that_would_break_names_of_files_is_refused(name: str) -> None:
+def test_invalid_app_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidInputError, match=r"name: expected 1 to 64 letters, digits, \. and -"):
         checked_app_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "mt\n", "a" * 65])
-def test_a_plan_class_name_that_clients_could_not_hold_is_refused(name: str) -> None:
+def test_invalid_plan_class_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidInputError, match=r"name: expected 1 to 64 letters, digits, _, \. and -"):
         checked_plan_class_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "a\x00b", "a\nb", "\udc80", "a" * 201])
-def test_an_account_name_the_database_could_not_keep_is_refused(name: str) -> None:
+def test_invalid_account_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidInputError, match="account: expected"):
         checked_name(name, "account")
 
 
-def test_a_text_may_be_empty_and_has_at_most_200_characters() -> None:
+def test_text_has_at_most_200_characters() -> None:
     assert checked_text("", "why") == ""
     assert checked_text("é" * 200, "why") == "é" * 200
     with pytest.raises(InvalidInputError, match="why: expected text of at most 200 characters"):

@@ -1,4 +1,4 @@
-"""Where a project lives on disk."""
+"""Projects on disk."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from domain.errors import InvalidInputError
 URL = "postgresql://muster:secret@db.example/muster"
 
 
-def test_a_created_project_is_opened_again(tmp_path: Path) -> None:
+def test_created_project_can_be_opened(tmp_path: Path) -> None:
     created = create_project(tmp_path / "deep" / "project", URL)
 
     assert open_project(tmp_path / "deep" / "project", None) == created
     assert created.database_url == URL
 
 
-def test_a_project_without_a_url_uses_the_embedded_database(tmp_path: Path) -> None:
+def test_project_without_url_uses_embedded_database(tmp_path: Path) -> None:
     create_project(tmp_path, None)
 
     assert open_project(tmp_path, None).database_url is None
 
 
-def test_creating_makes_the_folders_clients_files_go_to(tmp_path: Path) -> None:
+def test_create_makes_the_file_folders(tmp_path: Path) -> None:
     project = create_project(tmp_path / "p", None)
 
     assert project.download_dir.is_dir()
@@ -37,7 +37,7 @@ def test_creating_makes_the_folders_clients_files_go_to(tmp_path: Path) -> None:
     assert project.keys_dir == tmp_path / "p" / "keys"
 
 
-def test_creating_again_leaves_the_project_as_it_is(tmp_path: Path) -> None:
+def test_creating_again_changes_nothing(tmp_path: Path) -> None:
     create_project(tmp_path, URL)
     (tmp_path / "files" / "upload" / "kept").write_text("output")
 
@@ -47,13 +47,13 @@ def test_creating_again_leaves_the_project_as_it_is(tmp_path: Path) -> None:
     assert (tmp_path / "files" / "upload" / "kept").read_text() == "output"
 
 
-def test_a_url_given_at_opening_goes_before_the_configured_one(tmp_path: Path) -> None:
+def test_given_url_overrides_the_configured_one(tmp_path: Path) -> None:
     create_project(tmp_path, URL)
 
     assert open_project(tmp_path, "postgresql://elsewhere/other").database_url == "postgresql://elsewhere/other"
 
 
-def test_a_folder_without_a_project_is_named_with_the_way_to_make_one(tmp_path: Path) -> None:
+def test_missing_project_names_the_init_command(tmp_path: Path) -> None:
     with pytest.raises(NotInitialisedError) as caught:
         open_project(tmp_path / "nothing", None)
 
@@ -62,13 +62,13 @@ def test_a_folder_without_a_project_is_named_with_the_way_to_make_one(tmp_path: 
     )
 
 
-def test_a_relative_folder_becomes_absolute(tmp_path: Path) -> None:
+def test_relative_folder_becomes_absolute(tmp_path: Path) -> None:
     folder = Path(*[".."] * len(Path.cwd().parts)) / tmp_path.relative_to("/")
 
     assert create_project(folder, None).data_dir == tmp_path
 
 
-def test_an_unknown_key_is_named_with_the_file(tmp_path: Path) -> None:
+def test_unknown_key_is_refused(tmp_path: Path) -> None:
     create_project(tmp_path, None)
     (tmp_path / "project.toml").write_text("port = 8080\n")
 
@@ -79,7 +79,7 @@ def test_an_unknown_key_is_named_with_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"database_url = \n", b"database_url = 'a'\ndatabase_url = 'b'\n", b"\xff\xfe"])
-def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes) -> None:
+def test_invalid_toml_is_refused(tmp_path: Path, content: bytes) -> None:
     create_project(tmp_path, None)
     (tmp_path / "project.toml").write_bytes(content)
 
@@ -90,7 +90,7 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes) -> None
 
 
 @pytest.mark.parametrize("value", ["5", "true", "['a']"])
-def test_a_database_url_that_is_no_text_is_refused(tmp_path: Path, value: str) -> None:
+def test_database_url_must_be_text(tmp_path: Path, value: str) -> None:
     create_project(tmp_path, None)
     (tmp_path / "project.toml").write_text(f"database_url = {value}\n")
 
@@ -102,7 +102,7 @@ def test_a_database_url_that_is_no_text_is_refused(tmp_path: Path, value: str) -
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
-def test_any_url_is_read_back_as_it_was_given(tmp_path: Path, url: str) -> None:
+def test_url_round_trips(tmp_path: Path, url: str) -> None:
     (tmp_path / "project.toml").unlink(missing_ok=True)
 
     create_project(tmp_path, url)

@@ -1,4 +1,4 @@
-"""A purge removes the files of old months, then their rows; broken off, it can be repeated."""
+"""Purges delete files of old months, then their rows, and can be repeated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONG_AFTER = later(NOW, 90 * 86400.0)
 
 
 async def a_history(folder: Path) -> MemoryStore:
-    """Aborted batches of January, February and March 2027, each with a job and an output that is on disk."""
+    """Return aborted batches of January to March 2027, each with a job and an output on disk."""
     store = MemoryStore()
     for number, days in enumerate((0, 30, 60)):
         ended_at = later(NOW, days * 86400.0)
@@ -37,11 +37,11 @@ async def a_history(folder: Path) -> MemoryStore:
         )
         await report(store, host, a_report(instance, to_state=InstanceState.FAILED))
         await store.submissions.abort_batch(batch.batch_id, now=ended_at)
-        looked_at = [
+        settled = [
             JobSettlement(facts.job_id, facts.serial, facts.state, ended_at)
             for facts in await store.unsettled.unsettled(9, now=NOW)
         ]
-        assert await store.unsettled.settle(looked_at) == 1
+        assert await store.unsettled.settle(settled) == 1
     await store.overdue.count_due(now=LONG_AFTER)
     after = START
     while (step := await store.history.move_ended(before=LONG_AFTER, after=after, limit=9)).more:
@@ -53,7 +53,7 @@ def files_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
-async def test_months_before_a_month_are_those_that_still_hold_something(tmp_path: Path) -> None:
+async def test_months_before_lists_months_with_data(tmp_path: Path) -> None:
     store = await a_history(tmp_path)
     await store.history.purge_month("2027-01", now=LONG_AFTER)
 
@@ -62,9 +62,9 @@ async def test_months_before_a_month_are_those_that_still_hold_something(tmp_pat
     assert list(found) == [FinishedMonth("2027-02", jobs=1, instances=1, files=1, file_bytes=4)]
 
 
-async def test_a_purge_takes_rows_and_files_of_its_months_and_no_others(tmp_path: Path) -> None:
+async def test_purge_deletes_only_its_months(tmp_path: Path) -> None:
     store = await a_history(tmp_path)
-    heard: list[str] = []
+    purged: list[str] = []
     months = await months_before(store.history, "2027-03")
 
     await purge_months(
@@ -72,10 +72,10 @@ async def test_a_purge_takes_rows_and_files_of_its_months_and_no_others(tmp_path
         UploadFolder(tmp_path),
         months,
         clock=HandClock(LONG_AFTER),
-        progress=lambda month: heard.append(month.month),
+        progress=lambda month: purged.append(month.month),
     )
 
-    assert heard == ["2027-01", "2027-02"]
+    assert purged == ["2027-01", "2027-02"]
     assert files_in(tmp_path) == ["pi_2_r0"]
     assert [(one.month, one.jobs, one.purged_at) for one in await store.history.months()] == [
         ("2027-01", 0, LONG_AFTER),
@@ -84,10 +84,10 @@ async def test_a_purge_takes_rows_and_files_of_its_months_and_no_others(tmp_path
     ]
 
 
-async def test_a_purge_that_was_broken_off_is_finished_by_the_next(tmp_path: Path) -> None:
+async def test_interrupted_purge_can_be_repeated(tmp_path: Path) -> None:
     store = await a_history(tmp_path)
     months = await months_before(store.history, "2027-02")
-    UploadFolder(tmp_path).remove("pi_0_r0")  # as far as the first came
+    UploadFolder(tmp_path).remove("pi_0_r0")  # as if interrupted here
 
     await purge_months(
         store.history, UploadFolder(tmp_path), months, clock=HandClock(LONG_AFTER), progress=lambda month: None
@@ -98,7 +98,7 @@ async def test_a_purge_that_was_broken_off_is_finished_by_the_next(tmp_path: Pat
 
 
 @pytest.mark.parametrize("months", [(), (FinishedMonth("2026-01", 2, 3, 4, 5, 6), FinishedMonth("2026-02", 1))])
-def test_totals_are_sums_over_the_months(months: tuple[FinishedMonth, ...]) -> None:
+def test_purge_totals_are_sums_over_months(months: tuple[FinishedMonth, ...]) -> None:
     shown = Purged(months).as_json()
 
     assert shown.pop("months") == Purged(months).rows()

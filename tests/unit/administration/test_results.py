@@ -1,4 +1,4 @@
-"""Which files are a job's result, who may fetch them, and how a folder comes to have those of a batch."""
+"""Results of jobs: their files, who may fetch them, and collecting a batch into a folder."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def a_job(state: JobState, *instances: InstanceRow, canonical: int | None = None
     return JobRow(JobId(7), BatchId(1), JobClassId(3), state, "", failure, found, instances)
 
 
-class Known:
+class StoredJobs:
     """Jobs of one class."""
 
     def __init__(self, *jobs: JobRow) -> None:
@@ -74,7 +74,7 @@ class Known:
 
 
 async def result_of(job: JobRow, folder: Path) -> tuple[Results, Result]:
-    known = Known(job)
+    known = StoredJobs(job)
     results = Results(known, known, UploadFolder(folder))
     return results, await results.of(JobId(7))
 
@@ -86,7 +86,7 @@ def bring(folder: Path, name: str, content: bytes = b"3.14") -> Path:
     return path
 
 
-async def test_a_result_is_what_the_canonical_instance_brought_by_the_names_of_the_batch(tmp_path: Path) -> None:
+async def test_result_has_outputs_of_the_canonical_instance(tmp_path: Path) -> None:
     wrong = an_instance(11, InstanceState.INVALID, 0, 1, 2)
     right = an_instance(12, InstanceState.VALID, 0, 2)
     path = bring(tmp_path, "pi_1_7_12_r2")
@@ -122,7 +122,7 @@ async def test_a_result_is_what_the_canonical_instance_brought_by_the_names_of_t
         ),
     ],
 )
-async def test_a_job_without_a_result_says_why(job: JobRow, why: str, tmp_path: Path) -> None:
+async def test_job_without_result_gives_the_reason(job: JobRow, why: str, tmp_path: Path) -> None:
     results, result = await result_of(job, tmp_path)
 
     assert (result.because, result.outputs) == (why, ())
@@ -140,14 +140,14 @@ async def test_a_job_without_a_result_says_why(job: JobRow, why: str, tmp_path: 
         (Role.OPERATOR, None, True),
     ],
 )
-def test_of_those_who_submit_only_the_submitter_sees_a_result(role: Role, own: int | None, sees: bool) -> None:
+def test_submitters_see_only_their_own_results(role: Role, own: int | None, sees: bool) -> None:
     submitter = None if own is None else SubmitterId(own)
     person = Person("sue", role, frozenset({Right.READ}), submitter_id=submitter)
 
     assert sees_results(person, SubmitterId(1)) is sees
 
 
-def test_a_name_cannot_end_the_header_it_stands_in() -> None:
+def test_file_name_is_escaped_in_the_header() -> None:
     value = file_headers('a"; x=\r\n😀')["Content-Disposition"]
 
     assert value.isascii() and value.isprintable()
@@ -157,8 +157,8 @@ def test_a_name_cannot_end_the_header_it_stands_in() -> None:
 # ---------------------------------------------------------------- a batch in a folder
 
 
-class Shelf:
-    """Jobs with their files. `broken` are sent cut, `gone` not at all; archives break off where they are `torn`."""
+class FakeSource:
+    """Jobs with their files. `broken` files are sent truncated, `gone` are missing; archives are cut off if `torn`."""
 
     def __init__(self, jobs: Mapping[int, Mapping[str, bytes] | None], *, archives: bool = False) -> None:
         self.held = jobs
@@ -224,103 +224,103 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
 
 
-async def test_each_valid_job_has_a_folder_and_a_second_run_fetches_what_is_new(tmp_path: Path) -> None:
-    shelf = Shelf({7: {"out": b"a", "log": b"bb"}, 8: None, 9: {"out": b"ccc"}})
-    await collect(shelf, 1, tmp_path, progress=silent)
-    shelf.held = {**shelf.held, 8: {"out": b"late"}}
-    shelf.fetched.clear()
-    (tmp_path / "9/out").write_bytes(b"cca")  # as long as it was
+async def test_second_run_fetches_only_new_files(tmp_path: Path) -> None:
+    source = FakeSource({7: {"out": b"a", "log": b"bb"}, 8: None, 9: {"out": b"ccc"}})
+    await collect(source, 1, tmp_path, progress=silent)
+    source.held = {**source.held, 8: {"out": b"late"}}
+    source.fetched.clear()
+    (tmp_path / "9/out").write_bytes(b"cca")  # same size, other content
 
-    heard: list[tuple[int, int]] = []
-    done = await collect(shelf, 1, tmp_path, progress=lambda *told: heard.append(told))
+    reported: list[tuple[int, int]] = []
+    done = await collect(source, 1, tmp_path, progress=lambda *counts: reported.append(counts))
 
     assert files_in(tmp_path) == {"7/out": b"a", "7/log": b"bb", "8/out": b"late", "9/out": b"ccc"}
-    assert sorted(shelf.fetched) == [(8, "out"), (9, "out")]
+    assert sorted(source.fetched) == [(8, "out"), (9, "out")]
     assert (done.fetched, done.present, done.nbytes, done.valid) == (2, 2, 10, 3)
-    assert heard == [(3, 3)]
+    assert reported == [(3, 3)]
 
 
-async def test_more_jobs_than_a_page_are_all_collected(tmp_path: Path) -> None:
-    done = await collect(Shelf({one: {} for one in range(1, 2501)}), 1, tmp_path, progress=silent)
+async def test_jobs_beyond_a_page_are_collected(tmp_path: Path) -> None:
+    done = await collect(FakeSource({one: {} for one in range(1, 2501)}), 1, tmp_path, progress=silent)
 
     assert (done.valid, done.listed) == (2500, 2500)
 
 
-async def test_a_file_that_is_not_as_recorded_is_told_and_nothing_is_left_of_it(tmp_path: Path) -> None:
-    shelf = Shelf({7: {"out": b"aaaa"}, 8: {"out": b"bbbb"}, 9: None})
-    shelf.broken.add(7)
-    shelf.gone.add(8)
-    shelf.forgotten = 2
+async def test_differing_file_is_reported_and_removed(tmp_path: Path) -> None:
+    source = FakeSource({7: {"out": b"aaaa"}, 8: {"out": b"bbbb"}, 9: None})
+    source.broken.add(7)
+    source.gone.add(8)
+    source.forgotten = 2
 
-    told = (await collect(shelf, 1, tmp_path, progress=silent)).as_json()
+    done = (await collect(source, 1, tmp_path, progress=silent)).as_json()
 
     assert files_in(tmp_path) == {}
-    [broken, gone] = cast(list[Any], told["missing"])
-    assert broken["job_id"] == 7 and "has 3 bytes" in broken["because"] and "recorded were 4 bytes" in broken["because"]
-    why = (
-        "no file pi_1_8_1_r0 of 4 bytes in the upload folder: it was brought, and is not there any more, or has another"
-    )
+    [broken, gone] = cast(list[Any], done["missing"])
+    assert broken["job_id"] == 7 and "has 3 bytes" in broken["because"] and "4 bytes with MD5" in broken["because"]
+    why = "no file pi_1_8_1_r0 of 4 bytes in the upload folder: it was uploaded, but is missing or has another"
     assert gone == {"job_id": 8, "name": "out", "because": f"{why} size"}
-    assert shelf.fetched == [(7, "out")]
-    assert told["without_result"] == [{"job_id": 9, "state": "open", "because": "it is open"}]
-    assert (told["files"], told["jobs_forgotten"]) == (0, 2)
+    assert source.fetched == [(7, "out")]
+    assert done["without_result"] == [{"job_id": 9, "state": "open", "because": "it is open"}]
+    assert (done["files"], done["jobs_forgotten"]) == (0, 2)
 
 
 # ---------------------------------------------------------------- by archives
 
 
-def many(count: int = 8) -> Shelf:
-    return Shelf({one: {"out": b"%d" % one, "long name é" * 20: b"l"} for one in range(1, count + 1)}, archives=True)
+def many(count: int = 8) -> FakeSource:
+    return FakeSource(
+        {one: {"out": b"%d" % one, "long name é" * 20: b"l"} for one in range(1, count + 1)}, archives=True
+    )
 
 
-def as_held(shelf: Shelf, *left_out: int) -> dict[str, bytes]:
+def as_held(source: FakeSource, *left_out: int) -> dict[str, bytes]:
     return {
         f"{job_id}/{name}": text
-        for job_id, files in shelf.held.items()
+        for job_id, files in source.held.items()
         for name, text in (files or {}).items()
         if job_id not in left_out
     }
 
 
-async def test_many_files_come_in_one_archive_and_nothing_is_left_of_it(tmp_path: Path) -> None:
-    shelf = many()
-    done = await collect(shelf, 1, tmp_path, progress=silent)
+async def test_many_files_come_in_one_archive(tmp_path: Path) -> None:
+    source = many()
+    done = await collect(source, 1, tmp_path, progress=silent)
 
-    assert files_in(tmp_path) == as_held(shelf)
-    assert (done.fetched, done.nbytes, shelf.archived, shelf.fetched) == (16, 16, [(0, 8)], [])
+    assert files_in(tmp_path) == as_held(source)
+    assert (done.fetched, done.nbytes, source.archived, source.fetched) == (16, 16, [(0, 8)], [])
 
 
-async def test_what_is_there_is_not_fetched_again_and_a_few_come_one_by_one(tmp_path: Path) -> None:
-    shelf = many()
-    await collect(shelf, 1, tmp_path, progress=silent)
-    shelf.archived.clear()
+async def test_few_missing_files_come_one_by_one(tmp_path: Path) -> None:
+    source = many()
+    await collect(source, 1, tmp_path, progress=silent)
+    source.archived.clear()
     (tmp_path / "3/out").unlink()
-    done = await collect(shelf, 1, tmp_path, progress=silent)
+    done = await collect(source, 1, tmp_path, progress=silent)
 
-    assert files_in(tmp_path) == as_held(shelf)
-    assert (done.fetched, done.present, shelf.archived, shelf.fetched) == (1, 15, [], [(3, "out")])
+    assert files_in(tmp_path) == as_held(source)
+    assert (done.fetched, done.present, source.archived, source.fetched) == (1, 15, [], [(3, "out")])
 
 
-async def test_what_an_archive_brought_wrong_is_asked_for_alone_and_told(tmp_path: Path) -> None:
-    shelf = many()
-    shelf.broken.add(2)
-    done = await collect(shelf, 1, tmp_path, progress=silent)
+async def test_wrong_archive_members_are_fetched_singly(tmp_path: Path) -> None:
+    source = many()
+    source.broken.add(2)
+    done = await collect(source, 1, tmp_path, progress=silent)
 
-    assert files_in(tmp_path) == as_held(shelf, 2)
+    assert files_in(tmp_path) == as_held(source, 2)
     assert [one["job_id"] for one in done.missing] == [2, 2]
-    assert {job_id for job_id, _ in shelf.fetched} == {2}
+    assert {job_id for job_id, _ in source.fetched} == {2}
 
 
-async def test_an_archive_that_breaks_off_is_made_up_for_one_by_one(tmp_path: Path) -> None:
-    shelf = many()
-    shelf.torn = True
-    done = await collect(shelf, 1, tmp_path, progress=silent)
+async def test_truncated_archive_falls_back_to_single_files(tmp_path: Path) -> None:
+    source = many()
+    source.torn = True
+    done = await collect(source, 1, tmp_path, progress=silent)
 
-    assert files_in(tmp_path) == as_held(shelf)
-    assert (done.fetched, done.missing, len(shelf.fetched)) == (16, [], 16)
+    assert files_in(tmp_path) == as_held(source)
+    assert (done.fetched, done.missing, len(source.fetched)) == (16, [], 16)
 
 
-async def test_a_tar_of_a_batch_has_every_file_and_names_what_is_missing(tmp_path: Path) -> None:
+async def test_tar_has_every_file_and_lists_missing_ones(tmp_path: Path) -> None:
     jobs = [
         a_job(JobState.VALID, an_instance(12, InstanceState.VALID, 0, 2), canonical=12),
         replace(a_job(JobState.VALID, an_instance(13, InstanceState.VALID, 0), canonical=13), job_id=JobId(8)),
@@ -328,7 +328,7 @@ async def test_a_tar_of_a_batch_has_every_file_and_names_what_is_missing(tmp_pat
     ]
     bring(tmp_path, "pi_1_7_12_r0")
     bring(tmp_path, "pi_1_7_12_r2", b"plot")
-    known = Known(*jobs)
+    known = StoredJobs(*jobs)
     results = Results(known, known, UploadFolder(tmp_path))
 
     tar = b"".join([piece async for piece in tar_of(results, BatchId(1))])
@@ -343,22 +343,22 @@ async def test_a_tar_of_a_batch_has_every_file_and_names_what_is_missing(tmp_pat
     assert not len(tar) % tarfile.BLOCKSIZE
 
 
-async def test_a_tar_of_more_jobs_than_a_page_is_read_page_by_page(tmp_path: Path) -> None:
-    known = Known(*(replace(a_job(JobState.CANCELLED), job_id=JobId(one)) for one in range(1, 2502)))
+async def test_tar_is_read_page_by_page(tmp_path: Path) -> None:
+    known = StoredJobs(*(replace(a_job(JobState.CANCELLED), job_id=JobId(one)) for one in range(1, 2502)))
     tar = b"".join([piece async for piece in tar_of(Results(known, known, UploadFolder(tmp_path)), BatchId(1))])
 
     assert members_of(tar)["missing.jsonl"].count(b"\n") == 2501
     assert known.pages == [1000, 1000, 1000]
 
 
-async def test_a_file_that_is_cut_while_it_is_sent_breaks_the_tar_off(tmp_path: Path) -> None:
+async def test_file_truncated_meanwhile_ends_the_tar(tmp_path: Path) -> None:
     path = bring(tmp_path, "pi_1_7_12_r0")
-    known = Known(a_job(JobState.VALID, an_instance(12, InstanceState.VALID, 0), canonical=12))
+    known = StoredJobs(a_job(JobState.VALID, an_instance(12, InstanceState.VALID, 0), canonical=12))
     pieces = tar_of(Results(known, known, UploadFolder(tmp_path)), BatchId(1))
     await anext(pieces)
     path.write_bytes(b"3.")
 
-    with pytest.raises(CutFileError, match=r"^7/out: expected 4 bytes, 2 of them are not there any more$"):
+    with pytest.raises(CutFileError, match=r"^7/out: expected 4 bytes, the last 2 are missing$"):
         [piece async for piece in pieces]
 
 
@@ -368,9 +368,9 @@ def members_of(tar: bytes) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", ["../out", "/etc/passwd", ".bashrc", ""])
-async def test_a_name_that_leads_out_of_the_folder_is_refused(name: str, tmp_path: Path) -> None:
+async def test_output_name_outside_the_folder_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"^outputs\.name: expected a file name"):
-        await collect(Shelf({7: {name: b"x"}}), 1, tmp_path / "to", progress=silent)
+        await collect(FakeSource({7: {name: b"x"}}), 1, tmp_path / "to", progress=silent)
 
     assert files_in(tmp_path) == {}
 
@@ -379,8 +379,8 @@ async def test_a_name_that_leads_out_of_the_folder_is_refused(name: str, tmp_pat
 
 
 @asynccontextmanager
-async def answering(*answers: web.Response) -> AsyncIterator[Client]:
-    """A client of a server that gives these answers, one after another."""
+async def served(*answers: web.Response) -> AsyncIterator[Client]:
+    """Yield a client of a server that returns these responses in turn."""
     left = iter(answers)
 
     async def answer(request: web.Request) -> web.Response:
@@ -396,13 +396,13 @@ def too_often() -> web.Response:
     return web.Response(status=429, text="too many requests", headers={"Retry-After": "7"})
 
 
-async def test_a_server_that_is_asked_too_often_is_asked_later(tmp_path: Path) -> None:
+async def test_rate_limited_request_is_retried(tmp_path: Path) -> None:
     clock = ForwardClock()
     whole = web.Response(body=b"3.14")
 
     page = web.json_response({"results": [], "next_cursor": None})
 
-    async with answering(too_often(), too_often(), page, too_often(), whole) as client:
+    async with served(too_often(), too_often(), page, too_often(), whole) as client:
         results = PatientResults(client, clock)
         assert await results.results(1, after=0, limit=1000) == []
         await results.fetch(7, "out", tmp_path / "out")
@@ -411,11 +411,11 @@ async def test_a_server_that_is_asked_too_often_is_asked_later(tmp_path: Path) -
     assert (tmp_path / "out").read_bytes() == b"3.14"
 
 
-async def test_another_refusal_is_told_at_once_and_a_file_that_is_gone_as_such(tmp_path: Path) -> None:
+async def test_other_errors_are_raised_at_once(tmp_path: Path) -> None:
     forbidden = web.json_response({"detail": "not yours"}, status=403)
     gone = web.json_response({"detail": "no file pi_1_7_12_r0"}, status=404)
 
-    async with answering(forbidden, gone) as client:
+    async with served(forbidden, gone) as client:
         results = PatientResults(client, ForwardClock())
         with pytest.raises(ApiError, match=r"^not yours$"):
             await results.results(1, after=0, limit=1000)
@@ -423,7 +423,7 @@ async def test_another_refusal_is_told_at_once_and_a_file_that_is_gone_as_such(t
             await results.fetch(7, "out", tmp_path / "out")
 
 
-async def test_of_a_file_that_breaks_off_nothing_is_left(tmp_path: Path) -> None:
+async def test_truncated_download_is_removed(tmp_path: Path) -> None:
     async def cut(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "100"})
         await response.prepare(request)

@@ -1,4 +1,4 @@
-"""Things as JSON: the keys scripts rely on."""
+"""Keys of the JSON that scripts rely on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ INSTANCE = InstanceRow(
 JOB = JobRow(JobId(41), BatchId(3), JobClassId(1), JobState.VALID, "41", "", InstanceId(77), (INSTANCE,))
 
 
-def test_a_batch_has_the_counters_under_their_names() -> None:
+def test_batch_has_counters_under_their_names() -> None:
     counts = BatchCounts(jobs_total=9, jobs_validated=1, jobs_failed=2, unsent=3, in_progress=4, retries=5)
 
     shown = batch_as_json(a_batch(counts=counts), Whose("pi", "ada", "physics"), None, None)
@@ -59,7 +59,7 @@ def test_a_batch_has_the_counters_under_their_names() -> None:
     assert (shown["qos"], shown["state"], shown["completion_at"]) == ("throughput", "active", None)
 
 
-def test_a_job_comes_with_its_instances_and_their_outputs() -> None:
+def test_job_has_instances_and_outputs() -> None:
     shown = msgspec.json.decode(msgspec.json.encode(job_as_json(JOB)))
 
     assert (shown["job_id"], shown["state"], shown["canonical_instance_id"]) == (41, "valid", 77)
@@ -68,7 +68,7 @@ def test_a_job_comes_with_its_instances_and_their_outputs() -> None:
     assert instance["uploads"] == [{"name": "pi_3_41_77_r0", "nbytes": 10, "md5": "0" * 32}]
 
 
-def test_an_account_names_its_parent() -> None:
+def test_account_names_its_parent() -> None:
     root, leaf = Account(AccountId(1), "root"), Account(AccountId(2), "leaf", AccountId(1), 3.0)
     names = {1: "root", 2: "leaf"}
 
@@ -76,11 +76,11 @@ def test_an_account_names_its_parent() -> None:
     assert account_as_json(leaf, names) == {"account_id": 2, "name": "leaf", "parent": "root", "shares": 3.0}
 
 
-def test_a_submitter_names_its_account() -> None:
+def test_submitter_names_its_account() -> None:
     assert submitter_as_json(Submitter(SubmitterId(4), "ada", AccountId(2)), {2: "leaf"})["account"] == "leaf"
 
 
-def test_an_app_lists_its_current_versions() -> None:
+def test_app_lists_its_current_versions() -> None:
     versions = (an_app_version(version_num=107), an_app_version(version_num=1203, plan_class=a_plan_class()))
     catalogue = Catalogue(current={AppId(1): versions})
 

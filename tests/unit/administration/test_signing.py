@@ -1,4 +1,4 @@
-"""After a change of the signing key clients can check every app file, and follow to the key."""
+"""Signing app files again, with the same or a new key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def a_project_with_a_version(folder: Path, store: MemoryStore) -> tuple[Pr
     return project, main.read_bytes()
 
 
-async def test_every_app_file_is_signed_with_the_new_key_and_the_old_key_vouches_for_it(tmp_path: Path) -> None:
+async def test_new_key_signs_all_files_and_is_endorsed(tmp_path: Path) -> None:
     store = MemoryStore()
     project, content = await a_project_with_a_version(tmp_path, store)
     old_text = keys.CodeSigner(keys.load_keys(project.keys_dir)).public_key_text()
@@ -42,7 +42,7 @@ async def test_every_app_file_is_signed_with_the_new_key_and_the_old_key_vouches
     assert verify(parse_public_key_text(old_text), signer.public_key_text().strip().encode(), vouched)
 
 
-async def test_signing_again_with_the_present_key_changes_nothing(tmp_path: Path) -> None:
+async def test_signing_again_with_the_same_key_is_idempotent(tmp_path: Path) -> None:
     store = MemoryStore()
     project, _ = await a_project_with_a_version(tmp_path, store)
     before = await store.applications.app_files()

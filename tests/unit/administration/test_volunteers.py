@@ -1,4 +1,4 @@
-"""Operators change what volunteers chose, by the rules of the volunteers' own page."""
+"""Operators change volunteers' preferences, under the rules of the volunteers' own page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.worlds import a_registered_version, a_registered_volunteer
 
 
 async def a_project() -> tuple[MemoryStore, str]:
-    """Two applications of which one has a program, and a volunteer's e-mail."""
+    """Return a store with two applications, one with a version, and a volunteer's e-mail."""
     store = MemoryStore()
     await a_registered_version(store)
     await store.applications.add_app(an_app(name="new"))
@@ -28,7 +28,7 @@ async def changed(store: MemoryStore, email: str, **wishes: Any) -> VolunteerSho
     return await change_volunteer(store.volunteers, store.applications, email, VolunteerBody(**wishes), now=NOW)
 
 
-async def test_what_is_changed_is_kept_and_the_rest_stays() -> None:
+async def test_change_keeps_other_preferences() -> None:
     store, email = await a_project()
     await changed(store, email, cpu=False, max_cpus=4, apps=["new"])
     shown = await changed(store, email, max_jobs=2)
@@ -40,7 +40,7 @@ async def test_what_is_changed_is_kept_and_the_rest_stays() -> None:
     assert record.volunteer.preferred_at is not None
 
 
-async def test_all_that_is_offered_and_none_chosen_are_every_application_those_to_come_too() -> None:
+async def test_choosing_all_or_none_means_all_applications() -> None:
     store, email = await a_project()
     [offered] = [app.name for app in await store.applications.apps() if app.name != "new"]
     for apps in ([offered], []):
@@ -60,7 +60,7 @@ async def test_all_that_is_offered_and_none_chosen_are_every_application_those_t
         ({"apps": ["xpi"]}, "apps: expected applications of this project: "),
     ],
 )
-async def test_what_the_page_refuses_is_refused(wishes: dict[str, object], why: str) -> None:
+async def test_invalid_preferences_are_refused(wishes: dict[str, object], why: str) -> None:
     store, email = await a_project()
     before = await store.volunteers.volunteers()
     with pytest.raises(InvalidInputError) as caught:
@@ -70,7 +70,7 @@ async def test_what_the_page_refuses_is_refused(wishes: dict[str, object], why: 
     assert await store.volunteers.volunteers() == before
 
 
-async def test_a_volunteer_there_is_not_is_told() -> None:
+async def test_unknown_volunteer_is_refused() -> None:
     store, _ = await a_project()
     with pytest.raises(NotFoundError, match="no volunteer"):
-        await changed(store, "nobody@example.org", beta=True)
+        await changed(store, "unknown@example.org", beta=True)

@@ -1,4 +1,4 @@
-"""The API of a project in memory."""
+"""Fixtures: the API of a project in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller of the API meets before anything is done: the token, the body, the problem document."""
+"""Request handling before the operation runs: tokens, bodies and problem documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.typedefs import Handler
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.access.who import NotAllowedError, TooManyAttemptsError
 from api.accounts import NewAccountBody, NewVolunteerBody
 from api.apps import NewAppBody
@@ -53,7 +53,7 @@ class NumbersParams(Page, forbid_unknown_fields=True, kw_only=True):
 
 
 def broken(error: Exception) -> Handler:
-    """A handler that ends in an error."""
+    """A handler that raises the error."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         raise error
@@ -62,7 +62,7 @@ def broken(error: Exception) -> Handler:
 
 
 async def echo(ask: Ask[NoParams, Any]) -> object:
-    """Say what was understood of the body."""
+    """Return the decoded body."""
     return {"got": repr(ask.body)}
 
 
@@ -70,8 +70,8 @@ async def numbers(ask: Ask[NumbersParams, None]) -> object:
     return {"limit": ask.params.limit, "batch": ask.params.batch_id, "job": ask.params.job_id}
 
 
-def the_door(store: MemoryStore) -> AccessDoor:
-    return AccessDoor(store.access, store.volunteers, store.people, Settings, StillClock(), project_token=TOKEN)
+def the_door(store: MemoryStore) -> Authenticator:
+    return Authenticator(store.access, store.volunteers, store.people, Settings, StillClock(), project_token=TOKEN)
 
 
 @asynccontextmanager
@@ -121,7 +121,7 @@ async def document_of(response: Any, status: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-async def test_the_holder_of_the_token_is_let_in(scheme: str) -> None:
+async def test_project_token_is_accepted(scheme: str) -> None:
     async with an_api() as client:
         response = await client.get("/api/v1/numbers/1/2", headers={"Authorization": f"{scheme} {TOKEN}"})
 
@@ -143,7 +143,7 @@ async def test_the_holder_of_the_token_is_let_in(scheme: str) -> None:
         {"Authorization": "Bearer ключ"},
     ],
 )
-async def test_anybody_else_is_told_how_to_sign_in(headers: dict[str, str]) -> None:
+async def test_wrong_token_gets_401_with_a_challenge(headers: dict[str, str]) -> None:
     async with an_api() as client:
         document = await document_of(await client.get("/api/v1/numbers/1/2", headers=headers), 401)
 
@@ -152,7 +152,7 @@ async def test_anybody_else_is_told_how_to_sign_in(headers: dict[str, str]) -> N
         assert TOKEN not in str(document)
 
 
-async def test_a_stranger_does_not_learn_which_paths_exist() -> None:
+async def test_unknown_paths_need_a_token_too() -> None:
     async with an_api() as client:
         known, unknown = await client.get("/api/v1/numbers/1/2"), await client.get("/api/v1/nowhere")
 
@@ -182,29 +182,29 @@ async def test_a_stranger_does_not_learn_which_paths_exist() -> None:
         (web.HTTPForbidden(text="no"), 403, "forbidden", "no"),
     ],
 )
-async def test_an_error_is_a_problem_document(error: Exception, status: int, title: str, detail: str) -> None:
+async def test_error_becomes_a_problem_document(error: Exception, status: int, title: str, detail: str) -> None:
     async with an_api(error) as client:
         document = await document_of(await client.get("/api/v1/broken", headers=SIGNED), status)
 
         assert (document["title"], document["detail"]) == (title, detail)
 
 
-async def test_invalid_input_names_its_field_apart() -> None:
+async def test_invalid_input_has_a_field_member() -> None:
     async with an_api(InvalidInputError("jobs.count", "a number", -5)) as client:
         document = await document_of(await client.get("/api/v1/broken", headers=SIGNED), 422)
 
         assert (document["field"], document["expected"], document["got"]) == ("jobs.count", "a number", "-5")
 
 
-async def test_an_error_nobody_foresaw_shows_nothing_of_itself() -> None:
+async def test_unexpected_error_reveals_no_details() -> None:
     async with an_api(RuntimeError("password=secret")) as client:
         document = await document_of(await client.get("/api/v1/broken", headers=SIGNED), 500)
 
         assert "secret" not in str(document)
-        assert document["detail"] == "something went wrong on the server; it has been logged"
+        assert document["detail"] == "internal server error; see the server's log"
 
 
-async def test_an_unknown_path_and_a_wrong_method_are_problem_documents_too() -> None:
+async def test_unknown_path_and_wrong_method_are_problem_documents() -> None:
     async with an_api() as client:
         assert (await document_of(await client.get("/api/v1/nowhere", headers=SIGNED), 404))["title"] == "not found"
         assert (await document_of(await client.put("/api/v1/broken", headers=SIGNED), 405))[
@@ -212,14 +212,14 @@ async def test_an_unknown_path_and_a_wrong_method_are_problem_documents_too() ->
         ] == "method not allowed"
 
 
-async def test_a_body_that_is_too_large_is_told_so() -> None:
+async def test_body_too_large_gets_413() -> None:
     async with an_api() as client:
         response = await client.post("/api/v1/echo/account", headers=SIGNED, data=b'{"name":"' + b"x" * 2000 + b'"}')
 
         await document_of(response, 413)
 
 
-def test_more_can_be_told_with_a_problem() -> None:
+def test_problem_has_extra_members() -> None:
     response = problem(409, "busy", "try later", retry_s=5)
 
     assert response.body == (
@@ -239,7 +239,7 @@ def test_more_can_be_told_with_a_problem() -> None:
         ("setting", '{"value":null,"why":"back"}', "SettingBody(value=None, why='back', by='api')"),
     ],
 )
-async def test_a_right_body_is_understood(kind: str, body: str, understood: str) -> None:
+async def test_valid_body_is_decoded(kind: str, body: str, understood: str) -> None:
     async with an_api() as client:
         response = await client.post(f"/api/v1/echo/{kind}", headers=SIGNED, data=body)
 
@@ -253,7 +253,7 @@ async def test_a_right_body_is_understood(kind: str, body: str, understood: str)
         ("account", b'{"name":1}', "name", "name: expected text, got 'int'"),
         ("account", b'{"name":"a","shares":"many"}', "shares", "shares: expected a number, got 'str'"),
         ("account", b'{"name":"a","parent":3}', "parent", "parent: expected text, got 'int'"),
-        ("account", b'{"name":"a","sharse":2}', "sharse", "sharse: expected no field of that name, got 'sharse'"),
+        ("account", b'{"name":"a","sharse":2}', "sharse", "sharse: expected a known field, got 'sharse'"),
         ("account", b"[]", "body", "body: expected an object, got 'array'"),
         (
             "app",
@@ -266,16 +266,14 @@ async def test_a_right_body_is_understood(kind: str, body: str, understood: str)
         ("account", b"\xff", "body", "body: expected JSON, got 'JSON is malformed: invalid character (byte 0)'"),
     ],
 )
-async def test_a_wrong_body_is_refused_with_field_expectation_and_what_came(
-    kind: str, body: bytes, field: str, detail: str
-) -> None:
+async def test_invalid_body_names_field_expected_and_got(kind: str, body: bytes, field: str, detail: str) -> None:
     async with an_api() as client:
         document = await document_of(await client.post(f"/api/v1/echo/{kind}", headers=SIGNED, data=body), 422)
 
         assert (document["field"], document["detail"]) == (field, detail)
 
 
-async def test_numbers_of_paths_and_listings_are_read() -> None:
+async def test_numbers_in_path_and_query_are_parsed() -> None:
     async with an_api() as client:
         without, given = "/api/v1/numbers/7/41", "/api/v1/numbers/7/41?limit=5"
 
@@ -299,12 +297,12 @@ async def test_numbers_of_paths_and_listings_are_read() -> None:
         ("/numbers/1/1?limit=%D9%A3", "limit"),
     ],
 )
-async def test_what_is_no_such_number_is_named(path: str, field: str) -> None:
+async def test_invalid_number_is_named(path: str, field: str) -> None:
     async with an_api() as client:
         assert (await document_of(await client.get(f"/api/v1{path}", headers=SIGNED), 422))["field"] == field
 
 
-def test_both_ends_of_a_range_belong_to_it() -> None:
+def test_range_includes_both_ends() -> None:
     assert [whole_number(text, "n", 3, 5) for text in ("3", "5")] == [3, 5]
     for text in ("2", "6", "+3", " 3", "3.0"):
         with pytest.raises(InvalidInputError, match=r"^n: expected a whole number from 3 to 5, got "):
@@ -314,6 +312,6 @@ def test_both_ends_of_a_range_belong_to_it() -> None:
 @pytest.mark.parametrize(
     "body", [b'{"jobs":' * 5000 + b"1" + b"}" * 5000, b'{"a":"\\u0000","jobs":' + b"[" * 5000 + b"]" * 5000 + b"}"]
 )
-def test_values_nested_without_end_are_refused_in_words(body: bytes) -> None:
-    with pytest.raises(InvalidInputError, match="body: expected values inside values a few hundred deep at most"):
+def test_deeply_nested_body_is_refused(body: bytes) -> None:
+    with pytest.raises(InvalidInputError, match="body: expected JSON nested a few hundred levels deep at most"):
         decoded(body, dict[str, Any])

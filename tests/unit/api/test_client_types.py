@@ -1,4 +1,4 @@
-"""What the client's calls are said to return is what the document says of the operations they ask."""
+"""The return types of the client's methods match the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def calls() -> Iterator[str]:
 
 @pytest.mark.parametrize("client", [Client, SyncClient])
 @pytest.mark.parametrize("name", list(calls()))
-def test_a_call_returns_the_reply_of_its_operation_or_one_part_of_it(api: Api, client: type, name: str) -> None:
+def test_call_returns_its_operations_reply_or_a_part(api: Api, client: type, name: str) -> None:
     routes = {route.name: route for route in api.table.routes}
     operation = "submit_batch" if name == "preview" else OPERATIONS.get(name, name)
     reply = routes[operation].reply
@@ -55,7 +55,7 @@ def test_a_call_returns_the_reply_of_its_operation_or_one_part_of_it(api: Api, c
 
 
 def named(hint: Any) -> str:
-    """A type by its names without modules.
+    """A type's name without its modules.
 
     >>> named(list[shapes.BatchShown]), named(shapes.RankingRunShown | None)
     ('list[BatchShown]', 'RankingRunShown | None')
@@ -65,7 +65,7 @@ def named(hint: Any) -> str:
 
 
 def whole_or_part(reply: Any) -> list[Any]:
-    """A reply, what its keys have, and that without None: what a call returns of it."""
+    """A reply's type, the types of its keys, and those without None: what a method may return."""
     parts = list(get_type_hints(reply).values())
     return [
         reply,
@@ -75,14 +75,14 @@ def whole_or_part(reply: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("client", [Client, SyncClient])
-def test_what_is_explained_is_the_reply_of_one_of_its_operations(api: Api, client: type) -> None:
+def test_explain_returns_the_reply_of_an_explain_operation(api: Api, client: type) -> None:
     replies = {route.reply for route in api.table.routes if route.name.startswith("explain_")}
 
     explained = get_args(get_type_hints(client.explain)["return"])  # type: ignore[attr-defined]
     assert set(map(named, explained)) == set(map(named, replies))
 
 
-def test_every_reply_that_is_json_has_keys_that_are_known(api: Api) -> None:
+def test_json_replies_have_declared_keys(api: Api) -> None:
     def is_told(route: Route[Any, Any]) -> bool:
         return route.reply is None or isinstance(route.reply, File) or bool(get_type_hints(route.reply))
 

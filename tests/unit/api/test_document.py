@@ -29,7 +29,7 @@ def document(*routes: Route[Any, Any]) -> dict[str, Any]:
     return openapi(routes, title="t", version="1", url="/api/v1")
 
 
-def test_what_is_read_from_path_and_query_is_told_apart() -> None:
+def test_path_and_query_parameters_are_distinct() -> None:
     route = Route(
         "GET", "/things/{thing_id}", "thing", "A thing.", nothing, "things", shapes.Json, ThingParams, errors=(404,)
     )
@@ -45,7 +45,7 @@ def test_what_is_read_from_path_and_query_is_told_apart() -> None:
     assert (found["operationId"], found["tags"]) == ("thing", ["things"])
 
 
-def test_bodies_files_streams_and_rights_are_told() -> None:
+def test_document_has_bodies_files_streams_and_rights() -> None:
     made = document(
         Route("POST", "/things", "add", "", nothing, "t", shapes.NewApp, NoParams, ThingBody, Right.OPERATE, 201),
         Route("PUT", "/file", "put", "", nothing, "t", shapes.Json, NoParams, File("a file"), Right.SUBMIT),
@@ -61,7 +61,7 @@ def test_bodies_files_streams_and_rights_are_told() -> None:
     assert list(events["responses"]["200"]["content"]) == ["text/event-stream"]
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_reference_resolves() -> None:
     made = document(Route("GET", "/b", "b", "", nothing, "t", shapes.BatchPage, NoParams))
 
     def references(value: object) -> set[str]:

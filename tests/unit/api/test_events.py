@@ -1,4 +1,4 @@
-"""Streams of progress: one look for all, nothing said twice, an end, and room for so many."""
+"""Event streams: one query for all listeners, no repeated events, an end, and a limit on their number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from web.problems import BusyError
 
 
 class Counted:
-    """Batches as they are, and how often they were asked for."""
+    """A store of batches that counts its calls."""
 
     def __init__(self, *batches: Batch) -> None:
         self.batches = {one.batch_id: one for one in batches}
@@ -49,7 +49,7 @@ def batch(number: int, **counts: int) -> Batch:
     return a_batch(batch_id=BatchId(number), counts=BatchCounts(**counts))
 
 
-async def test_who_listens_hears_at_once_how_far_it_is() -> None:
+async def test_listener_gets_the_present_state_first() -> None:
     hub = a_hub(Counted(batch(7, jobs_total=4, unsent=3)))
 
     async with hub.listen(BatchId(7)) as listener:
@@ -60,7 +60,7 @@ async def test_who_listens_hears_at_once_how_far_it_is() -> None:
     assert hub.listening == 0
 
 
-async def test_one_look_serves_everybody_and_only_changes_are_told() -> None:
+async def test_one_query_serves_all_listeners_and_sends_changes() -> None:
     views = Counted(batch(7, unsent=3), batch(8, unsent=1))
     clock = HastyClock(rounds=2)
     hub = a_hub(views, clock)
@@ -76,7 +76,7 @@ async def test_one_look_serves_everybody_and_only_changes_are_told() -> None:
         assert [listener.changed.is_set() for listener in (one, two, three)] == [True, False, True]
 
 
-async def test_a_database_that_is_away_for_a_moment_ends_no_stream() -> None:
+async def test_database_outage_ends_no_stream() -> None:
     views = Counted(batch(7, unsent=3))
     clock = HastyClock(rounds=2)
 
@@ -90,7 +90,7 @@ async def test_a_database_that_is_away_for_a_moment_ends_no_stream() -> None:
         assert listener.latest["ended_at"] == 5.0
 
 
-async def test_nobody_listens_to_what_there_is_not_and_there_is_room_for_so_many() -> None:
+async def test_unknown_batch_and_too_many_streams_are_refused() -> None:
     hub = a_hub(Counted(batch(7)), most=1)
 
     with pytest.raises(NotFoundError, match="no batch 9"):
@@ -104,7 +104,7 @@ async def test_nobody_listens_to_what_there_is_not_and_there_is_room_for_so_many
             ),
             "parts": [],
         }
-        with pytest.raises(BusyError, match="serves 1 streams already"):
+        with pytest.raises(BusyError, match="already serves 1 streams"):
             async with hub.listen(BatchId(7)):
                 raise AssertionError
 

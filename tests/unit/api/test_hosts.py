@@ -1,4 +1,4 @@
-"""Hosts that fail are listed with since when their failures are counted."""
+"""Lists of failing hosts show when the count of failures starts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def two_failing_hosts() -> MemoryStore:
     return store
 
 
-async def test_the_api_and_the_command_say_since_when_failures_are_counted() -> None:
+async def test_failures_have_the_start_of_their_count() -> None:
     store = await two_failing_hosts()
     api = HostsApi(cast(PostgresStore, store), HandClock())
     operator = Person("ada", Role.OPERATOR, frozenset(Right))
@@ -48,7 +48,7 @@ async def test_the_api_and_the_command_say_since_when_failures_are_counted() -> 
     assert (len(found.hosts), counted_since(found, choice)) == (1, WEEK_AGO)
 
 
-async def test_where_there_are_more_failures_than_are_looked_at_they_count_from_the_first_of_those() -> None:
+async def test_failure_count_starts_at_the_oldest_failure_read() -> None:
     store = await two_failing_hosts()
     choice = choice_of(HostKind.FAILING, now=NOW)
     few = await store.host_lists.hosts(choice, after=None, limit=9, looked_at=1)

@@ -1,4 +1,4 @@
-"""Cursors: they go on where a page ended, and are for their own list."""
+"""Cursors continue where a page ended, and are valid only for their own list."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Names(TypedDict):
 
 
 @given(st.integers(0, MOST_KEY) | st.text())
-def test_a_cursor_says_where_a_page_ended(key: int | str) -> None:
+def test_cursor_encodes_the_last_key(key: int | str) -> None:
     assert key_of(cursor_of("jobs", key), "jobs", type(key)) == key
 
 
 @given(st.text())
-def test_whatever_else_is_given_for_a_cursor_is_refused_by_name(text: str) -> None:
+def test_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^cursor: expected a next_cursor of jobs, got "):
         key_of(text, "jobs", int)
 
@@ -41,7 +41,7 @@ def test_a_cursor_of_another_list_is_refused(cursor: str) -> None:
         key_of(cursor, "jobs", int)
 
 
-def test_a_page_has_a_next_one_only_where_there_is_more() -> None:
+def test_next_cursor_only_if_there_is_more() -> None:
     assert page_of(Numbers, [1, 2], Page(limit=2), int) == {"numbers": [1, 2], "next_cursor": None}
     assert page_of(Numbers, [1, 2, 3], Page(limit=2), int) == {
         "numbers": [1, 2],
@@ -51,7 +51,7 @@ def test_a_page_has_a_next_one_only_where_there_is_more() -> None:
 
 
 @given(st.sets(st.text(max_size=3)), st.integers(1, 5))
-def test_the_pages_of_a_list_together_are_the_list(rows: set[str], limit: int) -> None:
+def test_pages_add_up_to_the_list(rows: set[str], limit: int) -> None:
     found: list[str] = []
     cursor = None
     while True:

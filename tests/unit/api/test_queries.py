@@ -1,4 +1,4 @@
-"""Every operation of the API refuses what it does not know, what is no such value, and what is said twice."""
+"""Every operation refuses unknown, invalid and repeated parameters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(route: Route[Any, Any], query: list[tuple[str, str]]) -> Any:
 
 
 def kinds_of(field: msgspec.inspect.Field) -> set[type]:
-    """The kinds of values that a parameter has, None aside."""
+    """The types of a parameter's values, without None."""
     kind = field.type.type if isinstance(field.type, msgspec.inspect.Metadata) else field.type
     inner = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
     plain = (one.type if isinstance(one, msgspec.inspect.Metadata) else one for one in inner)
@@ -39,7 +39,7 @@ def kinds_of(field: msgspec.inspect.Field) -> set[type]:
 
 
 def typed_in_query() -> list[tuple[str, str]]:
-    """Parameters of queries that are numbers, flags or one of a few words."""
+    """Query parameters that are numbers, flags or enumerations."""
     found = []
     for route in ROUTES.values():
         struct = msgspec.inspect.type_info(route.params)
@@ -51,15 +51,15 @@ def typed_in_query() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", [name for name, route in ROUTES.items() if not route.open_params])
-def test_a_parameter_that_there_is_not_is_named(name: str) -> None:
+def test_unknown_parameter_is_named(name: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         read(ROUTES[name], [("nonsense", "7")])
 
-    assert str(caught.value).startswith("nonsense: expected no field of that name")
+    assert str(caught.value).startswith("nonsense: expected a known field")
 
 
 @pytest.mark.parametrize(("name", "param"), typed_in_query())
-def test_a_value_that_is_no_such_thing_is_told_with_what_came(name: str, param: str) -> None:
+def test_invalid_parameter_value_is_named(name: str, param: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         read(ROUTES[name], [(param, "nonsense")])
 
@@ -67,14 +67,14 @@ def test_a_value_that_is_no_such_thing_is_told_with_what_came(name: str, param: 
 
 
 @pytest.mark.parametrize(("name", "param"), [one for one in ASKED if one[1] not in ROUTES[one[0]].in_path])
-def test_a_parameter_comes_once(name: str, param: str) -> None:
+def test_repeated_parameter_is_refused(name: str, param: str) -> None:
     with pytest.raises(InvalidInputError, match=f"^{param}: expected one value, got '1, 2'$"):
         read(ROUTES[name], [(param, "1"), (param, "2")])
 
 
 @pytest.mark.parametrize("name", [name for name, route in ROUTES.items() if "cursor" in route.params.__struct_fields__])
 async def test_a_cursor_of_another_list_is_refused(name: str, api: Api) -> None:
-    """Or the batch or host is looked for before, and is not there."""
+    """Operations that first look up an unknown batch or host return 404."""
     [route] = [one for one in api.table.routes if one.name == name]
     request, params = read(route, [("cursor", "bm9uc2Vuc2U")])
     with pytest.raises(MusterError) as caught:
@@ -84,7 +84,7 @@ async def test_a_cursor_of_another_list_is_refused(name: str, api: Api) -> None:
 
 
 @pytest.mark.parametrize("query", ["nonsense=7", "p_tight=high", "deadline.p_tight=2", "grace=1", ""])
-async def test_a_preview_of_thresholds_reads_its_query_itself_and_as_strictly(query: str, api: Api) -> None:
+async def test_threshold_preview_checks_its_query(query: str, api: Api) -> None:
     [route] = [one for one in api.table.routes if one.open_params]
     request = make_mocked_request("GET", f"/api/v1{route.path}?{query}")
     with pytest.raises(InvalidInputError):

@@ -1,4 +1,4 @@
-"""Simulations over the API: where they are followed, and what is refused before anything runs."""
+"""Simulations over the API: their progress, and refusals before they start."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def shown(client: Client, simulation_id: int) -> dict[str, Any]:
     return found
 
 
-async def test_one_that_runs_is_told_with_what_was_asked() -> None:
+async def test_running_simulation_shows_progress_and_request() -> None:
     store = MemoryStore()
     simulation_id = await a_running_one(store)
     await store.simulations.note(simulation_id, 0.25, now=StillClock().now())
@@ -58,14 +58,14 @@ async def test_one_that_runs_is_told_with_what_was_asked() -> None:
     assert (found["state"], found["done_fraction"], found["asked"], found["result"]) == ("running", 0.25, ASKED, None)
 
 
-async def test_one_whose_process_is_gone_is_lost() -> None:
+async def test_simulation_without_its_process_is_lost() -> None:
     store = MemoryStore()
     simulation_id = await a_running_one(store, heard_s_ago=SILENT_S + 1.0)
     async with an_api(store) as client:
         assert (await shown(client, simulation_id))["state"] == "lost"
 
 
-async def test_what_thresholds_came_to_is_the_result_and_rules_are_told_whole() -> None:
+async def test_result_is_the_replay_or_the_whole_comparison() -> None:
     store, now = MemoryStore(), StillClock().now()
     tried = await a_running_one(store)
     await store.simulations.end(tried, SimulationState.DONE, now=now, result={"rows": [], "replayed": {"seeds": 1}})
@@ -76,7 +76,7 @@ async def test_what_thresholds_came_to_is_the_result_and_rules_are_told_whole() 
         assert (await shown(client, rules))["result"] == {"rows": []}
 
 
-async def test_one_that_is_cancelled_is_over_and_stays_so() -> None:
+async def test_cancelled_simulation_stays_cancelled() -> None:
     store = MemoryStore()
     simulation_id = await a_running_one(store)
     async with an_api(store) as client:
@@ -87,13 +87,13 @@ async def test_one_that_is_cancelled_is_over_and_stays_so() -> None:
         await document_of(await client.get("/api/v1/simulations/99"), 404)
 
 
-async def test_another_is_refused_while_one_runs() -> None:
+async def test_second_simulation_is_refused() -> None:
     store = MemoryStore()
     await a_running_one(store)
     async with an_api(store) as client:
         document = await document_of(await client.post(START, json={"values": {"p_tight": 0.8}}), 409)
 
-    assert document["detail"].startswith("As many simulations as may be are running")
+    assert document["detail"].startswith("The maximum number of simulations is running")
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ async def test_another_is_refused_while_one_runs() -> None:
         ({"values": {"p_tight": 0.8}}, "population"),  # no host has called
     ],
 )
-async def test_what_cannot_be_simulated_is_named(body: dict[str, object], field: str) -> None:
+async def test_invalid_simulation_is_refused(body: dict[str, object], field: str) -> None:
     async with an_api(MemoryStore()) as client:
         assert (await document_of(await client.post(START, json=body), 422))["field"] == field
 
 
-async def test_the_answer_says_where_to_ask_next() -> None:
+async def test_reply_has_a_location() -> None:
     async def started(ask: Ask[Any, Any]) -> object:
         return {"simulation_id": 7}
 

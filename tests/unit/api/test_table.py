@@ -1,4 +1,4 @@
-"""The API whole: every operation is in the manual, has a name of its own and a reply that is described."""
+"""Every operation is in the manual, and has a unique name and a documented reply."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def line(route: Route[Any, Any]) -> str:
     return f"| `{route.name}` | `{route.method} {route.path}` | {route.right.value} | {route.summary} |"
 
 
-def test_the_manual_lists_every_operation_as_it_is(api: Api) -> None:
+def test_manual_lists_every_operation(api: Api) -> None:
     listed = [text for text in PAGE.read_text(encoding="utf-8").splitlines() if text.startswith("| `") and "/" in text]
 
     assert sorted(listed) == sorted(line(route) for route in api.table.routes)
 
 
-def test_operations_have_names_and_addresses_of_their_own(api: Api) -> None:
+def test_operation_names_and_addresses_are_unique(api: Api) -> None:
     names = [route.name for route in api.table.routes]
     addresses = [(route.method, route.path) for route in api.table.routes]
 
@@ -30,12 +30,12 @@ def test_operations_have_names_and_addresses_of_their_own(api: Api) -> None:
     assert len(set(addresses)) == len(addresses)
 
 
-def test_what_is_in_a_path_is_among_the_params(api: Api) -> None:
+def test_path_parameters_are_declared(api: Api) -> None:
     for route in api.table.routes:
         assert set(route.in_path) <= set(route.params.__struct_fields__), route.name
 
 
-def test_the_document_tells_each_of_them(api: Api) -> None:
+def test_document_has_every_operation(api: Api) -> None:
     document = json.loads(api.document)
 
     told = {

@@ -1,4 +1,4 @@
-"""The estimator on a project in memory, with a clock set by hand and stores that can be made to fail."""
+"""The estimator on a project in memory, with a clock set by hand and stores that can fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETTINGS = EstimatorSettings()
 
 
 class FailingSnapshots:
-    """Snapshots of a store, but for some batches, which raise."""
+    """Snapshots of a store that raise for some batches."""
 
     def __init__(self, store: Store, failing: dict[BatchId, Exception]) -> None:
         self._inner = TableSnapshots(store.forecasting)
@@ -35,7 +35,7 @@ class FailingSnapshots:
 
 
 class FailingForecasts(MemoryForecasts):
-    """Forecasts of a memory store; those of some batches cannot be kept, and then all may be away."""
+    """Forecasts of a memory store; some batches cannot be stored, and then the store may be unavailable."""
 
     failing: dict[BatchId, Exception]
     away = False
@@ -75,7 +75,7 @@ def an_estimator(
 
 
 async def validate_one(store: Store, batch_id: BatchId, clock: HandClock) -> None:
-    """One more job of the batch is done by a new host, and valid now."""
+    """A new host completes one more job of the batch, valid now."""
     host = await a_registered_host(store)
     sent = await a_sent_instance(store, batch_id, host, sent_at=Instant(clock.time - 3600.0))
     await report(store, host, a_report(sent))

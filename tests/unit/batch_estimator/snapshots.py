@@ -1,4 +1,4 @@
-"""Small snapshots, row by row; a test says only what matters to it."""
+"""Small snapshots, built row by row; a test gives only the relevant values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a host has done for the app besides: `n` results of about `hours` each."""
+    """A host's other work for the app: `n` results of about `hours` each."""
 
     host: int
     n: int = 5
@@ -43,7 +43,7 @@ class Record:
 
 
 def instance_rows(sent: Sequence[Sent], bound_s: float = BOUND_S) -> InstanceRows:
-    """The columns of some instances."""
+    """Return the columns of these instances."""
     was_sent = np.array([each.standing is not S.UNSENT for each in sent], dtype=bool)
     back = np.array(
         [each.standing in (S.SUCCESS, S.ERROR, S.INVALID) for each in sent],
@@ -63,7 +63,7 @@ def instance_rows(sent: Sequence[Sent], bound_s: float = BOUND_S) -> InstanceRow
 
 
 def hav_rows(records: Sequence[Record]) -> HavRows:
-    """The columns of some hosts' records, all with version 1; results spread by a half in ln."""
+    """Return the columns of these hosts' records, all with version 1; results spread by 0.5 in ln."""
     n = _ints(each.n for each in records)
     mean = np.log(HOUR_S * _floats(each.hours for each in records)) if records else np.zeros(0)
     return HavRows(
@@ -81,7 +81,7 @@ def hav_rows(records: Sequence[Record]) -> HavRows:
 
 
 def sent_rows(sent: Sequence[Sent]) -> SentRows:
-    """The columns of a sample of other work."""
+    """Return the columns of a sample of other work."""
     rows = instance_rows(sent)
     return SentRows(rows.host_id, rows.app_version_id, rows.standing, rows.sent_at, rows.reported_at)
 
@@ -89,7 +89,7 @@ def sent_rows(sent: Sequence[Sent]) -> SentRows:
 def a_snapshot(
     sent: Sequence[Sent], records: Sequence[Record] = (), sample: Sequence[Sent] = (), **changes: Any
 ) -> BatchSnapshot:
-    """A batch with as many jobs as `sent` names; those with a success for each of the quorum are done."""
+    """Return a batch with as many jobs as `sent` names; those with a success for each of the quorum are done."""
     quorum = changes.pop("quorum", 1)
     jobs = max((each.job for each in sent), default=-1) + 1
     successes = np.bincount([each.job for each in sent if each.standing is S.SUCCESS], minlength=jobs)
@@ -109,12 +109,12 @@ def a_snapshot(
 
 
 def hosts(count: int, **record: Any) -> list[Record]:
-    """Hosts 1 to `count` with like records."""
+    """Return hosts 1 to `count` with similar records."""
     return [Record(host, **record) for host in range(1, count + 1)]
 
 
 def taken(rows: Any, order: Any) -> Any:
-    """The same rows in another order."""
+    """Return the same rows in another order."""
     return type(rows)(*(getattr(rows, column.name)[order] for column in fields(rows)))
 
 

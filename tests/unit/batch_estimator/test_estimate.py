@@ -1,4 +1,4 @@
-"""What a forecast rests on and what it says."""
+"""Forecasts and their reasons."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_unreliable_host_makes_it_later_than_a_reliable_one() -> None:
     assert estimate(a_snapshot(batch, unreliable)).q90_at > estimate(a_snapshot(batch, hosts(12))).q90_at + HOUR_S
 
 
-def test_an_instance_past_its_usual_time_is_expected_to_be_retried() -> None:
+def test_overdue_instance_is_expected_to_be_retried() -> None:
     late = estimate(a_snapshot([Sent(0, RUNNING, 1, sent_h=150.0)], hosts(12, hours=4.0, n=40)))
 
     assert late.terms is not None
@@ -98,7 +98,7 @@ def test_a_slow_sender_makes_it_later() -> None:
 
 @pytest.mark.parametrize("waited_h", [6.0, 24.0, 240.0])
 def test_waiting_in_the_queue_is_no_slow_sending(waited_h: float) -> None:
-    """Two hundred jobs of 8 h for 500 hosts: retries after the 7 days of the delay bound decide."""
+    """Two hundred jobs of 8 h for 500 hosts: retries after the 7 days of the delay bound dominate."""
     jobs = [Sent(job, UNSENT, created_h=waited_h) for job in range(200)]
     submitted_at = Instant(NOW - waited_h * HOUR_S)
 
@@ -108,7 +108,7 @@ def test_waiting_in_the_queue_is_no_slow_sending(waited_h: float) -> None:
     assert forecast.q90_at - NOW < 20 * DAY_S
 
 
-def test_what_comes_before_a_batch_makes_it_later_by_as_long_as_that_takes() -> None:
+def test_earlier_work_delays_a_batch_by_its_duration() -> None:
     jobs, records = [Sent(job, UNSENT, created_h=1.0) for job in range(20)], hosts(40, n=20)
     waiting = a_snapshot(jobs, records, submitted_at=Instant(NOW - HOUR_S), active_hosts=50)
 
@@ -122,7 +122,7 @@ def test_what_comes_before_a_batch_makes_it_later_by_as_long_as_that_takes() -> 
 
 
 def full_queue(every_h: float, lasts_h: float, *, hours: float = 100.0) -> list[Sent]:
-    """A sample of the app's other work: one instance sent every so many hours, each back after `lasts_h`."""
+    """A sample of the app's other work: one instance sent every `every_h`, each returned after `lasts_h`."""
     ages = [every_h * number for number in range(int(hours / every_h))]
     return [
         Sent(0, SUCCESS, 1 + number % 40, sent_h=age, back_h=age - lasts_h)
@@ -133,7 +133,7 @@ def full_queue(every_h: float, lasts_h: float, *, hours: float = 100.0) -> list[
 
 
 def test_capacity_is_most_in_progress_over_turnaround() -> None:
-    """15 an hour that take 8 h are 120 in progress; the sample has every tenth."""
+    """15 per hour that take 8 h are 120 in progress; the sample has every tenth."""
     snapshot = a_snapshot([Sent(0, UNSENT)], hosts(40, n=20), full_queue(1 / 15, 8.0), sent_weight=10.0)
 
     capacity = capacity_of(snapshot, 8 * HOUR_S, 8 * HOUR_S)
@@ -143,7 +143,7 @@ def test_capacity_is_most_in_progress_over_turnaround() -> None:
 
 
 def test_an_idle_app_has_room_for_what_it_did_at_once() -> None:
-    """All of it came back: 40 instances were in progress at once, so many fit now."""
+    """All of it returned: 40 instances were in progress at once, so there is room for 40 now."""
     before = [Sent(0, SUCCESS, 1 + number, sent_h=50.0, back_h=30.0) for number in range(40)]
     snapshot = a_snapshot([Sent(0, UNSENT)], hosts(40, n=20), before)
 
@@ -151,7 +151,7 @@ def test_an_idle_app_has_room_for_what_it_did_at_once() -> None:
 
 
 def test_equal_batches_are_later_by_their_place() -> None:
-    """Ten batches of 20,000 one-hour jobs on 1,000 hosts; 2,000 an hour are done: each takes 10 h of the queue."""
+    """Ten batches of 20,000 one-hour jobs on 1,000 hosts at 2,000 per hour: each takes 10 h of the queue."""
     sample = full_queue(1 / 40, 2.0)
     jobs, records = [Sent(job, UNSENT, created_h=1.0) for job in range(20_000)], hosts(40, n=20, hours=2.0)
     submitted_at = Instant(NOW - HOUR_S)
@@ -168,7 +168,7 @@ def test_equal_batches_are_later_by_their_place() -> None:
     assert steps.max() < 1.5 * steps.min()
 
 
-def test_a_batch_whose_turn_has_come_is_judged_by_what_was_sent_since() -> None:
+def test_started_batch_uses_its_own_sending_rate() -> None:
     """Two days of waiting, then one job a minute for an hour: the rest takes another hour to send."""
     sent = [Sent(job, RUNNING, 1 + job % 40, sent_h=job / 60, created_h=48.0) for job in range(60)]
     rest = [Sent(job, UNSENT, created_h=48.0) for job in range(60, 120)]
@@ -180,7 +180,7 @@ def test_a_batch_whose_turn_has_come_is_judged_by_what_was_sent_since() -> None:
 
 
 def test_a_held_batch_takes_the_room_its_app_had() -> None:
-    """All 60 instances that were in progress at once are back: as many are sent within 6 h, when most hosts call."""
+    """All 60 instances in progress at once have returned: as many are sent within 6 h, when most hosts call."""
     sent = [Sent(job, SUCCESS, 1 + job % 40, sent_h=50.0, back_h=32.0, created_h=60.0) for job in range(60)]
     rest = [Sent(job, UNSENT, created_h=60.0) for job in range(60, 120)]
     snapshot = a_snapshot([*sent, *rest], hosts(40, n=20), active_hosts=80, queue=AppQueue(held=True))
@@ -253,7 +253,7 @@ def test_work_still_out_makes_the_hosts_slower_than_their_sums() -> None:
     )
 
 
-def test_an_instance_waits_for_its_host_to_be_heard_of_again() -> None:
+def test_instance_waits_for_its_hosts_next_contact() -> None:
     batch = [Sent(0, RUNNING, 1, sent_h=100.0)]
     crowd = [Record(host, n=40, hours=40.0, silent_h=2.0 ** (host / 8)) for host in range(2, 80)]
     heard = estimate(a_snapshot(batch, [Record(1, n=40, hours=40.0, silent_h=0.1), *crowd]))
@@ -270,7 +270,7 @@ def test_numbers_that_are_none_give_no_forecast() -> None:
         estimate(broken)
 
 
-def test_the_fallback_is_never_before_the_last_estimate_or_a_delay_bound() -> None:
+def test_fallback_is_at_least_last_estimate_and_delay_bound() -> None:
     for previous_at, expected_at in (
         (None, NOW + BOUND_S),
         (NOW + 1.0, NOW + BOUND_S),

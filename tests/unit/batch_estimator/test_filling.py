@@ -1,4 +1,4 @@
-"""Stored tables as a snapshot: positions, what is taken out, and weights."""
+"""Snapshots from stored tables: positions, subtraction of own work, and weights."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_an_abort_at_the_due_date_is_counted_as_a_time_out() -> None:
     assert counted_as(InstanceState.REPORTED, has_sample=False) is CountedAs.NOTHING
 
 
-def test_instances_refer_to_jobs_by_position_whatever_the_order_of_rows() -> None:
+def test_instances_refer_to_jobs_by_position() -> None:
     rows = [an_instance(7, 1, CountedAs.VALID), an_instance(5, 2, CountedAs.ERROR), an_instance(9, 2, CountedAs.ERROR)]
 
     snapshot = snapshot_of(tables_of(rows, [a_hav(1, 2), a_hav(2, 2)], []), NOW, SETTINGS)
@@ -94,7 +94,7 @@ def test_instances_refer_to_jobs_by_position_whatever_the_order_of_rows() -> Non
     assert snapshot.jobs.needed.tolist() == [1, 2]
 
 
-def test_silence_becomes_a_time_out_after_the_delay_bound_and_its_grace() -> None:
+def test_silence_times_out_after_delay_bound_and_grace() -> None:
     assert snapshot_of(tables_of([], [], []), NOW, SETTINGS).delay_bound_s == 6e5 + 6e4
     without = Settings(lifecycle=LifecycleSettings(grace_fraction=0.0, min_grace_s=Seconds(0.0)))
     assert snapshot_of(tables_of([], [], []), NOW, without).delay_bound_s == 6e5
@@ -133,8 +133,8 @@ def test_sums_that_lag_behind_the_instances_are_never_below_zero() -> None:
     assert (rows.n_success.tolist(), rows.sum_ln.tolist(), rows.n_due.tolist()) == ([0], [0.0], [0])
 
 
-def test_a_sampled_row_stands_for_its_like_and_the_batchs_for_itself() -> None:
-    """Four rows of 100 were found in a tenth of the pages and two kept: each stands for twenty."""
+def test_sampled_rows_are_weighted_and_own_rows_count_once() -> None:
+    """Four rows of 100 were found in a tenth of the pages and two kept: each represents twenty."""
     others = [(*a_hav(1, 5), 4), (*a_hav(8, 5), 4)]
     sent = [(9, 1, 2, NOW - 4000.0, NOW, 1e13, 2), (8, 1, 2, NOW - 4000.0, NOW, 1e13, 2)]
     havs = [a_hav(1, 5), a_hav(8, 5), a_hav(9, 5)]

@@ -1,4 +1,4 @@
-"""What the fitted laws make of data whose answer is known."""
+"""Fitted distributions on data with a known answer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_young_apps_levels_are_corrected_for_what_is_still_out() -> None:
 
     mu, _ = whole_levels(np.zeros(1), np.ones(1), sampled)
 
-    assert 0.25 < mu[0] < 0.6  # 3 % are taken for lost, so it stays below
+    assert 0.25 < mu[0] < 0.6  # 3 % count as lost, so it stays below
 
 
 def test_a_loss_rate_is_found_under_censoring() -> None:
@@ -133,7 +133,7 @@ def test_merging_hardly_changes_what_all_slots_together_say() -> None:
     np.testing.assert_allclose(np.exp(few), np.exp(whole), atol=0.03)
 
 
-def test_a_slot_is_served_later_the_likelier_its_instance_is_lost() -> None:
+def test_slot_is_served_later_with_higher_loss() -> None:
     x = np.linspace(0.0, 5 * BOUND_S, 80)
     chain, ended = retry_chain(LAW, RULES), np.ones((50, 80))
 
@@ -143,7 +143,7 @@ def test_a_slot_is_served_later_the_likelier_its_instance_is_lost() -> None:
     )
 
 
-def test_the_rate_of_a_steady_sender_is_found_whatever_the_usual_one() -> None:
+def test_steady_sending_rate_is_found_for_any_usual_rate() -> None:
     ages = np.arange(0.0, 100.0, 0.1) * HOUR_S
 
     rate, log_sd = rate_of(ages, 100 * HOUR_S, 500.0, 1e-6)
@@ -176,7 +176,7 @@ def test_thinning_keeps_the_same_instances_in_any_order() -> None:
 
 
 def given(hours: float, sent: list[Sent]) -> BatchSnapshot:
-    """A batch whose instances are given so many hours."""
+    """Return a batch whose instances have bounds of these hours."""
     snapshot = a_snapshot(sent, hosts(40))
     rows = snapshot.instances
     return replace(snapshot, instances=replace(rows, timeout_at=rows.sent_at + hours * HOUR_S))
@@ -216,7 +216,7 @@ def test_retries_are_given_what_retries_were_given() -> None:
     assert bound_of(replace(snapshot, instances=replace(rows, timeout_at=timeout_at))) == 9 * HOUR_S
 
 
-def test_a_batch_of_hurried_work_is_forecast_to_be_over_long_before_its_delay_bounds_are() -> None:
+def test_urgent_batch_is_forecast_before_its_delay_bounds() -> None:
     sent = under_way(60)
     hurried, leisurely = estimate(given(20.0, sent)), estimate(a_snapshot(sent, hosts(40)))
     assert hurried.q90_at - hurried.now < 0.6 * (leisurely.q90_at - leisurely.now)

@@ -1,4 +1,4 @@
-"""What an open batch lacks, and what is expected to bring it."""
+"""Missing successes of open jobs, and the instances expected to deliver them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_job_lacks_its_quorum_less_its_successes() -> None:
 
 
 def test_each_job_lacks_what_it_needs_itself() -> None:
-    """A trusted host's one result will do; an untrusted one's must be confirmed, though the quorum is 1."""
+    """A trusted host's single result is enough; an untrusted one's must be confirmed, although the quorum is 1."""
     snapshot = a_snapshot([Sent(0, RUNNING, 1), Sent(1, SUCCESS, 2), Sent(1, UNSENT, created_h=1.0)])
     jobs = replace(snapshot.jobs, is_open=np.array([True, True]), needed=np.array([1, 2]))
 
@@ -58,7 +58,7 @@ def test_a_timed_out_instance_may_still_help_its_retry() -> None:
 
 
 @pytest.mark.parametrize("hosts", [(1, 2), (2, 1)])
-def test_of_two_that_were_sent_at_once_the_same_helps_in_any_order(hosts: tuple[int, int]) -> None:
+def test_helper_choice_is_independent_of_row_order(hosts: tuple[int, int]) -> None:
     snapshot = a_snapshot([*(Sent(0, TIMED_OUT, host, sent_h=170.0) for host in hosts), Sent(0, UNSENT, created_h=1.0)])
 
     [helper] = open_slots(snapshot).retry_helper.tolist()

@@ -1,4 +1,4 @@
-"""A batch is forecast before it is submitted, as it will be right after."""
+"""The forecast before submission equals the one right after it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLANNED = PlannedBatch(AppId(1), QoS.AFAP, Seconds(DAY_S), 1, {Flop(1e12): 30, F
 
 
 async def a_store(hosts: int = 20, *, jobs: int = 10, valid: int = 5) -> MemoryStore:
-    """An app with a batch on some hosts; some jobs of it are valid, the others wait to be sent."""
+    """Return a store with a batch on some hosts; some of its jobs are valid, the others unsent."""
     store = MemoryStore()
     for _ in range(hosts):
         await a_registered_host(store, last_rpc_at=NOW)
@@ -67,7 +67,7 @@ async def test_it_says_what_the_first_forecast_after_submission_says() -> None:
     assert done.record.completion_at == preview.completion_at
 
 
-async def test_a_batch_of_an_app_nobody_has_run_is_judged_by_its_size() -> None:
+async def test_batch_of_a_new_app_is_forecast_from_its_size() -> None:
     store = MemoryStore()
     await a_registered_host(store, last_rpc_at=NOW)
     app_id = (await a_submitted_batch(store, jobs=1)).app_id
@@ -79,7 +79,7 @@ async def test_a_batch_of_an_app_nobody_has_run_is_judged_by_its_size() -> None:
     assert large.forecast.q50_at > later(small.forecast.q50_at, HOUR_S)
 
 
-def test_a_deadline_nobody_can_keep_is_at_risk() -> None:
+def test_infeasible_deadline_is_at_risk() -> None:
     short = replace(PLANNED, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 60.0))
     in_a_day = later(NOW, DAY_S)
     warm = Forecast(NOW, in_a_day, in_a_day, in_a_day, Method.WARM, "from the record")
@@ -89,7 +89,7 @@ def test_a_deadline_nobody_can_keep_is_at_risk() -> None:
 
 
 async def test_without_results_no_number_is_shown() -> None:
-    """The app's turnarounds are unknown: the preview says so, and nothing of the deadline."""
+    """The app's turnarounds are unknown: the preview says so, without a statement on the deadline."""
     short = replace(PLANNED, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 60.0))
 
     preview = await previewed(await a_store(valid=0), short)
@@ -109,7 +109,7 @@ async def test_an_unknown_app_is_named() -> None:
 
 
 def test_a_batch_submitted_this_moment_is_sent_at_the_usual_rate() -> None:
-    """That nothing of it was sent yet says nothing: one instance at a time for every second of 1000 hosts."""
+    """The rate does not depend on the batch: one instance at a time for every second of 1000 hosts."""
     snapshot = a_snapshot([Sent(0, S.UNSENT, created_h=0.0)], submitted_at=SNAPSHOT_NOW, active_hosts=1000)
 
     sending = sending_of(snapshot, to_send=5000.0, turnaround_s=10 * HOUR_S, lasts_s=12 * HOUR_S)

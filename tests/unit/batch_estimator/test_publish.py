@@ -1,4 +1,4 @@
-"""When the published completion time changes, and why."""
+"""When and why the published completion time changes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_first_estimate_is_q90() -> None:
     assert published(5.0) == Publication(in_days(5.0), Change.FIRST, "first estimate: q90 from a test")
 
 
-def test_a_long_deadline_batch_gives_its_last_first_instance_a_whole_bound() -> None:
+def test_long_deadline_floor_is_a_bound_after_last_dispatch() -> None:
     floored = published(5.0, long_deadline=True, dispatched=-1.0)
 
     assert floored.completion_at == in_days(9.0)
@@ -104,7 +104,7 @@ def test_nothing_is_held_below_a_floor_that_has_risen(previous: float, new: floa
     moved = published(new, previous=previous, long_deadline=True, dispatched=-0.5)
 
     assert (moved.completion_at, moved.change) == (in_days(9.5), Change.MOVED)
-    assert moved.because == "0.50 days later, since the floor has risen: D after the last first dispatch"
+    assert moved.because == "0.50 days later, because the floor has risen: D after the last first dispatch"
 
 
 def test_a_forecast_without_end_is_no_number_to_go_by() -> None:
@@ -113,12 +113,12 @@ def test_a_forecast_without_end_is_no_number_to_go_by() -> None:
     passed = published(101.0, previous=-1.0)
 
     assert (held.completion_at, held.change) == (in_days(12.0), Change.HELD)
-    assert held.because == "q90 is more than 10 delay bounds ahead: what was published is held"
+    assert held.because == "q90 is more than 10 delay bounds ahead: the published value is kept"
     assert (first.completion_at, first.change) == (in_days(100.0), Change.FIRST)
     assert (passed.completion_at, passed.change) == (in_days(100.0), Change.PASSED)
 
 
-def test_a_forecast_without_end_is_not_held_below_the_floor_either() -> None:
+def test_infinite_forecast_respects_the_floor() -> None:
     moved = published(101.0, previous=5.0, long_deadline=True, dispatched=-1.0)
 
     assert (moved.completion_at, moved.change) == (in_days(9.0), Change.MOVED)
@@ -173,7 +173,7 @@ def test_the_floor_is_for_long_deadlines_alone() -> None:
         assert a_record(a_wide_forecast(5.0), qos=qos, **dispatched).completion_at == in_days(5.0)
 
 
-def test_people_are_told_the_quantiles_whatever_is_held() -> None:
+def test_quantiles_are_shown_when_completion_is_kept() -> None:
     made = a_record(a_wide_forecast(10.5), qos=QoS.AFAP, completion_at=in_days(10.0))
 
     assert (made.completion_at, made.change) == (in_days(10.0), Change.HELD)
@@ -200,7 +200,7 @@ def test_a_fallback_is_flagged_with_its_reason() -> None:
     assert a_record(instead).flag == "no forecast: no fit"
 
 
-def test_a_fallback_says_nothing_of_a_deadline_and_tells_no_quantiles() -> None:
+def test_fallback_gives_no_risk_and_no_quantiles() -> None:
     instead = fallback(now=NOW, delay_bound_s=Seconds(DAY_S), previous_at=in_days(9.0), because="no fit")
     made = a_record(instead, qos=QoS.SHORT_DEADLINE, deadline_at=in_days(2.0), completion_at=in_days(9.0))
 
@@ -208,7 +208,7 @@ def test_a_fallback_says_nothing_of_a_deadline_and_tells_no_quantiles() -> None:
     assert state_of(made, Seconds(7 * DAY_S)) is not ForecastState.SHOWN
 
 
-def test_people_are_told_no_quantiles_of_the_far_future() -> None:
+def test_far_quantiles_are_not_shown() -> None:
     assert state_of(a_record(a_wide_forecast(70.0)), Seconds(7 * DAY_S)) is ForecastState.SHOWN
     assert state_of(a_record(a_wide_forecast(70.1)), Seconds(7 * DAY_S)) is not ForecastState.SHOWN
 
@@ -233,7 +233,7 @@ def test_the_first_forecast_past_a_checkpoint_will_be_scored(
     assert a_record(a_wide_forecast(3.0), checkpoint=before, counts=counts).checkpoint_fraction == checkpoint
 
 
-def test_a_fallback_leaves_the_checkpoint_to_the_models_next_forecast() -> None:
+def test_fallback_leaves_the_checkpoint_to_the_next_forecast() -> None:
     counts = BatchCounts(jobs_total=30, jobs_validated=15)
     instead = fallback(now=NOW, delay_bound_s=Seconds(DAY_S), previous_at=None, because="no fit")
 
@@ -248,7 +248,7 @@ def test_the_spread_and_the_counts_are_those_it_was_made_at() -> None:
 
 
 def test_a_quorum_is_no_part_of_the_instances_a_job_uses_up() -> None:
-    """Of at most three instances two are needed: they flag nothing, the third does."""
+    """Of at most three instances two are needed: they raise no flag, the third does."""
     two = a_snapshot([Sent(0, InstanceStanding.IN_PROGRESS, host, 9.0) for host in (1, 2)], quorum=2)
     three = a_snapshot([Sent(0, InstanceStanding.IN_PROGRESS, host, 9.0) for host in (1, 2, 3)], quorum=2)
 

@@ -1,4 +1,4 @@
-"""How forecasts are scored, and when that changes their spread."""
+"""Scores of forecasts, and the resulting spread."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ def test_spread_waits_for_thirty_batches() -> None:
 def test_spread_is_kept_while_coverage_is_near_nine_tenths() -> None:
     spread, because = adapted_spread(1.0, scores([1200.0] * 27 + [2000.0] * 5))
 
-    assert (spread, because) == (1.0, "84% of 32 batches' forecasts lay below q90: kept")
+    assert (spread, because) == (1.0, "84% of 32 batches ended by q90: kept")
 
 
 def test_spread_grows_until_nine_in_ten_would_have_been_covered() -> None:
     ends = [1200.0] * 20 + [1900.0] * 20
     spread, because = adapted_spread(1.0, scores(ends))
 
-    assert because.startswith("50% of 40 batches' forecasts lay below q90: from 1.00 to")
+    assert because.startswith("50% of 40 batches ended by q90: from 1.00 to")
     assert sum(1000.0 + stretched_s(400.0, 100.0, spread) >= ended_at - 1e-6 for ended_at in ends) >= 36
 
 
@@ -115,7 +115,7 @@ def test_only_the_batches_that_ended_last_count() -> None:
 
 
 async def an_ended_batch(store: MemoryStore, clock: HandClock, *, lasts_s: float) -> Batch:
-    """Forecast at its middle to be done in 1000 s, in 4000 s at latest; it really ends after `lasts_s`."""
+    """Forecast at its middle to end in 1000 s, in 4000 s at latest; its actual end is after `lasts_s`."""
     batch = await a_submitted_batch(store, jobs=1, created_at=clock.time)
     made: ForecastRecord = a_record(
         batch,
@@ -142,7 +142,7 @@ async def test_a_batch_that_ends_scores_its_forecasts_once() -> None:
     assert (score.below_q50, score.below_q90, score.error_fraction) == (False, True, -0.5)
     accuracy = (await store.forecasts.accuracies())[batch.app_id]
     assert (accuracy.accuracy.batches, accuracy.accuracy.coverage_q90) == (1, 1.0)
-    assert (accuracy.spread, accuracy.spread_because) == (1.0, "1 batch scored: 30 are needed")
+    assert (accuracy.spread, accuracy.spread_because) == (1.0, "1 batch scored, at least 30 are needed")
 
 
 async def test_an_aborted_batch_is_not_scored_and_not_met_again() -> None:
@@ -179,7 +179,7 @@ async def test_forecasts_that_were_too_narrow_make_the_next_ones_wider() -> None
 
     accuracy = (await store.forecasts.accuracies())[batch.app_id]
     assert accuracy.spread == pytest.approx(1.5)  # ln 8 / ln 4
-    assert accuracy.spread_because == "0% of 30 batches' forecasts lay below q90: from 1.00 to 1.50"
+    assert accuracy.spread_because == "0% of 30 batches ended by q90: from 1.00 to 1.50"
     following = await a_submitted_batch(store, jobs=1, created_at=clock.time)
     await an_estimator(store, clock).run_once()
     assert (await store.forecasts.last([following.batch_id]))[following.batch_id].spread == accuracy.spread
@@ -197,7 +197,7 @@ class UnreadableScores(MemoryForecasts):
         return await super().scores(app_id, limit)
 
 
-async def test_what_cannot_be_scored_is_told_and_stops_no_other() -> None:
+async def test_unscorable_batch_is_logged_and_others_continue() -> None:
     store, clock = MemoryStore(), HandClock()
     store.forecasts = UnreadableScores(store.forecasts._registry, store.forecasts._work)
     first, second = [await an_ended_batch(store, clock, lasts_s=2000.0) for _ in range(2)]
@@ -213,7 +213,7 @@ async def test_what_cannot_be_scored_is_told_and_stops_no_other() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("no such column"), UnavailableError("its row is locked")])
-async def test_a_batch_that_cannot_be_let_go_of_stops_no_score_and_no_forecast(error: Exception) -> None:
+async def test_unreleased_batch_stops_no_score_or_forecast(error: Exception) -> None:
     store, clock = MemoryStore(), HandClock()
     stuck, scored = [await an_ended_batch(store, clock, lasts_s=2000.0) for _ in range(2)]
     active = await a_submitted_batch(store, jobs=2)

@@ -1,4 +1,4 @@
-"""Batches are forecast when they are due, whatever one of them runs into."""
+"""Batches are forecast when due, and one failing batch does not stop the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def the_last(store: Store, batch_id: BatchId) -> ForecastRecord:
 
 
 async def hosts_that_ask(store: Store) -> None:
-    """Without any a batch is not complete in any time worth telling."""
+    """Hosts that request work; without them a batch has no finite forecast."""
     for _ in range(30):
         await a_registered_host(store, last_rpc_at=NOW)
 
@@ -135,9 +135,7 @@ async def test_the_longest_ago_comes_first_and_a_step_has_an_end() -> None:
         (ZeroDivisionError("by nothing"), "ZeroDivisionError: by nothing"),
     ],
 )
-async def test_a_batch_the_model_fails_at_falls_back_with_the_reason_and_stops_no_other(
-    error: Exception, because: str
-) -> None:
+async def test_model_failure_falls_back_and_others_continue(error: Exception, because: str) -> None:
     store, clock = MemoryStore(), HandClock()
     bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
     estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, {bad.batch_id: error}))
@@ -172,7 +170,7 @@ async def test_a_fallback_is_never_earlier_than_what_was_published() -> None:
     assert (instead.q90_at, instead.completion_at) == (published.completion_at, published.completion_at)
 
 
-async def test_a_fallback_withdraws_what_people_were_told() -> None:
+async def test_fallback_withdraws_published_quantiles() -> None:
     store, clock = MemoryStore(), HandClock()
     await hosts_that_ask(store)
     batch = await a_submitted_batch(store, jobs=5)
@@ -193,7 +191,7 @@ async def test_a_fallback_withdraws_what_people_were_told() -> None:
     assert (after.completion_q50_at, after.completion_q90_at) == (None, None)
 
 
-async def test_a_forecast_that_cannot_be_kept_stops_no_other_and_is_tried_again_later() -> None:
+async def test_unstored_forecast_is_retried_and_others_continue() -> None:
     store, clock = MemoryStore(), HandClock()
     bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
     forecasts = FailingForecasts.of(store, {bad.batch_id: RuntimeError("no room")})
@@ -222,16 +220,16 @@ async def test_a_database_that_is_away_ends_the_pass() -> None:
     assert (await an_estimator(store, clock).run_once()).count(RefitOutcome.CHANGED) == 1
 
 
-async def test_a_batch_that_takes_too_long_to_read_falls_back_and_stops_no_other() -> None:
+async def test_slow_read_falls_back_and_others_continue() -> None:
     store, clock = MemoryStore(), HandClock()
     bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
-    failing: dict[BatchId, Exception] = {bad.batch_id: UnavailableError("the database does not serve: COPY took 60 s")}
+    failing: dict[BatchId, Exception] = {bad.batch_id: UnavailableError("the database is unavailable: COPY took 60 s")}
     estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, failing))
 
     made = await estimator.run_once()
 
     assert (made.fallbacks, made.count(RefitOutcome.CHANGED)) == (1, 2)
-    assert (await the_last(store, bad.batch_id)).method_because == "the database does not serve: COPY took 60 s"
+    assert (await the_last(store, bad.batch_id)).method_because == "the database is unavailable: COPY took 60 s"
     assert (await the_last(store, good.batch_id)).method is Method.APRIORI
 
 
@@ -247,7 +245,7 @@ async def test_a_batch_the_database_does_not_serve_is_laid_aside() -> None:
     assert outcomes(second) == []
 
 
-async def test_two_batches_in_a_row_that_are_not_served_end_the_pass_and_the_next_one_begins_behind_them() -> None:
+async def test_two_database_failures_end_the_pass() -> None:
     store, clock = MemoryStore(), HandClock()
     one, other, good = [await a_submitted_batch(store, jobs=2) for _ in range(3)]
     full = UnavailableError("the disk is full")
@@ -272,7 +270,7 @@ async def test_a_batch_another_process_has_is_left_to_it() -> None:
     assert await store.forecasts.last([batch.batch_id]) == {}
 
 
-async def test_a_batch_that_was_just_forecast_elsewhere_is_not_forecast_again() -> None:
+async def test_batch_just_forecast_elsewhere_is_skipped() -> None:
     store, clock = MemoryStore(), HandClock()
     first, second = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
     other = an_estimator(store, clock)
@@ -334,7 +332,7 @@ async def test_only_an_active_batch_can_be_forecast_on_demand() -> None:
         await estimator.run_one(BatchId(4711))
 
 
-async def test_a_change_is_told_with_its_reason_and_a_held_one_is_not_loud() -> None:
+async def test_change_is_logged_with_reason_and_kept_value_at_debug() -> None:
     store, clock = MemoryStore(), HandClock()
     await hosts_that_ask(store)
     batch = await a_submitted_batch(store, jobs=2)
@@ -348,11 +346,11 @@ async def test_a_change_is_told_with_its_reason_and_a_held_one_is_not_loud() -> 
         ("completion published", "info"),
         ("completion held", "debug"),
     ]
-    assert lines[0]["because"].startswith("first estimate: q90 nothing came back yet")
+    assert lines[0]["because"].startswith("first estimate: q90 no result yet")
 
 
-async def test_what_is_published_never_becomes_the_bound_of_instances_to_come() -> None:
-    """Else each C(B) would make the next one later, without end."""
+async def test_published_value_never_bounds_future_instances() -> None:
+    """Otherwise each C(B) would delay the next one, without end."""
     store, clock = MemoryStore(), HandClock()
     for _ in range(3):
         await a_registered_host(store, last_rpc_at=NOW)
@@ -380,7 +378,7 @@ async def test_what_is_published_never_becomes_the_bound_of_instances_to_come() 
         (QoS.AFAP, None),  # until 5 jobs are validated
     ],
 )
-async def test_each_kind_of_batch_is_scheduled_by_what_its_promise_says(qos: QoS, asked: str | None) -> None:
+async def test_each_kind_of_batch_is_scheduled_by_its_promise(qos: QoS, asked: str | None) -> None:
     store, clock = MemoryStore(), HandClock()
     await hosts_that_ask(store)
     deadline_at = later(NOW, 60.0) if qos is QoS.SHORT_DEADLINE else None
@@ -395,7 +393,7 @@ async def test_each_kind_of_batch_is_scheduled_by_what_its_promise_says(qos: QoS
     assert (ready.completion_q50_at, ready.completion_q90_at, made.at_risk) == (None, None, None)
 
 
-async def test_an_afap_batch_has_an_estimate_from_its_fifth_valid_job_on() -> None:
+async def test_afap_batch_has_an_estimate_after_five_valid_jobs() -> None:
     store, clock = MemoryStore(), HandClock()
     batch = await a_submitted_batch(store, jobs=20, qos=QoS.AFAP)
     estimator = an_estimator(store, clock)
@@ -430,7 +428,7 @@ def test_a_validation_counts_after_a_minute() -> None:
     assert due_s(left_s=HOUR_S, dirty=True) == MINUTE_S
 
 
-def test_a_batch_with_much_time_left_gathers_validations_for_one_percent_of_it() -> None:
+def test_long_batch_waits_for_one_percent_validations() -> None:
     assert due_s(left_s=10 * HOUR_S, dirty=True) == 360.0
 
 

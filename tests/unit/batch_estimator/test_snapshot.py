@@ -1,4 +1,4 @@
-"""A snapshot refuses columns that do not fit together."""
+"""Snapshots reject inconsistent columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SENT = [Sent(0, InstanceStanding.IN_PROGRESS, 1), Sent(1, InstanceStanding.UNSEN
 def test_columns_of_different_lengths_are_named() -> None:
     snapshot = a_snapshot(SENT)
 
-    with pytest.raises(InvalidInputError, match=r"instances: expected columns of one length.*'job': 1"):
+    with pytest.raises(InvalidInputError, match=r"instances: expected columns of equal length.*'job': 1"):
         replace(snapshot, instances=replace(snapshot.instances, job=np.zeros(1, dtype=np.int64)))
 
 

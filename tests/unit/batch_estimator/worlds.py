@@ -1,7 +1,7 @@
-"""A population of hosts of our own making, a batch played on it to its end, and snapshots on the way.
+"""Simulates a population of hosts and a batch until its end, with snapshots in between.
 
-Hosts differ in speed, in how many instances they hold, in reliability and in when they answer; some
-leave. Nothing here knows how the estimator works.
+Hosts differ in speed, number of jobs in progress, reliability and reply times; some leave. Independent of the
+estimator's model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Host:
 
 @dataclass(slots=True)
 class Played:
-    """One instance, of job -1 if it is other work. `back_at` is infinite if it never comes back."""
+    """One instance; its job is -1 for other work. `back_at` is infinite if it never returns."""
 
     job: int
     host_id: int
@@ -45,7 +45,7 @@ class Played:
 
 
 class World:
-    """Plays `n_jobs` jobs with a time-out of `bound_s`; instants count from the submission."""
+    """Simulates `n_jobs` jobs with a time-out of `bound_s`; instants count from the submission."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(f"world-{seed}")
@@ -57,7 +57,7 @@ class World:
         median_s = math.exp(rng.uniform(math.log(3), math.log(15))) * HOUR_S
         self.hosts = [self._host(number, median_s) for number in range(rng.randint(60, 200))]
         self.played: list[Played] = []
-        self.waiting: list[tuple[int, float]] = []  # jobs with an instance to be sent, and when it was made
+        self.waiting: list[tuple[int, float]] = []  # jobs with an unsent instance, and its creation time
         self.done_at = [math.inf] * self.n_jobs
         self.successes = [0] * self.n_jobs
         self._play()
@@ -132,13 +132,13 @@ class World:
         return []
 
     def checkpoints(self) -> list[float]:
-        """The instants at which some shares of the jobs are done."""
+        """Return the instants at which these shares of the jobs are done."""
         ends = sorted(self.done_at)
         instants = [ends[math.ceil(share * self.n_jobs) - 1] + 1.0 for share in CHECKPOINTS]
         return [at for at in instants if at < self.ended_at - 600.0]
 
     def snapshot(self, at: float) -> BatchSnapshot:
-        """What the database would hold at `at`."""
+        """Return the database's contents at `at`."""
         mine = [each for each in self.played if each.job >= 0 and each.sent_at <= at]
         other = [each for each in self.played if each.job < 0 and each.sent_at <= at]
         done = np.array(self.done_at) <= at

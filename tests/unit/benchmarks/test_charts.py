@@ -1,4 +1,4 @@
-"""What charts are drawn from: the JSON objects of the benchmarks."""
+"""Charts are drawn from the benchmarks' JSON objects."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="RESULTS_DIR: expected a folder with files"):
+    with pytest.raises(InvalidInputError, match="RESULTS_DIR: expected a folder with"):
         read(tmp_path)
 
 
@@ -171,7 +171,7 @@ def test_charts_are_those_there_are_points_for() -> None:
     assert set(charts) == {"cost", "latency"}
     latency = charts["latency"]
     assert isinstance(latency, Curves)
-    assert latency.series[0] == Series("99 % of the replies within", [1500.0, 3000.0], [9.0, 50.0])
+    assert latency.series[0] == Series("99th percentile latency", [1500.0, 3000.0], [9.0, 50.0])
 
 
 def test_what_connections_cost_is_shown_for_workers_and_database() -> None:
@@ -185,7 +185,7 @@ def test_what_connections_cost_is_shown_for_workers_and_database() -> None:
     }
 
 
-def test_a_cost_is_put_together_from_workers_background_and_database() -> None:
+def test_cost_sums_workers_background_and_database() -> None:
     charts = charts_of(results_of({"one.json": a_dispatch(), "eight.json": a_dispatch(jobs_per_request=8)}))
     cost = charts["cost"]
     assert isinstance(cost, Bars)

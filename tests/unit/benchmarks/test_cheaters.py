@@ -1,4 +1,4 @@
-"""The benchmark of cheaters runs on the real services, and tells right answers from wrong ones."""
+"""The benchmark of cheaters runs on the real services, and distinguishes right from wrong answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from benchmarks.cheaters.tricks import TRICKS
 
 
 def test_garbage_is_believed_at_a_quorum_of_one() -> None:
-    """Where each result is believed, three clients that compute nothing have every job at once."""
+    """Without a check, three clients that compute nothing take every job at once."""
     [trick] = [one for one in TRICKS if one.name == "garbage"]
     gain = measured(trick, 1, {})
     assert (gain.jobs, gain.failed, gain.unfinished) == (1000, 0, 0)

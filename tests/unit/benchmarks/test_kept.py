@@ -1,4 +1,4 @@
-"""Runs that are kept on disk until the code that made them changes."""
+"""Runs are kept on disk until the code that made them changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.simulator.test_run import tiny
 
 
 class Counted(KeptRuns):
-    """With how often something was kept."""
+    """Counts how often something was kept."""
 
     kept = 0
 
@@ -28,15 +28,15 @@ class Counted(KeptRuns):
 
 def test_a_run_is_made_once_and_found_again_by_the_next_command(tmp_path: Path) -> None:
     bound = Case(tiny(), 1, CLAIRVOYANT)
-    first, then, anew = Counted(tmp_path), Counted(tmp_path), Counted(tmp_path, anew=True)
+    first, then, fresh = Counted(tmp_path), Counted(tmp_path), Counted(tmp_path, again=True)
     ran = run_all([bound, replace(bound, seed=2), bound], first, processes=1)
 
     assert (first.kept, len(list(tmp_path.glob("*/*.run")))) == (2, 2)
     assert ran[0] == ran[2] != ran[1]
     assert run_all([bound], then, processes=1) == ran[:1]
     assert then.kept == 0
-    assert run_all([bound, bound], anew, processes=1) == [ran[0], ran[0]]
-    assert anew.kept == 1
+    assert run_all([bound, bound], fresh, processes=1) == [ran[0], ran[0]]
+    assert fresh.kept == 1
 
 
 def test_what_was_kept_before_it_was_broken_off_is_not_run_again(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_another_scenario_seed_rule_or_setting_is_another_case() -> None:
         replace(one, seed=2),
         replace(one, rule="fixed"),
         replace(one, settings={"deadline.p_afap": 0.99}),
-        replace(one, settings={paced: Settings().as_mapping()[paced]}),  # a simulation's own is another
+        replace(one, settings={paced: Settings().as_mapping()[paced]}),  # modules of the simulation itself do
         replace(one, scenario=replace(one.scenario, delay_bound_s=one.scenario.delay_bound_s * 2)),  # type: ignore[arg-type]
         replace(one, rule=CLAIRVOYANT),
     ]

@@ -1,4 +1,4 @@
-"""Every page of the console and of volunteers, and every question of the API, is timed or left out for a reason."""
+"""Every page of the console and of volunteers, and every API route, is timed or left out for a stated reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEYS = AccountKeys(b"secret")
 
 @pytest.fixture
 async def routes(tmp_path: Path) -> list[str]:
-    """What a worker on a store in memory serves."""
+    """Return the routes of a worker on a store in memory."""
     world = a_world()
     store, clock, door = cast(PostgresStore, world.store), world.clock, world.door  # the same ports
     downloads = DownloadFolder(tmp_path, max_bytes=1)
@@ -58,5 +58,5 @@ def test_what_is_left_out_is_served(routes: list[str]) -> None:
 
 
 def test_a_page_that_nothing_asks_for_ends_the_benchmark(routes: list[str]) -> None:
-    with pytest.raises(BenchmarkError, match=r"nothing asks for /api/v1/new, /console/new/\{id\}$"):
+    with pytest.raises(BenchmarkError, match=r"no address for /api/v1/new, /console/new/\{id\}$"):
         check_all_asked([*routes, f"{CONSOLE}/new/{{id}}", f"{API}/new"], addresses(ANYBODYS))

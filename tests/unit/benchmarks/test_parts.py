@@ -1,4 +1,4 @@
-"""Which part of a request's way a sampled stack belongs to."""
+"""Sampled stacks are assigned to stages of a request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_profile_of_nothing_has_no_parts() -> None:
 
 
 def test_a_line_without_a_count_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="line 2: expected a stack and how often it was seen"):
+    with pytest.raises(InvalidInputError, match="line 2: expected a stack and its count"):
         parts_of(["run (loop.py:1) 3", "run (loop.py:1)"])
 
 

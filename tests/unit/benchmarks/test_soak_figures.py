@@ -1,4 +1,4 @@
-"""What a long run comes to."""
+"""Figures of a long run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_table_counts_with_its_indexes() -> None:
     assert a_table().whole_bytes == 9 * MIB
 
 
-def test_dead_rows_are_a_fraction_of_all_rows_and_an_empty_table_has_none() -> None:
+def test_dead_rows_are_a_fraction_of_all_rows() -> None:
     assert a_table().dead_fraction == 0.1
     assert a_table(live=0, dead=0).dead_fraction == 0.0
     assert a_table(live=0, dead=5).dead_fraction == 1.0
@@ -98,7 +98,7 @@ def test_a_run_without_logged_refills_has_no_refill_time() -> None:
     assert (figures["refill_s"], figures["refill_worst_s"]) == (None, None)
 
 
-def test_bloat_is_what_a_table_has_over_the_same_rows_written_anew() -> None:
+def test_bloat_is_relative_to_rewritten_rows() -> None:
     compact = {"host": a_table(dead=0, table_bytes=4 * MIB, index_bytes={"a": MIB, "b": MIB})}
     worse = a_sample(tables={"host": a_table(live=600, dead=400, table_bytes=9 * MIB)})
 

@@ -1,4 +1,4 @@
-"""A log through the ordering code: what a hand can reckon of it."""
+"""A workload log through the ordering code, with results computed by hand."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_first_come_first_served_is_what_a_hand_reckons() -> None:
 
 
 def test_equal_access_turns_to_those_who_hold_least() -> None:
-    # At 100 and at 200 both processors are idle and nobody holds work: the earliest goes first, then who holds none.
+    # At 100 and at 200 both processors are idle and no submitter has running jobs: first by time, then by running jobs.
     done = went("equal_access")
 
     assert [(done[n].first_sent_at, done[n].last_sent_at) for n in (1, 2, 3)] == [
@@ -71,7 +71,7 @@ def test_equal_access_turns_to_those_who_hold_least() -> None:
     ]
 
 
-def test_fair_share_sends_whoever_used_nothing_before_whoever_used_something() -> None:
+def test_fair_share_sends_users_without_usage_first() -> None:
     weights = ("ordering.wait_weight=0", "ordering.level_weight=0", "ordering.queue_weight=0")
     done = went("multifactor", *weights)
 
@@ -82,11 +82,11 @@ def test_fair_share_sends_whoever_used_nothing_before_whoever_used_something() -
 
 
 @pytest.mark.parametrize("policy", list(POLICIES))
-def test_every_job_is_sent_once_and_no_processor_idles_while_jobs_wait(policy: str) -> None:
+def test_jobs_are_sent_once_and_keep_processors_busy(policy: str) -> None:
     done = went(policy)
 
     assert sorted(done) == [1, 2, 3]
-    # 650 processor seconds on two processors, never idle before the end: 325 at the least, 350 with the last long one.
+    # 650 processor seconds on two processors, never idle before the end: at least 325, and 350 with the last long job.
     assert 325.0 <= max(one.done_at for one in done.values()) <= 375.0
 
 
@@ -104,10 +104,10 @@ def test_a_hard_limit_of_one_job_leaves_a_processor_to_others() -> None:
     assert done[3].first_sent_at == 210.0
 
 
-def test_a_soft_limit_puts_a_batch_behind_those_that_are_within_theirs() -> None:
+def test_soft_limit_orders_a_batch_after_others() -> None:
     done = went("fifo", jobs="1,9")
 
-    # At 0 the second job of batch 1 is over its soft limit, but nobody else waits.
+    # At 0 the second job of batch 1 exceeds its soft limit, but no other batch waits.
     assert done[1].first_sent_at == 0.0
     assert done[2].first_sent_at == 100.0
 
@@ -137,13 +137,13 @@ def test_fairness_is_service_of_the_fair_part() -> None:
     fairness = Fairness(4)
     fairness.look({ADA: 3, BEN: 1}, {ADA: 5, BEN: 5})
 
-    # Two are due each: the first has all of it, the second half.
+    # Each is due two: the first has all of them, the second half.
     assert fairness.figures()["jain_service"] == round(1.5**2 / (2 * 1.25), 4)
     assert fairness.figures()["service_of_fair_part_mean"] == 0.75
     assert fairness.figures()["largest_submitters_part"] == 0.75
 
 
-def test_nobody_who_waits_means_nothing_to_be_unfair_about() -> None:
+def test_without_waiting_jobs_there_is_no_unfairness() -> None:
     assert Fairness(4).figures()["jain_service"] == 1.0
     assert jain([]) == 1.0
 
@@ -166,14 +166,12 @@ def test_the_command_prints_one_json_object(capsys: pytest.CaptureFixture[str]) 
         (["--trace", str(LOG), "--limit-jobs", "3"], "--limit-jobs: expected SOFT,HARD"),
     ],
 )
-def test_what_is_wrong_is_told_in_a_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+def test_error_is_printed_in_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
     assert main([*arguments, "--json"]) == 1
     assert said in capsys.readouterr().err
 
 
-def test_a_log_that_does_not_say_how_many_processors_needs_to_be_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_log_without_processors_requires_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "log.swf"
     file.write_text("1 0 0 1 1 -1 -1 1 1 -1 1 8 1 1 1 1 -1 -1\n")
 

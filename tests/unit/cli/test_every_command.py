@@ -1,4 +1,4 @@
-"""Every command has help and --json, and what is wrong with its input is told in words."""
+"""Every command has help and --json, and reports errors in its input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command below a group, with the words it is called by."""
+    """Every command that is not a group, with its full name."""
     for name in sorted(group.commands):
         found = group.commands[name]
         if isinstance(found, click.Group):
@@ -43,7 +43,7 @@ def option_names(command: click.Command) -> set[str]:
 
 
 def something_for(parameter: click.Parameter, folder: Path) -> list[str]:
-    """A value its type takes."""
+    """A valid value for the parameter's type."""
     match parameter.type:
         case click.Choice() as choice:
             return [str(choice.choices[0])]
@@ -56,7 +56,7 @@ def something_for(parameter: click.Parameter, folder: Path) -> list[str]:
 
 
 def call_of(words: tuple[str, ...], folder: Path) -> list[str]:
-    """The command with all it must be given."""
+    """The command line with all required arguments."""
     call = [*words]
     for parameter in COMMANDS[words].params:
         if parameter.required:
@@ -66,7 +66,7 @@ def call_of(words: tuple[str, ...], folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_command_has_help_and_can_speak_json(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_has_help_and_json(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, *words, "--help")
 
     assert (code, err) == (0, "")
@@ -76,7 +76,7 @@ def test_a_command_has_help_and_can_speak_json(words: tuple[str, ...], capsys: p
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_an_option_with_a_slip_is_told_in_words(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_misspelt_option_is_reported(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, *words, "--jsom")
 
     assert (code, out) == (2, "")
@@ -88,7 +88,7 @@ WITH_PROJECT = [words for words in COMMANDS if "--data-dir" in option_names(COMM
 
 
 @pytest.mark.parametrize("words", WITH_PROJECT, ids=" ".join)
-def test_without_a_project_a_command_says_how_to_make_one(
+def test_missing_project_is_reported_with_advice(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     code, out, err = run(capsys, *call_of(words, tmp_path), "--data-dir", str(tmp_path / "none"))
@@ -99,13 +99,13 @@ def test_without_a_project_a_command_says_how_to_make_one(
     assert "Traceback" not in err
 
 
-def test_a_command_with_a_slip_is_answered_with_the_one_meant(capsys: pytest.CaptureFixture[str]) -> None:
+def test_misspelt_command_suggests_the_closest(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean 'batch'" in run(capsys, "bacth")[2]
     assert "Did you mean 'submit'" in run(capsys, "batch", "sub-mit")[2]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_completion_script(shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, script, _ = run(capsys, "completion", shell)
 
     assert code == 0
@@ -115,7 +115,7 @@ def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str], t
     assert json.loads(run(capsys, "completion", shell, "--json")[1])["shell"] == shell
 
 
-def test_a_shell_that_asks_gets_names_and_what_they_do(
+def test_completion_has_names_and_summaries(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("_MUSTER_COMPLETE", "fish_complete")
@@ -124,11 +124,11 @@ def test_a_shell_that_asks_gets_names_and_what_they_do(
 
     _, out, _ = run(capsys)
 
-    assert "batch" in out and "Batches of jobs." in out and "demo" not in out
+    assert "batch\tManage " in out and "demo" not in out
 
 
 @pytest.mark.parametrize("no_color", ["", "1"])
-def test_errors_in_a_pipe_have_no_colours(
+def test_errors_in_pipes_have_no_colours(
     no_color: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("NO_COLOR", no_color)

@@ -1,4 +1,4 @@
-"""The dry run of other systems' fair-share, as a command."""
+"""The command that emulates other systems' fair-share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str, 
     return printed.out, printed.err, code
 
 
-def test_a_tree_becomes_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tree_is_printed_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "tree.json"
     file.write_text(json.dumps(TREE))
 
@@ -32,7 +32,7 @@ def test_a_tree_becomes_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert (err, code) == ("", 0)
 
 
-def test_json_has_an_object_per_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_one_object_per_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "tree.json"
     file.write_text(json.dumps(TREE))
 
@@ -46,12 +46,12 @@ def test_json_has_an_object_per_row(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         (b"{", "expected JSON"),
         (b"\xff\xfe", "expected JSON"),
-        (b"[" * 100_000, "expected JSON of fewer levels"),
+        (b"[" * 100_000, "expected JSON with fewer nested levels"),
         (b'{"name": "root", "children": [{"name": "ann", "usage": -3}]}', "ann.usage: expected a number from 0"),
         (b"[]", "document: expected a JSON object"),
     ],
 )
-def test_a_bad_file_is_told_in_one_line(
+def test_bad_file_is_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, said: str
 ) -> None:
     file = tmp_path / "tree.json"
@@ -64,7 +64,7 @@ def test_a_bad_file_is_told_in_one_line(
     assert len(err.splitlines()) == 1
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, err, code = run(capsys, "fairshare", "emulate", "--system", "pbs", str(tmp_path / "none.json"))
 
     assert code == 1

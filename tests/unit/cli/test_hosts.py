@@ -1,4 +1,4 @@
-"""A volunteer's password may come from a file, where no list of processes shows it."""
+"""Passwords may come from a file, so that process lists do not show them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from cli.manual.pages import commands_of
 from domain.errors import InvalidInputError
 
 
-def test_the_first_line_of_a_file_is_the_password() -> None:
+def test_password_is_the_files_first_line() -> None:
     assert password_in(io.StringIO(" two words \r\nmore\n"), given=None) == " two words "
 
 
 @pytest.mark.parametrize(("text", "given", "came"), [("", None, "an empty line"), ("a\n", "b", "both")])
-def test_a_password_that_is_none_or_two_is_refused(text: str, given: str | None, came: str) -> None:
+def test_missing_or_double_password_is_refused(text: str, given: str | None, came: str) -> None:
     with pytest.raises(InvalidInputError, match=came):
         password_in(io.StringIO(text), given=given)
 
 
-def test_every_secret_that_a_command_takes_may_come_from_a_file_or_the_environment() -> None:
+def test_secrets_may_come_from_a_file_or_the_environment() -> None:
     secrets = ("password", "token", "secret", "passphrase")
     for path, command in commands_of(muster, ("muster",)):
         options = {one.name: one for one in command.params if isinstance(one, click.Option)}

@@ -1,4 +1,4 @@
-"""The menu of commands names what there is, and loads only what is called."""
+"""The menu lists every command, and imports only the one called."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ HEAVY = ("aiohttp", "asyncpg", "numpy", "scipy", "runtime.compose", "store.postg
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_a_summary_is_what_the_command_says_of_itself(name: str) -> None:
+def test_summary_matches_the_commands_help(name: str) -> None:
     assert ENTRIES[name][1] == muster.commands[name].get_short_help_str(limit=200)
 
 
-def test_help_loads_no_command() -> None:
+def test_help_imports_no_command() -> None:
     look = f"print([name for name in {HEAVY} if name in sys.modules])"
     script = f"import sys; from cli.main import main; main(['--help']); {look}"
 

@@ -1,4 +1,4 @@
-"""Commands through a server's API: the same words, the same keys, no folder."""
+"""Commands through a server's API: the same options and JSON keys, without a project folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 
 
 async def asked_of_server(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[list[str], tuple[int, str, str]]:
-    """What a server was asked by a command, and what the command printed."""
+    """The server's requests from a command, and the command's output."""
     asked: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -55,20 +55,20 @@ async def asked_of_server(capsys: pytest.CaptureFixture[str], *words: str) -> tu
     return asked, done
 
 
-async def test_a_command_asks_the_server_with_the_token(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_command_sends_the_token(capsys: pytest.CaptureFixture[str]) -> None:
     asked, (code, out, _) = await asked_of_server(capsys, "batch", "show", "7", "--json")
 
     assert asked == ["GET /api/v1/batches/7 Bearer secret"]
     assert (code, json.loads(out)["batch_id"]) == (0, 7)
 
 
-async def test_without_json_it_is_told_as_without_a_server(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_text_output_is_the_same_through_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     _, (_, out, _) = await asked_of_server(capsys, "batch", "abort", "7")
 
     assert out == "batch 7 is active\n"
 
 
-async def test_a_batch_file_is_sent_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+async def test_batch_file_is_sent_unchanged(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "batch.toml"
     file.write_text('app = "pi"\n')
 
@@ -77,14 +77,14 @@ async def test_a_batch_file_is_sent_as_it_is(capsys: pytest.CaptureFixture[str],
     assert (code, asked) == (0, ["POST /api/v1/batches Bearer secret"])
 
 
-async def test_what_the_server_refuses_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_refusal_of_the_server_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     _, (code, out, err) = await asked_of_server(capsys, "batch", "show", "404")
 
     assert (code, out, err) == (1, "", "muster: there is no batch 404\n")
 
 
 @pytest.mark.parametrize("words", REMOTE, ids=" ".join)
-def test_a_server_without_a_token_is_not_asked(
+def test_server_without_token_is_refused(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "nothing.toml").touch()
@@ -95,30 +95,30 @@ def test_a_server_without_a_token_is_not_asked(
 
 
 @pytest.mark.parametrize("words", HERE, ids=" ".join)
-def test_what_does_not_go_through_a_server_says_what_to_do_instead(
+def test_local_command_refuses_a_server_with_advice(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     code, out, err = run(capsys, *call_of(words, tmp_path), "--server", "http://127.0.0.1:9/", "--token", "x")
 
     assert (code, out) == (1, "")
-    assert err.startswith(f"muster: muster {' '.join(words)} does not go through a server: ")
+    assert err.startswith(f"muster: muster {' '.join(words)} does not work through a server: ")
     assert err.count("\n") == 1
 
 
-def test_an_option_that_does_not_go_through_a_server_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_local_option_refuses_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("app", "version", "add", "pi", "--platform", "x", "--version", "1", "--main", __file__, "--file", __file__)
     code, out, err = run(capsys, *words, "--server", "http://127.0.0.1:9/", "--token", "x")
 
     assert (code, out, err.count("\n")) == (1, "", 1)
-    assert " does not go through a server: " in err
+    assert " does not work through a server: " in err
 
 
-def test_a_server_chooses_its_processes_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_processes_option_is_refused_with_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("thresholds", "preview", "p_tight=0.8", "--simulate", "--processes", "2")
     code, out, err = run(capsys, *words, "--server", "http://127.0.0.1:9/", "--token", "x")
 
     assert (code, out) == (1, "")
-    assert err == "muster: --processes: expected none with --server: it simulates in one process, got 2\n"
+    assert err == "muster: --processes: expected no value with --server, which uses one process, got 2\n"
 
 
 SIMULATION = {"simulation_id": 3, "state": "running", "done_fraction": 0.5, "result": None, "failure": None}
@@ -128,11 +128,11 @@ SIMULATION = {"simulation_id": 3, "state": "running", "done_fraction": 0.5, "res
     ("ended", "says"),
     [
         ({"state": "failed", "failure": "out of memory"}, "out of memory"),
-        ({"state": "lost"}, "the simulation is lost: ask again"),
-        ({"state": "cancelled"}, "the simulation is cancelled: ask again"),
+        ({"state": "lost"}, "the simulation is lost: start it again"),
+        ({"state": "cancelled"}, "the simulation is cancelled: start it again"),
     ],
 )
-async def test_a_simulation_on_a_server_that_ends_without_a_result_is_told(
+async def test_simulation_without_result_is_reported(
     capsys: pytest.CaptureFixture[str], ended: dict[str, str], says: str
 ) -> None:
     asked: list[str] = []
@@ -154,23 +154,26 @@ async def test_a_simulation_on_a_server_that_ends_without_a_result_is_told(
     assert (code, out, err) == (1, "", f"muster: {says}\n")
 
 
-def test_a_project_that_is_named_goes_before_a_server_of_the_environment(
+def test_named_project_overrides_the_servers_variable(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MUSTER_SERVER", "http://127.0.0.1:9/")
     monkeypatch.setenv("MUSTER_TOKEN", "x")
 
-    assert run(capsys, "app", "list")[2].startswith("muster: http://127.0.0.1:9/api/v1 does not answer")
+    assert run(capsys, "app", "list")[2].startswith("muster: http://127.0.0.1:9/api/v1 does not reply")
     assert run(capsys, "app", "list", "--data-dir", str(tmp_path))[2].startswith("muster: no project in ")
 
 
-def test_a_project_and_a_server_at_once_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_project_and_server_together_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     given = ("--data-dir", str(tmp_path), "--server", "http://127.0.0.1:9/", "--token", "x")
 
-    assert run(capsys, "app", "list", *given)[2] == "muster: --server: expected either this or --data-dir, got 'both'\n"
+    assert (
+        run(capsys, "app", "list", *given)[2]
+        == "muster: --server: expected only one of --server and --data-dir, got 'both'\n"
+    )
 
 
-def test_a_server_that_does_not_answer_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreachable_server_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "batch", "list", "--server", "http://127.0.0.1:9/", "--token", "x")
 
     assert code == 1
@@ -190,7 +193,7 @@ def test_a_server_that_does_not_answer_is_told_in_one_line(capsys: pytest.Captur
         (("batch", "list", "--server", "http://127.0.0.1:9/", "--token", "x"), 1, None, 503),
     ],
 )
-def test_with_json_what_is_wrong_is_a_problem_on_standard_error(
+def test_json_errors_are_problems_on_standard_error(
     words: tuple[str, ...], code: int, field: str | None, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ended, out, err = run(capsys, *words, "--json")
@@ -201,7 +204,7 @@ def test_with_json_what_is_wrong_is_a_problem_on_standard_error(
     assert problem["type"].startswith("urn:muster:problem:") and problem["detail"]
 
 
-async def test_with_json_a_refusal_of_the_server_is_told_as_it_told_it(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_json_errors_pass_on_the_servers_problem(capsys: pytest.CaptureFixture[str]) -> None:
     _, (code, out, err) = await asked_of_server(capsys, "batch", "show", "404", "--json")
 
     assert (code, out, json.loads(err)["detail"], json.loads(err)["status"]) == (1, "", "there is no batch 404", 404)

@@ -1,4 +1,4 @@
-"""`muster simulate` as people type it: what it prints, what it refuses, and that it repeats itself."""
+"""`muster simulate`: output, errors and reproducibility."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ import pytest
 from cli.main import main
 from cli.simulate import axis_of
 
+# Periodic tasks at a slow pace: they would take most of the time.
 TINY = """
 name = "tiny"
 days = 8
+
+[settings]
+estimator.pause_s = 43200
+estimator.timer_s = 43200
+lifecycle.sweep_interval_s = 900
+ordering.interval_s = 21600
 
 [population]
 hosts = 10
@@ -37,7 +44,7 @@ LOG = """\
 1 10 0 3600 2 -1 -1 2 7200 -1 1 8 1 1 1 1 -1 -1
 2 70 0 7200 3 -1 -1 3 7200 -1 1 9 1 1 1 1 -1 -1
 """
-KEYS = {  # those that every comparison of rules must have
+KEYS = {  # keys that every comparison of rules must have
     "afap_makespan_s",
     "other_makespan_s",
     "instances_per_job",
@@ -52,7 +59,7 @@ Run = tuple[str, str, int]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> Run:
-    """Standard output, standard error and exit code of `muster simulate` with these arguments, in this process."""
+    """Run `muster simulate` in this process; returns standard output, standard error and exit code."""
     code = 0
     try:
         main(["simulate", *(str(argument) for argument in arguments), "--processes", "1"])
@@ -74,7 +81,7 @@ def tiny(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_last_line_is_one_object_after_a_table_and_charts(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_is_a_table_charts_and_a_json_line(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, err, code = run(capsys, tiny, "--rule", "fixed", "--rule", "clairvoyant", "--seeds", 2)
     found = last_object(out)
 
@@ -84,12 +91,10 @@ def test_the_last_line_is_one_object_after_a_table_and_charts(tiny: Path, capsys
     assert 0 < found["rules"]["clairvoyant"]["afap_makespan_s"] < found["rules"]["fixed"]["afap_makespan_s"]
     assert "tiny: medians over 2 seeds" in out
     assert "AFAP makespan over the bound" in out
-    assert "AFAP jobs that are over, from submission to" in out
+    assert "AFAP jobs finished, from submission to" in out
 
 
-def test_the_same_command_prints_the_same_bytes_and_json_is_all_of_it(
-    tiny: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_output_is_reproducible_and_json_prints_only_json(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = (tiny, "--first-seed", 5, "--json")
     once, again = run(capsys, *command), run(capsys, *command)
 
@@ -98,7 +103,7 @@ def test_the_same_command_prints_the_same_bytes_and_json_is_all_of_it(
     assert list(last_object(once[0])["rules"]) == ["muster"]
 
 
-def test_settings_and_values_of_the_scenario_can_be_changed(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_and_scenario_values_can_be_changed(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain, _, _ = run(capsys, tiny, "--json")
     patient, _, _ = run(capsys, tiny, "--json", "--set", "deadline.min_slack_s=36000")
     hopeless, _, code = run(capsys, tiny, "--json", "--with", "population.loss_fraction=1", "--with", "name=other")
@@ -108,7 +113,7 @@ def test_settings_and_values_of_the_scenario_can_be_changed(tiny: Path, capsys: 
     assert last_object(hopeless)["rules"]["muster"]["batches_unfinished"] == 2
 
 
-def test_a_sweep_tells_every_combination_and_ends_in_one_object(
+def test_sweep_prints_every_combination_and_a_json_line(
     tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
@@ -131,19 +136,19 @@ def test_a_sweep_tells_every_combination_and_ends_in_one_object(
     assert "tiny, muster: 2 combinations, medians over 1 seed" in out
 
 
-def test_values_of_a_sweep_are_read_as_those_of_set() -> None:
+def test_sweep_values_are_parsed_like_set() -> None:
     assert axis_of("deadline.afap=prompt,table") == ("deadline.afap", ["prompt", "table"])
     assert axis_of("feeder.slots=1, 2") == ("feeder.slots", [1, 2])
 
 
-def test_without_a_rule_the_scenarios_own_is_simulated(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_default_rule_is_the_scenarios(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _, _ = run(capsys, tiny, "--with", "settings.deadline.rule=fixed", "--json")
 
     assert list(last_object(out)["rules"]) == ["fixed"]
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_workload_log_stands_in_for_the_batches(
+def test_workload_log_replaces_the_batches(
     tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], packed: bool
 ) -> None:
     log = tmp_path / ("log.swf.gz" if packed else "log.swf")
@@ -152,13 +157,13 @@ def test_a_workload_log_stands_in_for_the_batches(
     whole, _, code = run(capsys, tiny, "--trace", log, "--rule", "clairvoyant", "--json")
     first, told, _ = run(capsys, tiny, "--trace", log, "--trace-jobs", 1, "--rule", "clairvoyant", "--json")
 
-    assert told == f"{log}: batches: 1, jobs: 2; left out: 1 more than were asked for\n"
+    assert told == f"{log}: batches: 1, jobs: 2; left out: 1 beyond the job limit\n"
     assert code == 0
     assert [last_object(out)["rules"]["clairvoyant"]["batches"] for out in (whole, first)] == [2, 1]
     assert set(last_object(whole)["rules"]["clairvoyant"]["makespan_s"]) == {"afap", "long_deadline"}
 
 
-def test_jobs_of_a_log_are_run(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_jobs_of_a_log_run(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "log.swf"
     log.write_text(LOG)
     out, _, code = run(capsys, tiny, "--trace", log, "--trace-speed-up", 2, "--json")
@@ -167,9 +172,7 @@ def test_jobs_of_a_log_are_run(tiny: Path, tmp_path: Path, capsys: pytest.Captur
     assert (code, figures["batches"], figures["batches_unfinished"], figures["jobs_failed"]) == (0, 2, 0, 0)
 
 
-def test_charts_are_written_where_they_are_asked_for(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_charts_are_written_to_the_folder(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     folder = tmp_path / "charts"
     out, err, code = run(capsys, tiny, "--rule", "fixed", "--charts", folder, "--json")
@@ -185,7 +188,7 @@ def test_charts_are_written_where_they_are_asked_for(
         (("--rule", "luck"), "'luck' is not one of 'muster', 'proposal', 'fixed', 'accelerated', 'fixed+copies'"),
         (("--set", "deadline.p_thigh=1"), "deadline.p_thigh: expected the name of a setting"),
         (("--set", "deadline.p_tight=2"), "deadline.p_tight: expected a number from 0 to 1, got 2"),
-        (("--set", "deadline.rule=fixed"), "--set: expected settings other than deadline.rule: --rule is for that"),
+        (("--set", "deadline.rule=fixed"), "--set: expected settings other than deadline.rule, which --rule sets"),
         (("--set", "deadline.p_tight"), "--set: expected KEY=VALUE, got 'deadline.p_tight'"),
         (("--sweep", "deadline.p_afap"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap'"),
         (("--sweep", "deadline.p_afap=0.1,,0.2"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap=0.1,,0"),
@@ -198,7 +201,7 @@ def test_charts_are_written_where_they_are_asked_for(
         (("--trace-jobs", "0"), "0 is not in the range x>=1"),
     ],
 )
-def test_what_is_wrong_with_a_command_is_named(
+def test_invalid_arguments_are_named(
     tiny: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: str
 ) -> None:
     out, err, code = run(capsys, tiny, *arguments)
@@ -219,9 +222,7 @@ def test_what_is_wrong_with_a_command_is_named(
         (TINY.replace("jobs = 5", "jobs = 1.5"), "batch[1].jobs: expected a whole number"),
     ],
 )
-def test_what_is_wrong_with_a_scenario_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
-) -> None:
+def test_scenario_errors_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str) -> None:
     file = tmp_path / "bad.toml"
     file.write_text(text, encoding="utf-8")
     out, err, code = run(capsys, file)
@@ -231,7 +232,7 @@ def test_what_is_wrong_with_a_scenario_is_named(
     assert "Traceback" not in err
 
 
-def test_a_scenario_that_is_not_there_is_told_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_scenario_lists_the_shipped_ones(capsys: pytest.CaptureFixture[str]) -> None:
     _, err, code = run(capsys, "nowhere.toml")
 
     assert code == 1
@@ -243,10 +244,10 @@ def test_a_scenario_that_is_not_there_is_told_with_those_that_are(capsys: pytest
     [
         ("1 10 0 3600 2", "log.swf line 1: expected 18 columns, got '5 columns'"),
         ("1 ten 0 3600 2 -1 -1 2 7200 -1 1 8 1 1 1 1 -1 -1", "log.swf line 1, submit: expected a number"),
-        ("; nothing", "trace: expected a log with a job that ran and came in the first 8 days"),
+        ("; nothing", "trace: expected a log with a job that ran and was submitted in the first 8 days"),
     ],
 )
-def test_what_is_wrong_with_a_log_is_named(
+def test_log_errors_are_named(
     tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, says: str
 ) -> None:
     log = tmp_path / "log.swf"

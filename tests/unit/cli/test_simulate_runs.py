@@ -1,4 +1,4 @@
-"""`muster simulate` while it runs, and where: on a Dask cluster as here, and what the terminal shows meanwhile."""
+"""Runs of `muster simulate`: on a Dask cluster, and with progress bars."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.filterwarnings("ignore")  # of a cluster's own coming and going
-def test_a_cluster_prints_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.filterwarnings("ignore")  # log lines of the cluster itself
+def test_dask_cluster_prints_the_same_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "tiny.toml"
     file.write_text(TINY, encoding="utf-8")
     command = (file, "--rule", "fixed", "--rule", "clairvoyant", "--seeds", 2, "--json")
@@ -65,7 +65,7 @@ def shown(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_a_bar_tells_the_simulated_date_and_how_many_runs_are_over() -> None:
+def test_bar_shows_simulated_date_and_finished_runs() -> None:
     console = on_a_terminal()
     scenario = a_scenario()
     with Bars([Case(scenario, seed, "fixed") for seed in (4, 5)], console=console) as bars:
@@ -77,12 +77,12 @@ def test_a_bar_tells_the_simulated_date_and_how_many_runs_are_over() -> None:
 
     assert "run 2: fixed, seed 5" in while_it_runs
     assert "Wed 07 Jan 2026 06:00, day 2.2 of at most 8" in while_it_runs
-    assert "run 1:" not in while_it_runs  # it has not begun
+    assert "run 1:" not in while_it_runs  # not started yet
     assert "0 of 2 over" in while_it_runs
     assert "1 of 2 over" in shown(console)
 
 
-def test_bars_hear_of_real_runs() -> None:
+def test_bars_follow_real_runs() -> None:
     console = on_a_terminal()
     with Bars([Case(a_scenario(), 1, "fixed")], console=console) as bars:
         run_here([Case(a_scenario(), 1, "fixed")], lambda store, catalogue, clock: [], bars)
@@ -90,7 +90,7 @@ def test_bars_hear_of_real_runs() -> None:
     assert "1 of 1 over" in shown(console)
 
 
-def test_where_there_is_no_terminal_nothing_is_shown() -> None:
+def test_no_bars_without_a_terminal() -> None:
     console = Console(file=io.StringIO(), force_terminal=False)
     with Bars([Case(a_scenario(), 1, "fixed")], console=console) as bars:
         bars.moved(0, Instant(MONDAY + DAY_S))

@@ -1,4 +1,4 @@
-"""A server for blocking clients, in a thread of its own."""
+"""A server in a separate thread, for tests of the blocking client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from api.table import reply
 
 @dataclass(slots=True)
 class Served:
-    """What a server counted. `hangs` is set while a request waits that never ends."""
+    """Counters of the server. `hangs` is set while a request waits that never ends."""
 
     url: str = ""
     hangs: threading.Event = field(default_factory=threading.Event)
@@ -25,7 +25,7 @@ class Served:
     put: dict[str, bytes] = field(default_factory=dict)
 
     async def batch(self, request: web.Request) -> web.StreamResponse:
-        """Batch 7 is answered, batch 8 never."""
+        """Reply for batch 7, never for batch 8."""
         assert request.transport is not None
         self.connections.add(request.transport.get_extra_info("peername"))
         if request.match_info["id"] == "8":

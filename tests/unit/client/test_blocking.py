@@ -72,7 +72,7 @@ def test_paths_may_be_strings(client: SyncClient, served: Served, tmp_path: Path
 def test_missing_server_raises_unreachable() -> None:
     client = SyncClient("http://127.0.0.1:1/", "t")
 
-    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1/api/v1 does not answer"):
+    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1/api/v1 does not reply"):
         client.batch(1)
     client.close()
 
@@ -125,7 +125,7 @@ def test_close_ends_the_thread_and_waiting_calls(served: Served) -> None:
             waiting.result(10)
 
     assert threads() == []
-    with pytest.raises(ClosedError, match="make a new one"):
+    with pytest.raises(ClosedError, match="create a new one"):
         client.batch(7)
     client.close()
 

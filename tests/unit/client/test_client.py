@@ -17,7 +17,7 @@ from muster_client import ApiError, Client, MusterClientError, UnreachableError
 
 
 class Recorder:
-    """Answers every request alike, and remembers what was asked."""
+    """A server that gives every request the same reply, and records the requests."""
 
     def __init__(self, answer: Callable[[], web.Response]) -> None:
         self.answer = answer
@@ -37,7 +37,7 @@ async def connected(recorder: Recorder) -> AsyncIterator[Client]:
         yield client
 
 
-async def test_submitting_posts_the_batch_with_the_token_and_returns_its_id() -> None:
+async def test_submit_posts_the_batch_and_returns_its_id() -> None:
     recorder = Recorder(lambda: reply({"batch_id": 7}, status=201))
 
     async with connected(recorder) as client:
@@ -46,7 +46,7 @@ async def test_submitting_posts_the_batch_with_the_token_and_returns_its_id() ->
     assert recorder.asked == [("POST", "/api/v1/batches", "Bearer the-token", b'{"app":"double","jobs":{"count":10}}')]
 
 
-async def test_each_call_asks_its_own_path() -> None:
+async def test_call_requests_its_path() -> None:
     recorder = Recorder(lambda: reply({"batches": [], "next_cursor": None, "batch_id": 7, "job_id": 41}))
 
     async with connected(recorder) as client:
@@ -65,7 +65,7 @@ async def test_each_call_asks_its_own_path() -> None:
     ]
 
 
-async def test_explanations_and_thresholds_have_calls_of_their_own() -> None:
+async def test_calls_for_explanations_and_thresholds() -> None:
     recorder = Recorder(lambda: reply({"groups_total": 3, "thresholds": [{"key": "deadline.p_tight"}], "changed": []}))
 
     async with connected(recorder) as client:
@@ -85,7 +85,7 @@ async def test_explanations_and_thresholds_have_calls_of_their_own() -> None:
     assert recorder.asked[-1][-1] == b'{"values":{"p_tight":0.85},"why":"jobs waited","by":"ada"}'
 
 
-async def test_a_refusal_is_an_error_with_status_and_sentence() -> None:
+async def test_refusal_raises_status_and_detail() -> None:
     async with connected(
         Recorder(lambda: problem(422, "invalid input", "qos: expected text, got 3", field="qos"))
     ) as client:
@@ -102,13 +102,13 @@ async def test_a_refusal_is_an_error_with_status_and_sentence() -> None:
     ("body", "sentence"),
     [(b"<html>bad gateway</html>", "<html>bad gateway</html>"), (b"", "HTTP status 502"), (b"[]", r"\[\]")],
 )
-async def test_an_answer_that_is_no_problem_document_is_shown_as_it_came(body: bytes, sentence: str) -> None:
+async def test_error_without_problem_document_is_shown(body: bytes, sentence: str) -> None:
     async with connected(Recorder(lambda: web.Response(status=502, body=body))) as client:
         with pytest.raises(ApiError, match=f"^{sentence}$"):
             await client.batch(1)
 
 
-async def test_a_list_is_read_page_by_page_until_it_is_long_enough() -> None:
+async def test_list_reads_pages_up_to_its_limit() -> None:
     pages = iter([{"hosts": [1, 2], "next_cursor": "b"}, {"hosts": [3], "next_cursor": "c"}])
     recorder = Recorder(lambda: reply(next(pages)))
 
@@ -120,7 +120,7 @@ async def test_a_list_is_read_page_by_page_until_it_is_long_enough() -> None:
     assert [path for _, path, _, _ in recorder.asked] == ["/api/v1/hosts?limit=3", "/api/v1/hosts?limit=1&cursor=b"]
 
 
-async def test_a_submission_whose_answer_was_lost_is_sent_again_with_the_same_key() -> None:
+async def test_lost_reply_repeats_the_submission_with_its_key() -> None:
     keys: list[str] = []
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -149,13 +149,13 @@ async def test_a_batch_is_watched_until_it_ends() -> None:
         assert [event["unsent"] async for event in client.watch(7)] == [1, 0]
 
 
-async def test_a_server_that_is_not_there_is_told_in_a_sentence() -> None:
+async def test_unreachable_server_raises_unreachable_error() -> None:
     async with Client("http://127.0.0.1:1/", "t") as client:
-        with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1/api/v1 does not answer"):
+        with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1/api/v1 does not reply"):
             await client.batch(1)
 
 
-async def test_the_first_call_opens_the_client_without_a_with() -> None:
+async def test_first_call_opens_the_client() -> None:
     recorder = Recorder(lambda: reply({"batch_id": 7}))
 
     async with connected(recorder) as opened:
@@ -166,7 +166,7 @@ async def test_the_first_call_opens_the_client_without_a_with() -> None:
     assert recorder.asked[0][2] == "Bearer another-token"
 
 
-async def test_a_failed_download_removes_only_its_own_file(tmp_path: Path) -> None:
+async def test_failed_download_removes_only_its_file(tmp_path: Path) -> None:
     async def cut(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "1000"})
         await response.prepare(request)
@@ -189,7 +189,7 @@ async def test_a_failed_download_removes_only_its_own_file(tmp_path: Path) -> No
     assert there.read_text() == "of an earlier run"
 
 
-async def test_a_preview_and_forecasts_ask_their_own_paths() -> None:
+async def test_calls_for_previews_and_forecasts() -> None:
     recorder = Recorder(lambda: reply({"forecast": {"q50_at": 5.0}, "forecasts": [], "apps": [{"app": "pi"}]}))
 
     async with connected(recorder) as client:

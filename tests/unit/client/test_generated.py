@@ -1,4 +1,4 @@
-"""The blocking client is what the asynchronous one gives, and its version is the server's."""
+"""The blocking client matches the asynchronous one, and its version is the server's."""
 
 from __future__ import annotations
 

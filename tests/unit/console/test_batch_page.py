@@ -1,4 +1,4 @@
-"""A batch's chart: progress, and when its end was forecast to be meanwhile."""
+"""A batch's charts: progress, and the history of its forecasts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from web.moments import length
 
 
 def a_document(**changes: Any) -> dict[str, Any]:
-    """A batch of 100 jobs: a quarter was over when it was forecast last, half is now, 100 s later."""
+    """A batch of 100 jobs: a quarter finished at its last forecast, half now, 100 s later."""
     counts = {"jobs_total": 100, "jobs_validated": 25, "jobs_failed": 0}
     made = {"method": "warm", "made_at": NOW, "q10_at": NOW + 300.0, "q50_at": NOW + 500.0, "q90_at": NOW + 1000.0}
     record = {**counts, **made, "completion_at": NOW + 1000.0, "change": "first", "method_because": "from the record"}
@@ -43,19 +43,19 @@ def traces(chart: Chart) -> dict[str, Any]:
 
 
 def ms(*seconds: float) -> list[float]:
-    """Instants so many seconds from NOW, as an axis has them."""
+    """Return times at these seconds from NOW as axis positions."""
     return [round(1000.0 * (NOW + one)) for one in seconds]
 
 
-def test_the_area_lies_between_what_was_forecast_about_and_at_latest_at_each_time() -> None:
+def test_forecast_band_lies_between_q50_and_q90() -> None:
     chart = forecasts_chart(a_document(), CURVE, NOW + 100.0, delay_bound_s=DAY)
 
     assert chart is not None
     drawn = traces(chart)
-    area = drawn["in between"]
+    area = drawn["between"]
     assert (area["fill"], area["x"], area["y"]) == ("tonexty", ms(-50.0, 0.0, 100.0), ms(2000.0, 1000.0, 1000.0))
-    assert drawn["about (q50)"]["y"] == ms(200.0, 500.0, 500.0)
-    assert drawn["about (q50)"]["customdata"] == ["0 %", "25 %", "50 %"]
+    assert drawn["expected (q50)"]["y"] == ms(200.0, 500.0, 500.0)
+    assert drawn["expected (q50)"]["customdata"] == ["0 %", "25 %", "50 %"]
     assert drawn["deadline"]["y"] == ms(700.0, 700.0)
     assert [row[1] for row in chart.rows] == ["25.0 %"]
 
@@ -72,8 +72,8 @@ def test_the_table_has_those_forecasts_alone_that_are_drawn() -> None:
 def test_the_progress_goes_by_what_was_over_with_each_forecast() -> None:
     chart = progress_chart(a_document(), CURVE, NOW + 100.0)
 
-    assert traces(chart)["jobs over"]["x"] == ms(-100.0, -50.0, 0.0, 100.0)
-    assert traces(chart)["jobs over"]["y"] == [0.0, 0.0, 25.0, 50.0]
+    assert traces(chart)["jobs finished"]["x"] == ms(-100.0, -50.0, 0.0, 100.0)
+    assert traces(chart)["jobs finished"]["y"] == [0.0, 0.0, 25.0, 50.0]
     assert [row[1] for row in chart.rows] == ["50.0 %", "25.0 %", "0.0 %", "0.0 %"]
 
 
@@ -83,7 +83,7 @@ def test_the_forecast_that_stands_is_shaded_in_the_progress() -> None:
     [shaded, *marks] = json.loads(chart.document)["layout"]["shapes"]
     assert [shaded["x0"], shaded["x1"]] == ms(500.0, 1000.0)
     assert [one["x0"] for one in marks] == ms(500.0, 1000.0, 700.0)
-    assert "at latest in 15 min" in chart.summary
+    assert "latest end in 15 min" in chart.summary
 
 
 def test_before_the_first_forecast_there_is_the_progress_alone() -> None:
@@ -93,8 +93,8 @@ def test_before_the_first_forecast_there_is_the_progress_alone() -> None:
 
     assert forecasts_chart(fresh, [], NOW + 100.0, delay_bound_s=DAY) is None
     assert [one["x0"] for one in json.loads(chart.document)["layout"]["shapes"]] == ms(700.0)
-    assert traces(chart)["jobs over"]["y"] == [0.0, 50.0]
-    assert chart.summary == "50 % of the jobs are over, 3 min 20 s after the submission."
+    assert traces(chart)["jobs finished"]["y"] == [0.0, 50.0]
+    assert chart.summary.startswith("50 % of the jobs") and "3 min 20 s" in chart.summary
 
 
 def test_the_charts_of_an_ended_batch_stop_at_its_end() -> None:
@@ -105,7 +105,7 @@ def test_the_charts_of_an_ended_batch_stop_at_its_end() -> None:
 
     assert went is not None
     [end] = ms(60.0)
-    assert traces(progress)["jobs over"]["x"][-1] == traces(went)["about (q50)"]["x"][-1] == end
+    assert traces(progress)["jobs finished"]["x"][-1] == traces(went)["expected (q50)"]["x"][-1] == end
     assert traces(went)["ended"]["y"] == [end, end]
 
 
@@ -116,10 +116,7 @@ def test_it_is_said_when_the_next_forecast_can_be_expected() -> None:
     assert f"within {length(60.0)} of the submission" in said(NOW - 50.0, forecasts=[])
     assert f"within {length(600.0)} of the submission" in said(NOW + 499.0, look_s=300.0, forecasts=[])
     late = said(NOW + 501.0, look_s=300.0, forecasts=[])
-    assert late.startswith("Not forecast in the 10 min 1 s since its submission.")
-    assert said(NOW + 500.0, forecasts=[]).startswith("Not forecast in the 10 min since its submission.")
-    assert said(NOW, ended_at=NOW) == "It was over before it was forecast."
-    assert said(NOW) == (
-        "No forecast that could be told yet: the last one is from the record. Expect the next when jobs come back, and "
-        "within 15 min in any case."
-    )
+    assert "10 min 1 s after the submission" in late
+    assert "10 min after the submission" in said(NOW + 500.0, forecasts=[])
+    assert said(NOW, ended_at=NOW) == "The batch ended before its first forecast."
+    assert "from the record" in said(NOW) and "within 15 min" in said(NOW)

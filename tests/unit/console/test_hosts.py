@@ -1,4 +1,4 @@
-"""Which hosts does a page show, and where does it go on?"""
+"""Parameters and paging of the host lists."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_links_to_other_pages_keep_what_was_asked() -> None:
         ({"after": "1~0.0~-1"}, "after"),
     ],
 )
-def test_what_is_asked_of_hosts_in_vain_is_refused_by_name(query: dict[str, str], field: str) -> None:
+def test_host_list_rejects_unknown_parameters(query: dict[str, str], field: str) -> None:
     with pytest.raises(InvalidInputError, match=f"^{field}: expected"):
         asked_of(query)
 
 
-def test_failing_hosts_are_of_the_last_week_and_silent_ones_of_as_long_as_is_asked() -> None:
+def test_failing_hosts_cover_a_week_and_silent_ones_days() -> None:
     assert choice_of(HostKind.FAILING, now=NOW).since == later(NOW, -7 * DAY_S)
     assert choice_of(HostKind.SILENT, now=NOW).since == later(NOW, -7 * DAY_S)
     assert choice_of(HostKind.SILENT, now=NOW, silent_s=Seconds(60.0)).since == later(NOW, -60.0)

@@ -1,4 +1,4 @@
-"""The form of the order's weights: the settings by policy, and what was asked for."""
+"""The form of ordering settings: fields by policy, and requested changes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_is_not_touched_reads_back_as_it_was(weight: float) -> None:
 
 
 def a_form(shown: dict[str, object], **wanted: str) -> dict[str, str]:
-    """All fields as a browser sends them, made when `shown` held; `wanted` by name."""
+    """Return all fields as a browser sends them, made with the settings `shown`; `wanted` by name."""
     fields = every_field(groups_of(shown, {}))
     return {
         **{key: one.text for key, one in fields.items()},
@@ -75,21 +75,19 @@ def test_a_form_asks_for_what_was_changed_in_it_and_no_more() -> None:
     assert found == {"ordering.wait_weight": 5.0}
 
 
-def test_a_setting_that_somebody_else_changed_meanwhile_is_not_written_over() -> None:
+def test_setting_changed_meanwhile_is_not_overwritten() -> None:
     changed_meanwhile = {**PRESENT, "ordering.wait_weight": 7.0}
 
-    with pytest.raises(
-        ConflictError, match=r"^ordering.wait_weight: it was 10000 when the form was made, and is 7 now"
-    ):
+    with pytest.raises(ConflictError, match=r"^ordering.wait_weight: .* from 10000 to 7 "):
         asked_of(a_form(PRESENT, wait_weight="5"), changed_meanwhile)
     assert asked_of(a_form(PRESENT, wait_weight="7", size_weight="1"), changed_meanwhile) == {
         "ordering.size_weight": 1.0
     }
 
 
-def test_without_what_was_shown_a_value_is_asked_for_that_is_not_the_present_one() -> None:
+def test_without_hidden_fields_changes_are_against_now() -> None:
     assert asked_of({"ordering.policy": "fifo", "ordering.wait_weight": "10000"}, PRESENT) == {
         "ordering.policy": "fifo"
     }
-    with pytest.raises(InvalidInputError, match=r"^ordering: expected at least one other value"):
+    with pytest.raises(InvalidInputError, match=r"^ordering: expected at least one"):
         asked_of(a_form(PRESENT), {**PRESENT, "ordering.policy": "fifo"})

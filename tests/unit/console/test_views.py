@@ -1,4 +1,4 @@
-"""What pages show, as values: bars, rates, charts and rows, each with its numbers."""
+"""Values shown on pages: bars, rates, charts and rows, with their numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.builders import NOW, a_batch, an_app
 
 
 def a_worker(name: str = "a", **changes: Any) -> ProcessReport:
-    """A worker's report: two requests a second of 10 ms each, 300 of 1000 slots filled."""
+    """A worker's report: two requests per second of 10 ms each, 300 of 1000 slots filled."""
     report: dict[str, object] = {
         "started_at": NOW,
         "totals": {"requests": 100},
@@ -67,7 +67,7 @@ def test_partitions_and_refusals_of_workers_add_up() -> None:
     assert codes_of(workers) == [("cpus", 9), ("disk", 4)]
 
 
-def test_a_duty_is_told_by_the_process_that_does_it() -> None:
+def test_periodic_task_is_shown_from_its_holder() -> None:
     idle = ProcessReport("b", "background", NOW, {"duties": [a_duty(mine=False, done_at=None, failures=2)]})
     doing = ProcessReport("a", "background", NOW, {"duties": [a_duty()]})
 
@@ -121,7 +121,7 @@ def test_a_list_is_chosen_by_its_address() -> None:
 def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
     app = an_app()
     catalogue = Catalogue(apps={app.app_id: app})
-    scores = tuple((place - 500) / 500 for place in range(1000))  # ln of the turnaround over the usual
+    scores = tuple((place - 500) / 500 for place in range(1000))  # ln of the relative turnaround
 
     chart = distribution(CutPoints(app.app_id, CPU, NOW, 2000, scores, (0,) * 11), catalogue)
 
@@ -130,7 +130,7 @@ def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
     assert rows["p_tight"] == ("0.9", "0.45 × the usual", "200")  # e^-0.8
     assert rows["p_afap, p_late, p_retry"] == ("0.5", "1.00 × the usual", "1\u202f000")
     drawn = json.loads(chart.document)
-    assert sum(drawn["traces"][0]["y"]) == pytest.approx(2000 * 0.96, rel=0.01)  # the outermost are left out
+    assert sum(drawn["traces"][0]["y"]) == pytest.approx(2000 * 0.96, rel=0.01)  # outliers are left out
     assert distribution(CutPoints(AppId(9), CPU, NOW, 0, (), ()), catalogue) is None
 
 
@@ -144,7 +144,7 @@ def ordered(batch: int, policy: str, *components: Contribution, tier: int = 0) -
 
 
 def ending(batch: int, after_s: float, tier: int = 0) -> Breakdown:
-    """A batch that logically ends so many seconds from now."""
+    """A batch whose logical end is this many seconds from now."""
     at = NOW + after_s
     end = Contribution("logical end time", "logical end time", at, "instant", at, None, -1.0, -at)
     return ordered(batch, "logical_time", end, tier=tier)
@@ -161,7 +161,7 @@ def test_points_are_stacked_by_term() -> None:
     assert instants_chart(found, {}, NOW) is None
 
 
-def test_times_that_batches_are_ordered_by_are_told_from_now() -> None:
+def test_ordering_times_are_relative_to_now() -> None:
     found = [ending(1, -3600.0), ending(2, 3 * 3600.0)]
 
     chart = instants_chart(found, {1: "rush"}, NOW)
@@ -174,17 +174,17 @@ def test_times_that_batches_are_ordered_by_are_told_from_now() -> None:
     assert total_name(found) == "Logical end"
 
 
-def test_a_place_is_told_with_its_reason_and_the_tiers_before_it() -> None:
+def test_position_has_its_reason_and_tier() -> None:
     told = {
-        ending(1, 7200.0, tier=2): "Logical end in 2 h; the batch that would end first, had each the whole pool in its "
-        "turn, goes first. Tier 2: every batch of a smaller tier goes before it.",
+        ending(1, 7200.0, tier=2): "Logical end in 2 h; the batch with the earliest end goes first, if each in turn "
+        "had the whole pool. Tier 2: every batch in a lower tier goes first.",
         ordered(
             1, "components", *(points(name, of) for name, of in (("a", 1.0), ("b", -9.0), ("c", 3.0)))
         ): "-5.0 points: b -9.0, c +3.0 and 1 more; the batch with the most points goes first.",
         ordered(
             1, "equal_access"
-        ): "0.0 points, no term gives any; the batch whose submitter holds the least work goes first.",
-        None: "It waits for its first ordering, which comes within a minute.",
+        ): "0.0 points, no term contributes; the batch whose submitter has the least work in progress goes first.",
+        None: "Not ordered yet; the next ordering follows within a minute.",
     }
 
     for breakdown, words in told.items():

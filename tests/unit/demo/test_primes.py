@@ -1,4 +1,4 @@
-"""The demonstration's application counts right."""
+"""The demonstration's application counts correctly."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def is_prime(number: int) -> bool:
 
 
 @pytest.mark.parametrize(("below", "count"), [(10, 4), (100, 25), (1000, 168), (10_000, 1229), (100_000, 9592)])
-def test_the_number_of_primes_below_a_power_of_ten_is_the_known_one(below: int, count: int) -> None:
+def test_primes_below_powers_of_ten_match_known_counts(below: int, count: int) -> None:
     assert primes_between(0, below) == count
 
 
-def test_an_interval_far_from_zero_is_the_difference_of_two_known_counts() -> None:
+def test_distant_interval_matches_known_counts() -> None:
     assert primes_between(100_000, 900_000) == 78_498 - 9592
 
 

@@ -1,4 +1,4 @@
-"""Forecasts against fact, as the demonstration tells them."""
+"""The demonstration's comparison of forecasts with actual ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.administration.forecasts.test_words import RECORD
 BATCH = a_batch(name="rush", created_at=NOW, ended_at=later(NOW, 50.0))
 
 
-def test_the_first_and_those_of_half_and_nine_tenths_are_told() -> None:
+def test_report_has_first_half_and_nine_tenths_forecasts() -> None:
     made = [
         replace(RECORD, made_at=later(NOW, at), jobs_total=10, jobs_validated=over, jobs_failed=0)
         for at, over in ((1.0, 0), (10.0, 4), (20.0, 6), (30.0, 7), (40.0, 9), (45.0, 9))
@@ -29,7 +29,7 @@ def test_the_first_and_those_of_half_and_nine_tenths_are_told() -> None:
     assert found[0].as_json()["made_s"] == 1.0
 
 
-def test_one_forecast_is_told_once_and_none_that_was_made_after_the_end() -> None:
+def test_report_omits_repeated_and_late_forecasts() -> None:
     late = replace(RECORD, made_at=later(NOW, 60.0), jobs_validated=40)
     early = replace(RECORD, made_at=later(NOW, 40.0), jobs_validated=39)
 

@@ -1,4 +1,4 @@
-"""Batch acceleration's counts, as the reference server has them."""
+"""Counts of batch acceleration, as on the reference server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def returned(host: int, turnaround_s: float | None, batch: int = 1) -> Returned:
 
 
 def a_population(quick: int, slow: int) -> list[Returned]:
-    """One result of each host: quick ones in 10 s, slow ones in 30 s."""
+    """One result per host: fast ones in 10 s, slow ones in 30 s."""
     return [returned(i, 10.0 if i < quick else 30.0) for i in range(quick + slow)]
 
 
@@ -45,16 +45,12 @@ def test_a_batch_with_fewer_than_a_hundred_results_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(("quick", "slow", "accelerable"), [(26, 75, True), (25, 75, False), (25, 76, False)])
-def test_an_app_needs_more_than_a_hundred_hosts_and_a_quarter_of_them_low(
-    quick: int, slow: int, accelerable: bool
-) -> None:
+def test_app_needs_100_hosts_and_a_quarter_low(quick: int, slow: int, accelerable: bool) -> None:
     assert (AppId(1) in low_turnaround(a_population(quick, slow)).apps) == accelerable
 
 
 @pytest.mark.parametrize(
     ("total", "done", "accelerated"), [(1000, 850, False), (1000, 851, True), (30, 11, True), (30, 10, False)]
 )
-def test_a_batch_is_accelerated_from_85_percent_or_when_fewer_than_20_are_left(
-    total: int, done: int, accelerated: bool
-) -> None:
+def test_batch_is_accelerated_from_85_percent_or_below_20_jobs(total: int, done: int, accelerated: bool) -> None:
     assert is_accelerated(BatchCounts(total, jobs_validated=done)) is accelerated

@@ -1,4 +1,4 @@
-"""How far a batch is."""
+"""Counters of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which version of an app new work is given for."""
+"""The app version used for new work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def versions_of(*versions: AppVersion) -> dict[AppVersionId, AppVersion]:
     return {AppVersionId(number): a_version for number, a_version in numbered}
 
 
-def test_a_platform_and_plan_class_has_one_current_version_the_highest() -> None:
+def test_highest_version_of_a_plan_class_is_current() -> None:
     versions = versions_of(
         an_app_version(version_num=102), an_app_version(version_num=103), an_app_version(version_num=101)
     )
@@ -64,7 +64,7 @@ VERSIONS = st.lists(
 
 
 @given(VERSIONS)
-def test_every_version_in_use_is_current_or_outdone_by_a_current_one(versions: list[AppVersion]) -> None:
+def test_every_version_in_use_is_current_or_superseded(versions: list[AppVersion]) -> None:
     current = current_versions(versions_of(*versions))
 
     for version in versions:

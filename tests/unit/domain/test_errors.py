@@ -1,4 +1,4 @@
-"""What people read when something is wrong."""
+"""Messages of errors."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def test_invalid_input_names_field_expectation_and_what_came() -> None:
     assert str(error) == "jobs.count: expected a whole number from 1 to 1000000, got -5"
 
 
-def test_a_text_that_looks_like_a_number_is_told_apart_from_one() -> None:
+def test_numeric_text_is_distinguished_from_a_number() -> None:
     assert str(InvalidInputError("count", "a number", "5")) == "count: expected a number, got '5'"
 
 
-def test_a_long_value_is_cut_in_the_message_and_kept_whole_in_the_error() -> None:
+def test_long_value_is_truncated_only_in_the_message() -> None:
     error = InvalidInputError("name", "at most 254 characters", "x" * 10_000)
 
     assert len(str(error)) == len("name: expected at most 254 characters, got ") + 200
@@ -40,10 +40,8 @@ def test_a_value_of_just_two_hundred_characters_is_shown_whole() -> None:
 
 
 def test_without_a_message_the_class_explains_itself() -> None:
-    assert str(UnavailableError()) == (
-        "The database or the node cannot serve now; nothing was written. Try again later."
-    )
-    assert str(IllegalTransitionError()) == "The life-cycle has no such step."
+    assert str(UnavailableError()) == ("The database or the node is unavailable; nothing was written. Try again later.")
+    assert str(IllegalTransitionError()) == "The life cycle has no such step."
 
 
 def test_a_message_goes_before_the_explanation_of_the_class() -> None:

@@ -1,4 +1,4 @@
-"""Lengths of time in words."""
+"""Durations in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
 
 
 def seconds_in(words: str) -> float:
-    """The length that is told, read again."""
+    """Parse a formatted duration."""
     parts = words.removeprefix("- ").split()
     return sum(float(count) * UNITS[unit] for count, unit in zip(parts[::2], parts[1::2], strict=True))
 
@@ -24,14 +24,14 @@ def test_the_examples_hold() -> None:
 
 
 @given(st.floats(10.0, 1e9))
-def test_what_is_told_is_off_by_half_its_smaller_unit_at_most(seconds: float) -> None:
+def test_rounding_error_is_at_most_half_the_smaller_unit(seconds: float) -> None:
     half_s = 0.5 if seconds < 3600.0 else 30.0 if seconds < 86400.0 else 1800.0
 
     assert abs(seconds_in(in_words(seconds)) - seconds) <= half_s + 1e-6
 
 
 @given(st.floats(0.0, 1e9))
-def test_told_exactly_nothing_is_lost_above_a_millisecond(seconds: float) -> None:
+def test_exact_form_keeps_milliseconds(seconds: float) -> None:
     assert abs(seconds_in(exactly(seconds)) - seconds) <= 0.001
 
 

@@ -1,4 +1,4 @@
-"""What events do to the statistics of a (host, app version)."""
+"""Changes of the statistics of a (host, app version) by events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.builders import NOW, a_hav
 
 KINDS = HavEventKind
 START, MOST = 50, 500
-INT4_MOST = 2**31 - 1  # what the database's column of a delta holds
+INT4_MOST = 2**31 - 1  # maximum of a delta's database column
 
 
 def an_event(kind: HavEventKind = KINDS.VALID, **changes: Any) -> HavEvent:
@@ -74,10 +74,8 @@ def figures(row: HostAppVersion) -> list[float]:
 
 
 @given(ROWS, st.lists(AT_ONCE, min_size=1, max_size=12))
-def test_events_of_one_instant_count_the_same_together_as_one_by_one(
-    row: HostAppVersion, events: list[HavEvent]
-) -> None:
-    most = 500 * 2**12  # no event reaches it: at the quota's bounds only one by one is exact
+def test_combined_events_of_one_instant_equal_single_ones(row: HostAppVersion, events: list[HavEvent]) -> None:
+    most = 500 * 2**12  # out of reach of the events: at the quota's bounds only single events are exact
 
     assert figures(after(row, *events, most=most)) == pytest.approx(
         figures(after_each(row, *events, most=most)), rel=1e-9, abs=1e-9
@@ -85,7 +83,7 @@ def test_events_of_one_instant_count_the_same_together_as_one_by_one(
 
 
 @given(ROWS, st.lists(st.tuples(AT_ONCE, st.floats(0.0, 9e6)), min_size=1, max_size=12))
-def test_events_of_many_days_lose_weight_against_each_other_as_one_by_one(
+def test_combined_events_of_many_days_decay_like_single_ones(
     row: HostAppVersion, events: list[tuple[HavEvent, float]]
 ) -> None:
     ordered = [replace(one, at=Instant(NOW + after_s)) for one, after_s in sorted(events, key=lambda pair: pair[1])]
@@ -125,9 +123,7 @@ def test_no_count_and_no_number_of_samples_is_ever_negative(row: HostAppVersion,
 )
 @example(500, [KINDS.VALID, *[KINDS.ERROR] * 20], 500)
 @example(5, [*[KINDS.ERROR] * 20, KINDS.VALID], 500)
-def test_a_quota_is_the_same_whether_events_come_together_or_one_by_one(
-    quota: int, kinds: list[HavEventKind], most: int
-) -> None:
+def test_quota_of_combined_events_equals_single_ones(quota: int, kinds: list[HavEventKind], most: int) -> None:
     row, events = a_hav(quota_per_day=quota), [an_event(kind) for kind in kinds]
 
     assert after(row, *events, most=most).quota_per_day == after_each(row, *events, most=most).quota_per_day
@@ -161,9 +157,7 @@ def test_a_valid_result_adds_one_in_a_row_and_doubles_the_quota() -> None:
 @pytest.mark.parametrize(
     ("kind", "errors", "timeouts"), [(KINDS.ERROR, 1, 0), (KINDS.INVALID, 1, 0), (KINDS.TIMED_OUT, 0, 1)]
 )
-def test_a_failure_starts_the_row_again_and_takes_one_off_the_quota(
-    kind: HavEventKind, errors: int, timeouts: int
-) -> None:
+def test_failure_resets_consecutive_valid_and_lowers_quota(kind: HavEventKind, errors: int, timeouts: int) -> None:
     changed = after(a_hav(consecutive_valid=40, quota_per_day=500), an_event(kind))
 
     assert (changed.consecutive_valid, changed.quota_per_day) == (0, 499)
@@ -237,9 +231,7 @@ def test_a_late_valid_result_takes_its_time_out_back(tight: bool) -> None:
     sample=st.floats(2.3, 12.0),
     tight=st.booleans(),
 )
-def test_whatever_is_taken_back_leaves_no_trace_however_late(
-    row: HostAppVersion, waited_s: float, sample: float, tight: bool
-) -> None:
+def test_sample_taken_back_leaves_no_trace(row: HostAppVersion, waited_s: float, sample: float, tight: bool) -> None:
     timed_out = an_event(KINDS.TIMED_OUT, tight=tight, ln_turnaround_ratio=sample)
     straight = an_event(at=Instant(NOW + waited_s), tight=tight, ln_turnaround_ratio=2.0)
     late = replace(straight, replaces=sample, replaces_at=timed_out.at)
@@ -252,7 +244,7 @@ def test_whatever_is_taken_back_leaves_no_trace_however_late(
 
 
 @pytest.mark.parametrize("kind", [KINDS.ERROR, KINDS.INVALID])
-def test_a_late_failure_leaves_the_sample_of_its_time_out_and_is_no_longer_silent(kind: HavEventKind) -> None:
+def test_late_failure_keeps_the_time_out_sample(kind: HavEventKind) -> None:
     timed_out = an_event(KINDS.TIMED_OUT, tight=True, ln_turnaround_ratio=1.5)
 
     changed = after_each(a_hav(), timed_out, an_event(kind, tight=True, replaces=1.5))
@@ -292,7 +284,7 @@ def test_an_empty_delta_only_brings_the_sums_forward() -> None:
     )
 
 
-def test_a_tight_due_date_is_missed_by_silence_or_by_a_late_result_and_counts_once() -> None:
+def test_missed_tight_due_date_counts_once() -> None:
     late = an_event(tight=True, ln_turnaround_ratio=2.0, late=True)
     silent = an_event(KINDS.TIMED_OUT, tight=True, ln_turnaround_ratio=2.5)
     after_all = replace(late, replaces=2.5, replaces_at=NOW)
@@ -304,7 +296,7 @@ def test_a_tight_due_date_is_missed_by_silence_or_by_a_late_result_and_counts_on
     assert after(a_hav(), replace(late, tight=False)).tight_missed_n == 0.0
 
 
-def test_a_row_is_clean_since_its_last_failure_or_its_first_event() -> None:
+def test_clean_since_last_failure_or_first_event() -> None:
     later = Instant(NOW + 60.0)
 
     first = after(a_hav(), an_event())

@@ -1,4 +1,4 @@
-"""Months are those of UTC, and a month's bounds hold exactly its instants."""
+"""Months are in UTC, and their bounds hold exactly their instants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Availability and sums that forget."""
+"""Availability and decaying sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of jobs and instances, and what makes an instance urgent."""
+"""Names of jobs and instances, and urgency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quickly made values behave as frozen dataclasses do."""
+"""Quick dataclasses behave like frozen ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_equal_values_are_equal_and_hash_alike() -> None:
     assert len({Quick(3), Quick(3), Quick(4)}) == 2
 
 
-def test_they_have_slots_fields_and_a_hash_like_other_frozen_values() -> None:
+def test_slots_fields_and_hash_match_frozen_dataclasses() -> None:
     assert Quick.__slots__ == Usual.__slots__
     assert [field.name for field in dataclasses.fields(Quick)] == [field.name for field in dataclasses.fields(Usual)]
     assert hash(Quick(3, 4)) == hash(Usual(3, 4))

@@ -1,4 +1,4 @@
-"""Where a (host, app version) stands among its kind: the worked table of docs/formulas.md, and edge cases."""
+"""Percentiles of a (host, app version): the worked table of docs/formulas.md, and edge cases."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INF = float("inf")
 
 
 def a_row(score: float, consecutive_valid: int, *, n: float = SAMPLES) -> HostAppVersion:
-    """A row whose turnaround score is `score` where the population's mean is 0."""
+    """A row with this turnaround score if the population's mean is 0."""
     total = score * (n + SHRINKAGE)
     return a_hav(consecutive_valid=consecutive_valid, relaxed=DecayedSums(n, total, total**2, NOW))
 
@@ -60,7 +60,7 @@ def standing(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the worked table: turnaround in hours, valid results in a row, and what follows."""
+    """A line of the worked table: turnaround in hours, consecutive valid results, and the expected percentile."""
 
     name: str
     hours: float
@@ -129,7 +129,7 @@ def test_equal_rows_all_pass_the_median_and_nothing_above_it(size: int, score: f
     assert not found.passes(0.9)
 
 
-def test_equal_rows_without_end_of_valid_results_stand_by_turnaround_alone() -> None:
+def test_equal_rows_with_infinite_y_rank_by_turnaround() -> None:
     row = a_row(1.0, 11)
 
     assert standing(row, [row] * 30, BY_DESIGN).p == 0.5
@@ -156,13 +156,13 @@ ROWS = st.builds(a_row, st.floats(-3.0, 5.0), st.integers(0, 30))
 
 
 @given(st.lists(ROWS, min_size=1, max_size=19))
-def test_below_twenty_rows_a_host_without_a_failure_passes_the_median(rows: list[HostAppVersion]) -> None:
+def test_bootstrap_host_without_failure_passes_the_median(rows: list[HostAppVersion]) -> None:
     for row in rows:
         assert standing(row, rows, BY_DESIGN).p in (0.5, 0.9)
 
 
 @given(st.lists(ROWS, min_size=1, max_size=19, unique_by=lambda row: round(row.relaxed.mean, 6)))
-def test_below_twenty_rows_at_most_the_fastest_quarter_stands_at_ninety_percent(rows: list[HostAppVersion]) -> None:
+def test_bootstrap_fastest_quarter_has_ninety_percent(rows: list[HostAppVersion]) -> None:
     fast = [row for row in rows if standing(row, rows, BY_DESIGN).p == 0.9]
     slow = [row for row in rows if standing(row, rows, BY_DESIGN).p != 0.9]
 
@@ -191,17 +191,17 @@ def test_below_twenty_rows_a_newcomer_passes_the_median(row: HostAppVersion | No
 
 
 @pytest.mark.parametrize("row", [a_hav(n_error=1), a_hav(n_timeout=1), a_hav(clean_since_at=NOW)])
-def test_below_twenty_rows_a_host_whose_last_result_failed_passes_nothing_above_zero(row: HostAppVersion) -> None:
+def test_bootstrap_host_with_failed_last_result_has_zero(row: HostAppVersion) -> None:
     found = percentile(row, None, now=NOW, settings=BY_DESIGN)
 
     assert (found.p, found.because) == (0.0, "bootstrap: its last result failed")
 
 
-def test_below_twenty_rows_a_valid_result_after_a_failure_opens_the_median_again() -> None:
+def test_bootstrap_valid_result_after_failure_restores_median() -> None:
     assert percentile(a_hav(n_error=1, consecutive_valid=1), None, now=NOW, settings=BY_DESIGN).p == 0.5
 
 
-def test_below_twenty_rows_a_fast_host_with_two_samples_is_not_fast_yet() -> None:
+def test_bootstrap_two_samples_are_too_few_for_the_quarter() -> None:
     rows = [a_row(float(score), 0) for score in range(10)]
 
     assert standing(a_row(-5.0, 0, n=2.0), rows, BY_DESIGN).p == 0.5
@@ -218,7 +218,7 @@ def test_a_row_is_ranked_from_three_samples_on(n: float, *, ranked: bool) -> Non
     assert (standing(a_row(1.0, 0, n=n), rows, BY_DESIGN).p is not None) is ranked
 
 
-def test_a_host_never_seen_has_no_percentile_in_a_large_population() -> None:
+def test_unknown_host_has_no_percentile_in_large_population() -> None:
     assert standing(None, [a_row(1.0, 0)] * 30, BY_DESIGN).p is None
 
 
@@ -248,7 +248,7 @@ def test_a_host_that_failed_lately_stands_below_all_that_did_not(infinite: int, 
         assert y <= 1.0 - q + 1e-12
 
 
-def test_where_most_rows_are_infinite_one_error_closes_the_median_for_eleven_results() -> None:
+def test_one_error_closes_the_median_for_eleven_results() -> None:
     rows = [a_row(1.0, 40)] * 20 + [a_row(1.0, 3)] * 10
 
     gates = [standing(a_row(0.0, k), rows, BY_DESIGN).passes(0.5) for k in range(12)]
@@ -284,7 +284,7 @@ def test_both_parts_are_shares(rows: list[HostAppVersion], row: HostAppVersion) 
 
 
 @given(POPULATIONS, st.floats(-4.0, 6.0), st.floats(0.0, 5.0), st.integers(0, 30), st.integers(0, 30))
-def test_being_faster_or_more_reliable_never_lowers_the_percentile(
+def test_percentile_is_monotonic_in_speed_and_reliability(
     rows: list[HostAppVersion], score: float, faster_by: float, in_a_row: int, more: int
 ) -> None:
     better = standing(a_row(score - faster_by, in_a_row + more), rows).p
@@ -325,7 +325,7 @@ def test_without_samples_the_score_is_the_populations_mean() -> None:
 
 
 def test_how_long_tight_instances_took_does_not_enter_the_score() -> None:
-    """They are hurried: else whoever is given them would climb by being given them."""
+    """Tight jobs run first, so a host with tight jobs would rise just by getting them."""
     quick = a_hav(relaxed=DecayedSums(2.0, 4.0, 8.0, NOW), tight=DecayedSums(10.0, -50.0, 250.0, NOW))
     slow = replace(quick, tight=DecayedSums(10.0, 5.0, 2.5, NOW))
 
@@ -345,7 +345,7 @@ COUNTS = st.floats(0.0, 100.0)
 
 
 @given(SCORED, COUNTS, COUNTS, st.floats(0.0, 20.0), st.floats(-2.0, 2.0))
-def test_meeting_a_tight_due_date_never_worsens_a_score_and_missing_one_never_betters_it(
+def test_score_is_monotonic_in_tight_due_dates_met_and_missed(
     row: HostAppVersion, met: float, missed: float, more: float, mean: float
 ) -> None:
     score = turnaround_score(tight(row, met=met, missed=missed), NOW, mean)
@@ -356,7 +356,7 @@ def test_meeting_a_tight_due_date_never_worsens_a_score_and_missing_one_never_be
 
 @given(SCORED, COUNTS, st.floats(-2.0, 2.0))
 def test_what_tight_due_dates_can_gain_is_bounded(row: HostAppVersion, met: float, mean: float) -> None:
-    """At best its own mean, and a quarter: nobody becomes the fastest by being given tight work."""
+    """The limit is its own mean plus a quarter: tight work alone makes no host the fastest."""
     own = row.relaxed.mean if row.relaxed.n > 0 else mean
 
     assert turnaround_score(tight(row, met=met), NOW, mean) >= min(own, mean) - math.log(10.0) / 9 - 1e-8
@@ -368,7 +368,7 @@ def test_nine_of_ten_met_are_what_is_expected() -> None:
     assert turnaround_score(tight(row, met=9.0, missed=1.0), NOW, 1.0) == turnaround_score(row, NOW, 1.0)
 
 
-def test_a_host_that_meets_tight_work_alone_does_not_drift_to_the_mean() -> None:
+def test_host_meeting_only_tight_work_keeps_its_score() -> None:
     busy = a_hav(relaxed=DecayedSums(10.0, -10.0, 10.0, NOW))
     half_a_year_on = Instant(NOW + 26 * 7 * 86400.0)
     met = DecayedSums(20.0, 0.0, 0.0, half_a_year_on)
@@ -382,7 +382,7 @@ def test_a_host_that_meets_tight_work_alone_does_not_drift_to_the_mean() -> None
 # ---------------------------------------------------------------- forgiveness and age
 
 
-def test_a_failure_of_a_month_ago_is_forgiven_after_three_valid_results() -> None:
+def test_month_old_failure_is_forgiven_after_3_valid_results() -> None:
     rows = [a_row(float(score), 40) for score in range(19)]
     forgiven = replace(a_row(0.0, 3), clean_since_at=Instant(NOW - 30 * 86400.0))
 
@@ -403,12 +403,12 @@ def test_with_nothing_to_be_forgiven_months_change_nothing() -> None:
     [
         (86400.0, 3600.0, 48.0, False),
         (86400.0, 3600.0, 48.1, True),
-        (0.0, 3600.0, 48.1, True),  # a cron job ranks: once a day
+        (0.0, 3600.0, 48.1, True),  # ranked by a cron job, once a day
         (0.0, 0.0, 47.9, False),
         (7 * 86400.0, 0.0, 300.0, False),
     ],
 )
-def test_cut_points_are_stale_after_two_full_rankings_were_missed(
+def test_cut_points_are_stale_after_two_missed_rankings(
     run_s: float, refresh_s: float, hours: float, *, stale: bool
 ) -> None:
     settings = RankingSettings(run_interval_s=Seconds(run_s), refresh_interval_s=Seconds(refresh_s))

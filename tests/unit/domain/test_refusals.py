@@ -31,7 +31,7 @@ def test_every_code_has_traits_in_its_order() -> None:
 
 @pytest.mark.parametrize("code", list(RefusalCode))
 def test_wording_is_whole_sentences(code: RefusalCode) -> None:
-    """The volunteer reads the meaning in a client's message, and both sentences on the web pages."""
+    """Volunteers read the meaning in a client's message, and both sentences on the web pages."""
     traits = code.traits
     for text in (traits.meaning, traits.remedy, *filter(None, [traits.advice])):
         assert re.fullmatch(r"[A-Z].*[^ .]\.", text)

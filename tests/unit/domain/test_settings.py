@@ -1,4 +1,4 @@
-"""Every knob: what it takes, what it refuses, and what it says then."""
+"""Settings: accepted values, refused values and the messages for them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wire.attach import scheduler_link
 DEFAULTS = Settings().as_mapping()
 KEYS = sorted(DEFAULTS)
 
-# Names whose unit needs no ending: counts of a thing, percentiles, factors, texts and switches.
+# Names without a unit: counts, percentiles, factors, texts and switches.
 WITHOUT_UNIT = re.compile(
     r"(p_[a-z]+|.*_(factor|z|length|infinite|rows|samples|jobs|instances|new_hosts|rotate|per_request|per_cpu|per_gpu|per_instance"
     r"|quota|quota_start|values|depth)"
@@ -161,7 +161,7 @@ def test_an_unknown_key_is_named(key: str) -> None:
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("value", [None, [], {}, b"1"], ids=["none", "list", "mapping", "bytes"])
-def test_a_value_of_a_wrong_kind_is_refused_with_key_expectation_and_value(key: str, value: object) -> None:
+def test_wrong_type_is_refused_with_key_and_value(key: str, value: object) -> None:
     error = refusal_of(key, value)
 
     assert str(error) == f"{key}: expected {error.expected}, got {value!r}"
@@ -239,7 +239,7 @@ def test_the_longest_master_url_still_names_the_scheduler() -> None:
     [("ordering.policy", "one of " + ", ".join(POLICIES)), ("ordering.let_rule", "one of design, wfq")],
 )
 @pytest.mark.parametrize("value", ["", "luck", "FIFO", "fifo\n", "wfq "])
-def test_an_ordering_nobody_offers_is_refused_before_a_batch_meets_it(key: str, expected: str, value: str) -> None:
+def test_unknown_ordering_policy_is_refused(key: str, expected: str, value: str) -> None:
     assert str(refusal_of(key, value)) == f"{key}: expected {expected}, got {value!r}"
 
 

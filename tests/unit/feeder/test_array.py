@@ -209,10 +209,10 @@ def test_host_of_a_returned_dispatch_is_retried_after_a_minute() -> None:
     ready = put(array, 1)
     array.take(ready, HOST, ADA)
     array.give_back(ready)
-    array.settle((), clock.monotonic())
+    array.forget((), clock.monotonic())
     assert array.may_have(ready, HOST, ADA) is RefusalCode.SAME_HOST
     clock.pass_s(IN_FLIGHT_S)
-    array.settle((), clock.monotonic())
+    array.forget((), clock.monotonic())
     assert array.may_have(ready, HOST, ADA) is None
 
 

@@ -35,7 +35,7 @@ def _first(group: Group, count: int) -> list[Ready]:
 def test_a_quarter_of_all_slots_taken_is_low() -> None:
     level = LowWatermark()
     groups = [a_group(number, 100) for number in (1, 2, 3, 4)]
-    level.settle(groups, slots=400, readable=())
+    level.reset(groups, slots=400, readable=())
     for group in groups:
         take(level, group, 24)
     assert not level.low.is_set()
@@ -47,12 +47,12 @@ def test_a_quarter_of_all_slots_taken_is_low() -> None:
 def test_half_of_a_batch_taken_is_low_while_there_is_more_of_it() -> None:
     level = LowWatermark()
     small, large = a_group(1, 20), a_group(2, 400)
-    level.settle([small, large], slots=420, readable={BatchId(1)})
+    level.reset([small, large], slots=420, readable={BatchId(1)})
     take(level, small, 9)
     assert not level.low.is_set()
     take(level, small, 1)
     assert level.low.is_set()
-    level.settle([small, large], slots=420, readable={BatchId(2)})
+    level.reset([small, large], slots=420, readable={BatchId(2)})
     take(level, small, 20)
     assert not level.low.is_set()
 
@@ -60,7 +60,7 @@ def test_half_of_a_batch_taken_is_low_while_there_is_more_of_it() -> None:
 def test_only_slots_of_own_shards_count_for_a_batch() -> None:
     level = LowWatermark()
     group, other = a_group(1, 64, owned=range(32)), a_group(2, 400)
-    level.settle([group, other], slots=464, readable={BatchId(1)})
+    level.reset([group, other], slots=464, readable={BatchId(1)})
     take(level, group, 15)
     assert not level.low.is_set()
     take(level, group, 1)
@@ -70,7 +70,7 @@ def test_only_slots_of_own_shards_count_for_a_batch() -> None:
 def test_half_of_an_apps_slots_taken_is_low() -> None:
     level = LowWatermark()
     groups = [a_group(number, 10, app=2) for number in (1, 2, 3)]
-    level.settle([*groups, a_group(9, 400)], slots=430, readable={BatchId(1), BatchId(2), BatchId(3)})
+    level.reset([*groups, a_group(9, 400)], slots=430, readable={BatchId(1), BatchId(2), BatchId(3)})
     take(level, groups[0], 10)
     take(level, groups[1], 4)
     assert not level.low.is_set()
@@ -81,7 +81,7 @@ def test_half_of_an_apps_slots_taken_is_low() -> None:
 def test_urgent_slots_do_not_count_for_their_batch() -> None:
     level = LowWatermark()
     group, other = a_group(1, 40, urgent=True), a_group(2, 400)
-    level.settle([group, other], slots=440, readable={BatchId(1), BatchId(2)})
+    level.reset([group, other], slots=440, readable={BatchId(1), BatchId(2)})
     take(level, group, 40)
     assert not level.low.is_set()
 
@@ -89,11 +89,11 @@ def test_urgent_slots_do_not_count_for_their_batch() -> None:
 def test_nothing_is_low_while_there_is_nothing_to_read() -> None:
     level = LowWatermark()
     group = a_group(1, 40)
-    level.settle([group], slots=100, readable={BatchId(1)})
+    level.reset([group], slots=100, readable={BatchId(1)})
     level.rest()
     take(level, group, 40, left=0)
     assert not level.low.is_set()
-    level.settle([group], slots=100, readable={BatchId(1)})
+    level.reset([group], slots=100, readable={BatchId(1)})
     take(level, group, 10)
     assert level.low.is_set()
 

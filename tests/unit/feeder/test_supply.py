@@ -10,7 +10,7 @@ from domain.ranking import CutPoints, Gate
 from domain.settings import FeederSettings
 from domain.units import AppId, Instant, Seconds
 from feeder.reading import snapshot_of
-from feeder.supply import gate_of, in_tail, standing
+from feeder.supply import feed_mode, gate_of, in_tail
 from tests.builders import NOW, a_batch
 
 HOUR_S = Seconds(3600.0)
@@ -51,7 +51,7 @@ def test_the_tail_is_five_percent_or_twenty_jobs(total: int, unsent: int, tail: 
 
 def test_a_tail_is_everywhere_though_it_is_not_gated() -> None:
     batch = a_batch(counts=BatchCounts(jobs_total=100, unsent=5))
-    found = standing(batch, now=NOW, median_r_q_s=None, settings=FeederSettings())
+    found = feed_mode(batch, now=NOW, median_r_q_s=None, settings=FeederSettings())
     assert (found.gate, found.everywhere) == (Gate.NONE, True)
 
 
@@ -59,7 +59,7 @@ def test_accelerated_batch_is_gated_and_in_every_worker() -> None:
     batch = a_batch(qos=QoS.THROUGHPUT, counts=BatchCounts(jobs_total=1000, unsent=140))
     flags = Acceleration(NOW, apps=frozenset({batch.app_id}), batches=frozenset({batch.batch_id}))
     view = snapshot_of([batch], Catalogue(acceleration=flags), owned=frozenset(), limit=9, now=NOW)
-    assert view.standings[batch.batch_id].gate is Gate.LOW_TURNAROUND
+    assert view.feeds[batch.batch_id].gate is Gate.LOW_TURNAROUND
     assert view.everywhere(batch.batch_id)
     plain = snapshot_of([batch], Catalogue(), owned=frozenset(), limit=9, now=NOW)
     assert not plain.everywhere(batch.batch_id)

@@ -17,7 +17,7 @@ from tests.builders import NOW
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row: `n` relaxed samples, each of ln ratio `score`; of an active host unless told.
+    """A row: `n` relaxed samples, each of ln ratio `score`; the host is active by default.
 
     `met` and `missed` count tight due dates.
     """

@@ -1,4 +1,4 @@
-"""An app's rows, parted by processor type and brought to the moment of the run."""
+"""An app's rows, split by processor type and decayed to the time of the run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ON_WINDOWS = AppVersion(AppVersionId(2), AppId(1), "windows_x86_64", 100)
 ON_GPU = AppVersion(AppVersionId(3), AppId(1), "linux", 100, PlanClass("cuda", gpu_type=NVIDIA))
 
 
-def test_hosts_are_ranked_among_those_with_the_same_kind_of_processor() -> None:
+def test_hosts_are_ranked_per_processor_type() -> None:
     slow_cpus = [Line(5.0 + score / 100, 12) for score in range(15)]
     fast_gpus = [Line(score / 100, 12) for score in range(30)]
     tables = [a_table(slow_cpus), a_table(slow_cpus, app_version_id=2), a_table(fast_gpus, app_version_id=3)]
@@ -49,7 +49,7 @@ def test_samples_that_have_faded_do_not_count() -> None:
     assert (part.summary.population, part.summary.newcomers) == (0, 30)
 
 
-def test_few_samples_are_drawn_to_the_mean_of_hosts_not_of_results() -> None:
+def test_few_samples_shrink_to_the_mean_of_hosts() -> None:
     lines = [Line(0.0, 5, n=1000.0), Line(2.0, 5, n=4.0)]
 
     [part] = rank_app(APP, [ON_CPU], a_table(lines), facts=AppFacts(), now=NOW, settings=Settings())
@@ -67,7 +67,7 @@ def test_sums_of_the_future_are_left_as_they_are() -> None:
     assert float(table["relaxed_n"][0]) == 4.0
 
 
-def test_newcomers_of_a_large_population_are_counted_and_not_written() -> None:
+def test_newcomers_of_large_population_are_counted_not_written() -> None:
     lines = [*(Line(float(score), 12) for score in range(20)), Line(0.0, 0, n=1.0)]
 
     [part] = rank_app(APP, [ON_CPU], a_table(lines), facts=AppFacts(), now=NOW, settings=Settings())
@@ -77,14 +77,14 @@ def test_newcomers_of_a_large_population_are_counted_and_not_written() -> None:
     assert not part.summary.small_population
 
 
-def test_an_app_that_nobody_ran_has_no_part() -> None:
+def test_app_without_rows_has_no_part() -> None:
     table = a_table([])
 
     assert list(rank_app(APP, [ON_CPU], table, facts=AppFacts(), now=Instant(NOW), settings=Settings())) == []
 
 
-def test_who_is_given_tight_work_alone_and_meets_it_stays_where_it_was() -> None:
-    """Its relaxed samples have all but faded; the mean of the others is 5 behind."""
+def test_host_meeting_only_tight_work_keeps_its_rank() -> None:
+    """Its relaxed samples have nearly decayed; the mean of the others is 5 worse."""
     others = [Line(score / 4, 12) for score in range(40)]
     faded = Line(0.5, 12, n=0.2, met=18.0)
 
@@ -94,7 +94,7 @@ def test_who_is_given_tight_work_alone_and_meets_it_stays_where_it_was() -> None
     assert by_host[41] >= 0.9
 
 
-def test_of_two_equal_records_the_one_that_missed_its_tight_due_dates_stands_lower() -> None:
+def test_missed_tight_due_dates_lower_the_rank() -> None:
     others = [Line(score / 4, 12) for score in range(40)]
     lines = [*others, Line(2.0, 12, met=9.0, missed=1.0), Line(2.0, 12, met=5.0, missed=5.0)]
 

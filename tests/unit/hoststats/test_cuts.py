@@ -1,4 +1,4 @@
-"""What a population comes down to, and that a look-up by it agrees with the ranking it came from."""
+"""Cut points of a population, and their agreement with the ranking they come from."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LINES = st.builds(
 
 @given(st.lists(LINES, min_size=1, max_size=60))
 def test_a_request_finds_the_percentile_that_the_run_wrote(lines: list[Line]) -> None:
-    """Whatever the size: below 1,000 rows the cut points hold every score."""
+    """For any size: below 1,000 rows the cut points hold every score."""
     part = the_part(lines)
 
     written = {int(record["host_id"]): float(record["p"]) for record in part.percentiles}
@@ -52,7 +52,7 @@ def test_a_request_finds_the_percentile_that_the_run_wrote(lines: list[Line]) ->
         assert found.p == pytest.approx(written[host_id], abs=1e-6)
 
 
-def test_in_a_large_population_the_look_up_is_right_to_a_thousandth() -> None:
+def test_lookup_in_large_population_is_exact_to_a_thousandth() -> None:
     rng = np.random.default_rng(3)
     lines = [Line(float(score), 11, 5.0) for score in rng.normal(0.0, 1.0, 7321)]
     part = the_part(lines)
@@ -124,7 +124,7 @@ def test_a_retrys_turnaround_is_unknown_below_twenty_ranked_rows() -> None:
     assert retry_turnaround_s(p, ones, ones, ones, p_tight=0.9, facts=AppFacts()) is None
 
 
-def test_where_few_rows_are_good_the_best_twenty_say_how_long_a_retry_takes() -> None:
+def test_retry_turnaround_uses_the_best_twenty_rows() -> None:
     """Of sixty rows the best twenty take e^8 s, though only six are above p_tight."""
     p = (np.arange(60) + 0.5) / 60
     ln_s, n = np.where(p >= 40 / 60, 8.0, 10.0), np.ones(60)

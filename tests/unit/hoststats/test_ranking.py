@@ -36,7 +36,7 @@ WORKED_TABLE = {  # docs/formulas.md#percentiles: turnaround h, valid in a row -
 
 
 def ranked(lines: Sequence[Line], settings: RankingSettings = ANY_SIZE) -> Ranking:
-    """The lines ranked by their scores as they are, unshrunk."""
+    """The lines ranked by their scores, without shrinkage."""
     return rank(
         np.array([line.score for line in lines], float),
         np.array([line.consecutive_valid for line in lines], np.int32),
@@ -56,7 +56,7 @@ def test_the_worked_table_holds() -> None:
     assert (ranking.p >= 0.9).tolist() == [True] + [False] * 8
 
 
-def test_the_newcomer_of_the_worked_table_has_no_percentile_and_counts_for_nobody() -> None:
+def test_newcomer_of_worked_table_is_not_counted() -> None:
     lines = [line for line, _ in WORKED_TABLE.values()]
 
     ranking = ranked([*lines, Line(0.0, 0, n=0.0)])
@@ -82,13 +82,13 @@ def test_ninety_percent_needs_five_rows(size: int, *, passes: bool) -> None:
     assert bool(ranked([Line(score, 40) for score in range(size)]).p[0] >= 0.9) is passes
 
 
-def test_below_twenty_rows_newcomers_pass_the_median_and_whoever_failed_last_nothing() -> None:
+def test_bootstrap_newcomers_pass_median_failed_hosts_nothing() -> None:
     lines = [*(Line(score, 0) for score in range(8)), Line(0.0, 0, n=0.0), Line(-1.0, 0, failed=True)]
 
     assert ranked(lines, BY_DESIGN).p.tolist() == [0.9, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.0]
 
 
-def test_a_silent_host_is_ranked_among_the_active_without_counting() -> None:
+def test_silent_host_is_ranked_but_not_counted() -> None:
     active = [Line(float(score), score % 12) for score in range(30)]
 
     with_silent = ranked([*active, Line(14.5, 40, active=False)], BY_DESIGN)
@@ -97,7 +97,7 @@ def test_a_silent_host_is_ranked_among_the_active_without_counting() -> None:
     assert with_silent.p[-1] == 0.5
 
 
-def test_nobody_is_no_population() -> None:
+def test_empty_table_has_no_population() -> None:
     ranking = ranked([])
 
     assert (ranking.n, ranking.p.size, ranking.in_a_row.tolist()) == (0, 0, [0] * 11)

@@ -1,4 +1,4 @@
-"""A full ranking once a day, the cut points in between, whoever ran last."""
+"""A full ranking once a day and cut points in between, also counting runs of other processes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_while_another_runs_the_timer_has_no_run() -> None:
 
 
 class BrokenCatalogues:
-    """Loads nothing, and counts how often it was asked."""
+    """A catalogue source that fails, and counts its calls."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -88,7 +88,7 @@ class BrokenCatalogues:
         raise RuntimeError("no catalogue")
 
 
-async def test_after_a_run_that_broke_the_timer_waits_before_it_tries_again() -> None:
+async def test_timer_pauses_after_a_failed_run() -> None:
     store, clock, broken = MemoryStore(), HandClock(), BrokenCatalogues()
     timer = build(HostStatisticsPorts(broken, store.hav_tables, store.generations), lambda: SETTINGS, clock).timer
     with pytest.raises(RuntimeError):

@@ -1,4 +1,4 @@
-"""What a preview counts is what a request would meet."""
+"""The counts of a preview match what requests get."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_row_has_the_percentile_a_request_would_give_it(
         assert math.isnan(p) if one is None else p == pytest.approx(one)
 
 
-def test_the_proposals_gate_is_strict_and_nobody_passes_without_a_percentile() -> None:
+def test_strict_gate_and_newcomers_without_percentile() -> None:
     p = np.array([0.5, 0.6, np.nan, np.inf])
 
     assert opens(p, 0.5, strict=False).tolist() == [True, True, False, True]
@@ -87,7 +87,7 @@ def test_a_host_with_two_versions_is_two_rows_and_one_caller() -> None:
     assert passing([(table, np.array([True, True]))]) == Passing(2, 2.0, hosts=1, volunteers=1)
 
 
-def test_jobs_are_sent_one_per_call_and_never_when_nobody_calls() -> None:
+def test_one_job_per_request_and_none_without_requests() -> None:
     assert time_to_send_s(10, 5.0) == 7200.0
     assert time_to_send_s(10, 0.0) is None
     assert time_to_send_s(0, 0.0) == 0.0

@@ -1,4 +1,4 @@
-"""A small project in memory: an account, a submitter, and a clock that is set by hand."""
+"""A small project in memory: an account, a submitter, and a manual clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.memory import MemoryStore
 
 
 class HandClock:
-    """Stands still until it is set; sleeping sets it forward at once."""
+    """A manual clock; sleeping advances it at once."""
 
     def __init__(self, now: Instant = NOW) -> None:
         self.time = now

@@ -1,4 +1,4 @@
-"""What a volunteer loses by a clock of ours that is set forward and back: nothing."""
+"""Tests that a server clock set forward and back costs volunteers nothing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ async def project() -> Project:
     return Project(await a_project())
 
 
-async def test_a_clock_that_jumps_ahead_times_nothing_out_and_gives_as_much_more_time(project: Project) -> None:
-    """It looks like an outage, in which no host could report: each due date moves by the jump."""
+async def test_forward_clock_jump_extends_due_dates(project: Project) -> None:
+    """A jump looks like an outage in which no host could report: each due date moves by its length."""
     [job] = await project.send()
     await project.sweep_at(600.0)
     project.clock.time = later(NOW, 600.0 + 2 * DAY_S)
@@ -28,7 +28,7 @@ async def test_a_clock_that_jumps_ahead_times_nothing_out_and_gives_as_much_more
     assert await project.state(job) is InstanceState.IN_PROGRESS
 
 
-async def test_a_clock_that_is_set_back_times_out_later_and_never_sooner(project: Project) -> None:
+async def test_backward_clock_step_never_times_out_early(project: Project) -> None:
     [job] = await project.send()
     await project.sweep_at(600.0)
     project.clock.time = later(NOW, 600.0 + 2 * DAY_S)
@@ -44,8 +44,8 @@ async def test_a_clock_that_is_set_back_times_out_later_and_never_sooner(project
     assert await project.state(job) is InstanceState.IN_PROGRESS
 
 
-async def test_a_jump_too_short_for_an_outage_times_out_only_what_is_due_within_it(project: Project) -> None:
-    """Nine minutes, with ten minutes of grace: nobody who is in time by the right clock is given up."""
+async def test_short_clock_jump_times_out_only_due_instances(project: Project) -> None:
+    """Nine minutes, with ten minutes of grace: no instance that is in time by the right clock times out."""
     [job] = await project.send()
     await project.sweep_at(HOUR_S)
     project.clock.time = later(NOW, HOUR_S + 540.0)

@@ -1,4 +1,4 @@
-"""Outputs are compared in child processes that end instead of the service."""
+"""Tests that outputs are compared in child processes, which crash instead of the service."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def a_pool(folder: Path, **changes: object) -> AsyncIterator[ComparingPool
 
 
 def a_comparison(folder: Path, *contents: bytes | None) -> Comparison:
-    """Of instances 1, 2, 3, ... with one output each; None: its file is not there."""
+    """Build a comparison of instances 1, 2, 3, ... with one output each; None: its file is missing."""
     outputs = {}
     for number, content in enumerate(contents, start=1):
         name = f"pi_1_1_{number}_r0"
@@ -88,7 +88,7 @@ async def test_an_output_that_takes_too_much_memory_is_to_blame(tmp_path: Path) 
 
 
 async def test_an_output_that_takes_too_long_is_to_blame(tmp_path: Path) -> None:
-    slow = b"[" + b"1.5," * 4_000_000 + b"1]"  # takes several seconds on any machine of today
+    slow = b"[" + b"1.5," * 4_000_000 + b"1]"  # takes several seconds on any current machine
     async with a_pool(tmp_path, max_read_s=Seconds(1.0)) as pool:
         found = await pool.compare(a_comparison(tmp_path, GOOD, slow, CLOSE))
     assert found.groups == {1: 0, 2: UNREADABLE, 3: 0}
@@ -105,7 +105,7 @@ async def test_outputs_that_take_too_long_to_compare_are_nobodys_fault(tmp_path:
 
 
 async def test_a_child_that_is_killed_while_it_parses_blames_no_output(tmp_path: Path) -> None:
-    """As by the system when memory runs out, or with its whole service."""
+    """For example by the kernel when memory runs out, or together with its service."""
     slow = b"[" + b"1.5," * 4_000_000 + b"1]"
     async with a_pool(tmp_path) as pool:
         comparing = asyncio.create_task(pool.compare(a_comparison(tmp_path, GOOD, slow, CLOSE)))
@@ -117,7 +117,7 @@ async def test_a_child_that_is_killed_while_it_parses_blames_no_output(tmp_path:
 
 
 async def test_a_read_that_hangs_is_no_output_to_blame(tmp_path: Path) -> None:
-    """As that of a file server that does not answer."""
+    """For example a read from a file server that does not respond."""
     comparison = a_comparison(tmp_path, GOOD, None)
     os.mkfifo(tmp_path / "pi_1_1_2_r0")
     pool = ComparingPool(_in(tmp_path), lambda: replace(Settings().validation, max_read_s=Seconds(0.1)))

@@ -1,4 +1,4 @@
-"""Which jobs of a batch share a command line or input files."""
+"""Tests which jobs of a batch share a command line or input files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch is refused with the field, what was expected and what came, or taken as it stands."""
+"""Tests that a batch is accepted, or refused with the field, the expected and the actual value."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_index_of_a_job_enters_its_command_line() -> None:
     assert only_job(command_line="--from {i} --seed {i}").command_line_of(12) == "--from 12 --seed 12"
 
 
-def test_an_input_is_opened_under_its_own_name_unless_another_is_given() -> None:
+def test_input_open_name_defaults_to_its_own_name() -> None:
     job = only_job(inputs=[{"path": "data/in.txt"}, {"name": "table_v1", "open_name": "table", "sticky": True}])
     assert job.shared_inputs == (
         InputSpec("in.txt", path="data/in.txt"),
@@ -97,7 +97,7 @@ def test_an_input_is_opened_under_its_own_name_unless_another_is_given() -> None
     assert job.own_inputs == ()
 
 
-def test_job_tables_take_from_the_shared_table_what_they_do_not_say() -> None:
+def test_job_tables_inherit_from_shared_table() -> None:
     spec = parse_batch(
         {
             "app": "pi",
@@ -132,7 +132,7 @@ def test_rows_of_a_csv_file_override_the_shared_table() -> None:
     assert size_of(spec).jobs == 2
 
 
-def test_rows_that_ask_for_the_same_keep_their_own_command_lines_and_counts() -> None:
+def test_equal_rows_keep_own_command_lines_and_counts() -> None:
     rows = [{"command_line": text, "count": count} for text, count in (("a", "1"), ("b", "7"), ("c {i}", ""))]
     spec = from_csv(rows, fpops_est=1e12)
     assert [(job.command_line, job.count) for job in spec.jobs] == [("a", 1), ("b", 7), ("c {i}", 1)]
@@ -150,7 +150,7 @@ def test_rows_that_ask_for_the_same_keep_their_own_command_lines_and_counts() ->
         ({"submitter": ""}, "submitter: expected a name, got ''"),
         ({"qos": "fast"}, "qos: expected one of throughput, long_deadline, afap, short_deadline, got 'fast'"),
         ({"qos": None}, "qos: expected one of throughput, long_deadline, afap, short_deadline, got None"),
-        ({"qos": "short_deadline"}, "deadline_s: expected a number from 1 to 3153600000; it must be given, got None"),
+        ({"qos": "short_deadline"}, "deadline_s: expected a number from 1 to 3153600000; it is required, got None"),
         ({"qos": "short_deadline", "deadline_s": 0}, "deadline_s: expected a number from 1 to 3153600000, got 0"),
         (
             {"qos": "short_deadline", "deadline_s": math.inf},
@@ -163,17 +163,17 @@ def test_rows_that_ask_for_the_same_keep_their_own_command_lines_and_counts() ->
         ({"queue": 7}, "queue: expected text of at most 32 characters"),
         ({"name": "a\nb"}, "name: expected text of at most 200 characters without control characters, got 'a"),
         ({"jobs": []}, "jobs: expected a table, got []"),
-        ({"jobs": {}}, "jobs.count: expected a whole number from 1 to 1000000; it must be given, got None"),
+        ({"jobs": {}}, "jobs.count: expected a whole number from 1 to 1000000; it is required, got None"),
         ({"jobs": {}, "job": {}}, "job: expected a list of tables, got {}"),
-        ({"job": [{}]}, "jobs.count: expected no count beside [[job]] tables or a CSV file, got 10"),
+        ({"job": [{}]}, "jobs.count: expected no count together with [[job]] tables or a CSV file, got 10"),
         ({"jobs": {"fpops_est": 1}, "job": []}, "jobs: expected at least one job, got 0"),
         (
             {"jobs": {}, "job": [{"fpops_est": 1}, {}]},
-            "job[1].fpops_est: expected a number from 1 to 1e+21; it must be given",
+            "job[1].fpops_est: expected a number from 1 to 1e+21; it is required",
         ),
         ({"jobs": {}, "job": [{"fpops": 1}]}, "job[0].fpops: expected one of command_line, count, "),
         ({"jobs": {}, "job": [{}], "jobs_csv": "x"}, "jobs_csv: expected either [[job]] tables or a CSV file"),
-        ({"jobs_csv": "x"}, "jobs.count: expected no count beside [[job]] tables or a CSV file, got 10"),
+        ({"jobs_csv": "x"}, "jobs.count: expected no count together with [[job]] tables or a CSV file, got 10"),
     ],
 )
 def test_a_wrong_batch_is_refused_by_field(changes: dict[str, object], message: str) -> None:
@@ -219,17 +219,20 @@ def test_a_wrong_batch_is_refused_by_field(changes: dict[str, object], message: 
         ({"validator": {"kind": "fuzzy"}}, "jobs.validator.kind: expected one of bitwise, tolerance, accept"),
         (
             {"validator": {"kind": "tolerance"}},
-            "jobs.validator.tolerance: expected a number from 1e-300 to 1; it must be given",
+            "jobs.validator.tolerance: expected a number from 1e-300 to 1; it is required",
         ),
-        ({"validator": {"tolerance": 0.1}}, "jobs.validator.tolerance: expected no tolerance with the kind bitwise"),
+        (
+            {"validator": {"tolerance": 0.1}},
+            "jobs.validator.tolerance: expected no tolerance with validator kind bitwise",
+        ),
         ({"outputs": {}}, "jobs.outputs: expected a list of tables, got {}"),
         ({"outputs": [{"name": "out"}]}, "jobs.outputs[0].max_bytes: expected a whole number from 1 to 1000000000"),
         ({"outputs": [{"name": "o", "max_bytes": 2e9}]}, "jobs.outputs[0].max_bytes: expected a whole number from 1"),
         ({"outputs": [{"name": "../o", "max_bytes": 1}]}, "jobs.outputs[0].name: expected a file name without / "),
-        ({"outputs": [{"name": "o", "max_bytes": 1}] * 2}, "jobs.outputs: expected names that differ, got 'o'"),
+        ({"outputs": [{"name": "o", "max_bytes": 1}] * 2}, "jobs.outputs: expected distinct names, got 'o'"),
         ({"inputs": [{}]}, "jobs.inputs[0]: expected a path, or the name of a registered file, got {}"),
         ({"inputs": [{"path": "a", "name": "a"}]}, "jobs.inputs[0]: expected a path, or the name of a registered"),
-        ({"inputs": [{"path": "a/"}, {"path": "b/a"}]}, "jobs.inputs: expected names that differ, got 'a'"),
+        ({"inputs": [{"path": "a/"}, {"path": "b/a"}]}, "jobs.inputs: expected distinct names, got 'a'"),
         ({"inputs": [{"path": "a", "open_name": "../a"}]}, "jobs.inputs[0].open_name: expected a file name without"),
         ({"inputs": [{"path": "/"}]}, "jobs.inputs[0].open_name: expected a file name without"),
         ({"inputs": [{"path": "a", "sticky": 1}]}, "jobs.inputs[0].sticky: expected true or false, got 1"),
@@ -258,8 +261,8 @@ def test_counts_that_add_up_to_too_many_jobs_are_refused() -> None:
         ({"count": "1_0"}, "jobs_csv row 2.count: expected a whole number from 1 to 1000000, got '1_0'"),
         ({"cuont": "1"}, "jobs_csv row 2.cuont: expected one of command_line, count, "),
         ({"outputs": "x"}, "jobs_csv row 2.outputs: expected one of command_line, count, "),
-        ({None: ["more"]}, "jobs_csv row 2: expected as many cells as the heading has"),
-        ({"command_line": None}, "jobs_csv row 2: expected as many cells as the heading has"),
+        ({None: ["more"]}, "jobs_csv row 2: expected as many cells as the heading"),
+        ({"command_line": None}, "jobs_csv row 2: expected as many cells as the heading"),
     ],
 )
 def test_a_wrong_row_is_named(row: dict[Any, Any], message: str) -> None:
@@ -292,7 +295,7 @@ FIELDS = ["count", "command_line", "fpops_est", "fpops_bound", "quorum", "valida
     ),
     jobs=st.dictionaries(st.sampled_from(FIELDS), JSON),
 )
-def test_whatever_comes_is_taken_or_refused_with_a_field(batch: dict[str, Any], jobs: dict[str, Any]) -> None:
+def test_any_input_is_accepted_or_refused_with_a_field(batch: dict[str, Any], jobs: dict[str, Any]) -> None:
     try:
         spec = parse_batch(a_batch(jobs) | batch)
         sizes = [job.job_class.fpops_est_flop for job in spec.jobs]

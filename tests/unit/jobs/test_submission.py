@@ -1,4 +1,4 @@
-"""A batch is written whole, in its place, or not at all."""
+"""Tests that a batch is written completely and in its place, or not at all."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ async def test_jobs_that_ask_for_the_same_share_a_class(store: MemoryStore) -> N
 
 
 class Counted:
-    """A store's submissions that count how often classes are written."""
+    """Submissions that count the calls that write classes."""
 
     def __init__(self, submissions: Submissions) -> None:
         self._submissions = submissions
         self._writer: BatchWriter | None = None
-        self.written: list[int] = []  # classes, each time
+        self.written: list[int] = []  # classes per call
 
     @asynccontextmanager
     async def submission(self) -> AsyncIterator[BatchWriter]:
@@ -127,7 +127,7 @@ class Counted:
         return self._writer
 
 
-async def test_jobs_that_all_ask_for_something_else_are_written_in_few_round_trips(store: MemoryStore) -> None:
+async def test_distinct_job_classes_need_few_round_trips(store: MemoryStore) -> None:
     counted = Counted(store.submissions)
     ports = SubmissionPorts(counted, store.people, store.applications, KnownFiles())
     spec = with_rows(
@@ -136,11 +136,11 @@ async def test_jobs_that_all_ask_for_something_else_are_written_in_few_round_tri
 
     batch_id = await submit(spec, ports=ports, ordering=OrderingSettings(), clock=HandClock())
 
-    assert counted.written == [5000, 2000]  # the third part brings nothing new
+    assert counted.written == [5000, 2000]  # the third chunk has no new classes
     assert len(await store.views.classes_of_batch(batch_id)) == 7000
 
 
-async def test_shared_inputs_stand_in_the_class_and_own_inputs_with_the_job(store: MemoryStore) -> None:
+async def test_shared_inputs_are_in_class_own_inputs_in_job(store: MemoryStore) -> None:
     tables: list[dict[str, object]] = [{}, {"inputs": [{"path": "own", "open_name": "in"}]}]
     shared = {"fpops_est": 1e12, "inputs": [{"path": "shared", "sticky": True}]}
     batch = await submitted(store, a_spec(jobs=shared, job=tables), "shared", "own")
@@ -175,13 +175,13 @@ async def test_a_deadline_counts_from_submission(store: MemoryStore) -> None:
 
 
 async def test_a_batch_is_placed_at_its_logical_end(store: MemoryStore) -> None:
-    """10 jobs of 1e12 flop with a quorum of 2, on the unknown pool of 1e12 flop/s: 20 s."""
+    """10 jobs of 1e12 flop with a quorum of 2, on an unknown pool assumed at 1e12 flop/s: 20 s."""
     batch = await submitted(store, a_spec({"quorum": 2}))
     assert (batch.order_tier, batch.order_key, batch.logical_end_at) == (0, NOW + 20.0, NOW + 20.0)
     assert (await store.people.submitter("ada")).logical_at == NOW + 20.0
 
 
-async def test_the_next_batch_of_a_submitter_starts_where_the_last_one_was_charged_to(store: MemoryStore) -> None:
+async def test_next_batch_starts_at_charged_logical_time(store: MemoryStore) -> None:
     await submitted(store, a_spec())
     assert (await submitted(store, a_spec())).logical_end_at == NOW + 20.0
 
@@ -216,13 +216,13 @@ async def test_what_does_not_exist_is_refused(
     assert await nothing_is_written(store)
 
 
-async def test_a_delay_bound_within_which_no_job_is_ever_sent_is_refused(store: MemoryStore) -> None:
+async def test_delay_bound_below_min_slack_is_refused(store: MemoryStore) -> None:
     jobs = [{"delay_bound_s": bound_s} for bound_s in (86_400, 3600)]
     values = {"app": "pi", "qos": "throughput", "submitter": "ada", "jobs": {"fpops_est": 1e12}, "job": jobs}
     with pytest.raises(InvalidInputError) as caught:
         await submitted(store, parse_batch(values))
     assert str(caught.value) == (
-        "jobs.delay_bound_s: expected more than 3600 s, the least slack of a due date (deadline.min_slack_s), "
+        "jobs.delay_bound_s: expected more than 3600 s, the minimum slack of a due date (deadline.min_slack_s), "
         "got 3600.0"
     )
     assert await nothing_is_written(store)
@@ -260,7 +260,7 @@ async def test_a_wrong_row_far_down_leaves_nothing_behind(store: MemoryStore) ->
     assert await nothing_is_written(store)
 
 
-async def test_a_file_that_changes_while_it_is_stored_leaves_nothing_behind(store: MemoryStore) -> None:
+async def test_file_changed_during_submission_leaves_nothing(store: MemoryStore) -> None:
     openings = iter((8_000, 7_999))
 
     def rows() -> Iterator[dict[str, str]]:
@@ -269,6 +269,8 @@ async def test_a_file_that_changes_while_it_is_stored_leaves_nothing_behind(stor
     spec = parse_batch(
         {"app": "pi", "qos": "afap", "submitter": "ada", "jobs": {"fpops_est": 1e12}, "jobs_csv": "jobs.csv"}
     )
-    with pytest.raises(InvalidInputError, match=r"^jobs_csv: expected the 8000 jobs there were a moment ago, got 7999"):
+    with pytest.raises(
+        InvalidInputError, match=r"^jobs_csv: expected 8000 jobs, as when the batch was checked, got 7999"
+    ):
         await submitted(store, with_rows(spec, rows))
     assert await nothing_is_written(store)

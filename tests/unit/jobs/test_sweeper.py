@@ -1,4 +1,4 @@
-"""Silence past due date and grace is a time-out, unless it was us who could not be reached."""
+"""Tests that silence beyond due date and grace is a time-out, except after an outage of the server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Project:
         return [(await a_sent_instance(self.store, batch.batch_id, host, **values)).job_id for _ in range(jobs)]
 
     async def sweep_at(self, after_s: float) -> SweepReport:
-        """Sweep with notes of life in between, as a project does that was never away."""
+        """Sweep, with alive records in between, like a project without an outage."""
         while self.clock.time < NOW + after_s:
             await self.watch.run_once()
             self.clock.time = Instant(min(self.clock.time + 300.0, NOW + after_s))
@@ -133,7 +133,7 @@ async def test_an_instance_that_cannot_be_written_is_left_out_alone() -> None:
     assert work.open == [1, 3]
 
 
-async def test_an_instance_that_could_not_be_written_is_tried_again_after_a_minute() -> None:
+async def test_failed_time_out_is_retried_after_a_minute() -> None:
     work, clock = Picky(2, 1), HandClock()
     sweeper = a_sweeper(work, clock)
     await sweeper.run_once()
@@ -155,7 +155,7 @@ async def test_a_store_that_is_away_is_no_fault_of_the_instances() -> None:
 # ------------------------------------------------------------------ outages
 
 
-async def test_after_an_outage_open_due_dates_move_before_anything_times_out(project: Project) -> None:
+async def test_due_dates_shift_before_time_outs_after_outage(project: Project) -> None:
     [job] = await project.send()
     await project.sweep_at(600.0)
     project.clock.time = later(NOW, 600.0 + 5 * HOUR_S)
@@ -241,7 +241,7 @@ def test_a_time_out_step_tells_the_host() -> None:
 
 
 class SlowWork:
-    """Answers with `steps` in turn, each after two seconds; remembers what it was asked."""
+    """Returns `steps` in turn, each after two seconds; records its calls."""
 
     def __init__(self, clock: HandClock, steps: Sequence[MovedJobs | Exception]) -> None:
         self._clock = clock
@@ -274,7 +274,7 @@ async def test_what_ended_before_the_time_it_is_kept_is_moved() -> None:
     assert work.asked == [(later(NOW, -100.0), START, 7)]
 
 
-async def test_a_step_goes_on_where_the_last_one_ended_and_starts_over_when_all_was_seen() -> None:
+async def test_step_continues_and_restarts_after_last_job() -> None:
     mover, work, _ = a_mover(MovedJobs(5, 6, PLACE, more=True), MovedJobs(), MovedJobs())
 
     reports = [await mover.run_once() for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Jobs are settled by what their instances brought, each without holding up the others."""
+"""Tests that jobs are settled by their instances' outputs, without delaying each other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Outputs:
 
 
 class Project:
-    """A store whose jobs are sent, uploaded and reported as hosts do, with a validator over it."""
+    """A store whose jobs are sent, uploaded and reported as by hosts, with a validator."""
 
     def __init__(self, store: MemoryStore, **options: Any) -> None:
         self.store = store
@@ -62,7 +62,7 @@ class Project:
         self.sent: list[tuple[RegisteredHost, Assignment]] = []
 
     async def send(self, batch: Batch, **changes: Any) -> tuple[RegisteredHost, Assignment]:
-        """The next waiting instance to a new host."""
+        """Send the next unsent instance to a new host."""
         host = await a_registered_host(self.store)
         return host, await a_sent_instance(self.store, batch.batch_id, host, **changes)
 
@@ -112,7 +112,7 @@ async def test_one_result_settles_a_job_with_a_quorum_of_one(project: Project) -
     assert (await project.store.views.batch(batch.batch_id)).state is BatchState.COMPLETE
 
 
-async def test_outputs_are_told_apart_without_reading_files(project: Project) -> None:
+async def test_outputs_are_compared_without_reading_files(project: Project) -> None:
     batch = await a_submitted_batch(project.store, jobs=1, quorum=2)
     for md5 in (MD5_A, MD5_A):
         sent = await project.send_and_bring(batch, md5)
@@ -177,7 +177,7 @@ async def test_a_result_that_is_no_table_or_not_there_is_rejected(project: Proje
     assert (await project.states(sent))[:2] == [InstanceState.INVALID, InstanceState.INVALID]
 
 
-async def test_an_optional_output_that_is_missing_on_one_side_is_a_difference(project: Project) -> None:
+async def test_optional_output_missing_on_one_side_differs(project: Project) -> None:
     outputs = (Output("out", 100), Output("log", 100, optional=True))
     batch = await a_submitted_batch(project.store, jobs=1, job_class=a_job_class(quorum=2, outputs=outputs), copies=2)
     (host, first), (other, second) = [await project.send(batch) for _ in range(2)]
@@ -192,7 +192,7 @@ async def test_an_optional_output_that_is_missing_on_one_side_is_a_difference(pr
 # ------------------------------------------------------------------ one job never holds up the others
 
 
-async def test_a_job_whose_files_cannot_be_read_is_counted_and_the_others_go_on(project: Project) -> None:
+async def test_unreadable_job_is_counted_and_others_settle(project: Project) -> None:
     job_class = replace(a_tolerant_class(), quorum=1)
     broken, fine = [await a_submitted_batch(project.store, jobs=1, job_class=job_class, copies=1) for _ in range(2)]
     hurt = await project.send_and_bring(broken, MD5_A, b"[1]")
@@ -228,7 +228,7 @@ async def test_broken_jobs_at_the_head_do_not_fill_every_round() -> None:
 
 
 class Picky:
-    """A store that holds some jobs to settle, refuses to write one of them, or is away."""
+    """A store with jobs to settle that refuses to write one of them, or is unavailable."""
 
     def __init__(self, jobs: Sequence[JobFacts], refuses: JobId, *, available: bool = True) -> None:
         self.jobs = jobs
@@ -306,7 +306,7 @@ async def test_a_store_that_is_away_is_no_fault_of_the_jobs() -> None:
 
 
 class Recorder:
-    """A store that holds some jobs and keeps the steps it is told to make."""
+    """A store with jobs that records the steps it is given."""
 
     def __init__(self, *jobs: JobFacts) -> None:
         self.jobs = jobs
@@ -349,7 +349,7 @@ async def test_a_valid_result_takes_back_what_its_time_out_left() -> None:
     assert (event.replaces, event.replaces_at) == (2.5, NOW + 90_000.0)
 
 
-async def test_an_invalid_result_is_told_without_a_turnaround() -> None:
+async def test_invalid_result_has_no_turnaround() -> None:
     forged = an_instance(3, uploads=(Upload("pi_1_1_3_r0", 3, MD5_B),), turnaround_sample=2.5)
     job = a_job(1, an_instance(1), an_instance(2), forged, job_class=a_job_class(quorum=2))
     assert await event_of(job, 3) == HavEvent(
@@ -357,7 +357,7 @@ async def test_an_invalid_result_is_told_without_a_turnaround() -> None:
     )
 
 
-async def test_a_result_reported_in_the_instant_it_was_sent_has_a_tame_sample() -> None:
+async def test_zero_turnaround_sample_is_bounded() -> None:
     event = await event_of(a_job(1, an_instance(reported_at=NOW, est_runtime_s=Seconds(0.0), elapsed_s=None)))
     assert event is not None
     assert (event.ln_turnaround, event.ln_turnaround_ratio, event.speed_s_per_flop) == (0.0, 0.0, None)
@@ -434,7 +434,7 @@ async def some_work(project: Project, count: int) -> list[Assignment]:
 
 
 async def round_of(project: Project) -> None:
-    """What a round starts gets its turn in a second one."""
+    """Run two rounds: comparisons started in the first get their turn in the second."""
     for _ in range(2):
         await project.validator.run_once()
 
@@ -463,7 +463,7 @@ async def test_a_slow_comparison_delays_no_other_job(slow: tuple[Project, Slow])
 
 
 async def test_dropped_comparisons_end_and_are_made_again(slow: tuple[Project, Slow]) -> None:
-    """Those that run are cancelled; their jobs rest as after any attempt, and are compared again."""
+    """Running ones are cancelled; their jobs back off as after any attempt, and are compared again."""
     project, comparisons = slow
     jobs = await some_work(project, 3)
     await round_of(project)
@@ -492,7 +492,7 @@ async def test_an_output_that_cannot_be_read_says_why(slow: tuple[Project, Slow]
     assert (instance.state, instance.reason) == (InstanceState.INVALID, "out is nested deeper than 100 levels")
 
 
-async def test_a_job_whose_outputs_take_too_long_to_compare_fails_and_blames_no_host(
+async def test_slow_comparison_fails_job_and_blames_no_host(
     slow: tuple[Project, Slow],
 ) -> None:
     project, comparisons = slow
@@ -504,7 +504,7 @@ async def test_a_job_whose_outputs_take_too_long_to_compare_fails_and_blames_no_
     assert await project.states(sent) == [InstanceState.TOO_LATE]
 
 
-async def test_a_comparison_that_fails_blames_no_host_and_is_made_again(slow: tuple[Project, Slow]) -> None:
+async def test_failed_comparison_blames_no_host_and_is_retried(slow: tuple[Project, Slow]) -> None:
     project, comparisons = slow
     [sent] = await some_work(project, 1)
     await round_of(project)

@@ -1,4 +1,4 @@
-"""Whatever hosts do, every job ends, within its limits, and what is counted equals the rows."""
+"""Tests that every job ends within its limits for any behaviour of hosts, and that counters equal the rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEHAVIOUR = st.sampled_from(["right", "right", "wrong", "error", "silent"])
 
 
 class NoFiles:
-    """Bitwise comparison reads none."""
+    """Bitwise comparison reads no file contents."""
 
     at_once = 1
 
@@ -35,7 +35,7 @@ def services(store: MemoryStore, clock: HandClock) -> JobsServices:
 
 
 async def behave(store: MemoryStore, batch_id: int, behaviour: str, clock: HandClock) -> None:
-    """The first waiting instance to a new host, which does what `behaviour` says."""
+    """Send the first unsent instance to a new host, which acts as `behaviour` says."""
     host = await a_registered_host(store)
     [batch] = await store.views.batches(limit=1)
     assert batch.batch_id == batch_id

@@ -1,4 +1,4 @@
-"""When two instances' outputs are the same result."""
+"""Agreement of two instances' outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def an_output(content: bytes | None, name: str = "out", md5: str = "0" * 32) -> 
 def group_outputs(
     comparer: Comparer, outputs: Mapping[InstanceId, Sequence[OutputCopy]], *, around: InstanceId | None = None
 ) -> dict[InstanceId, int]:
-    """The groups of outputs, of which some may be malformed, as jobs/comparisons.py makes them."""
+    """Group outputs, some possibly malformed, as jobs/comparisons.py does."""
     readings: dict[InstanceId, Reading | None] = {}
     for instance_id, copies in outputs.items():
         try:
@@ -55,7 +55,7 @@ def test_bitwise_tells_by_md5_and_size() -> None:
     assert group_outputs(Bitwise(), outputs) == {1: 0, 2: 0, 3: 1, 4: 2}
 
 
-def test_bitwise_does_not_mind_the_order_of_outputs_but_an_absent_one() -> None:
+def test_bitwise_ignores_order_but_not_absence_of_outputs() -> None:
     a, b = OutputCopy("a", 1, "1" * 32), OutputCopy("b", 1, "2" * 32)
     outputs = {InstanceId(1): [a, b], InstanceId(2): [b, a], InstanceId(3): [a]}
     assert group_outputs(Bitwise(), outputs) == {1: 0, 2: 0, 3: 1}
@@ -89,8 +89,8 @@ def test_each_validator_has_its_comparer(validator: ValidatorKind, expected: obj
         (b'{"e": 1000.0}', b'{"e": 1000.9}', True),
         (b'{"e": 1000.0}', b'{"e": 1001.1}', False),
         (b'{"e": 1000}', b'{"e": 1000.5}', True),  # a whole number is a number
-        (b'{"a": 1, "b": 2}', b'{"b": 2, "a": 1}', True),  # the order of keys says nothing
-        (b"[1, 2]", b"[2, 1]", False),  # the order of a list does
+        (b'{"a": 1, "b": 2}', b'{"b": 2, "a": 1}', True),  # the order of keys does not matter
+        (b"[1, 2]", b"[2, 1]", False),  # the order of a list matters
         (b"[1, 2]", b"[1, 2, 3]", False),
         (b'["x"]', b'["y"]', False),
         (b"[1]", b'["1"]', False),
@@ -105,7 +105,7 @@ def test_each_validator_has_its_comparer(validator: ValidatorKind, expected: obj
         (b"[Infinity]", b"[Infinity]", True),
         (b"[Infinity]", b"[-Infinity]", False),
         (b"[Infinity]", b"[1e300]", False),
-        (b"t,x\n0,1.0\n", b"t,x\r\n0,1.0005\r\n\r\n", True),  # CSV, line ends and blank lines aside
+        (b"t,x\n0,1.0\n", b"t,x\r\n0,1.0005\r\n\r\n", True),  # CSV, ignoring line ends and blank lines
         (b"t,x\n0,1.0\n", b"t,x\n0,1.01\n", False),
         (b"t,x\n0,1.0\n", b"t,y\n0,1.0\n", False),
         (b"1,2\n", b"1\n2\n", False),
@@ -165,7 +165,7 @@ def test_a_name_decides_the_format_where_it_can() -> None:
         (b"1," * 50 + b"1", "more than 50 values"),
         (b"[" + b"[]," * 50 + b"1]", "more than 50 values"),
         (b"[" + b"9" * 300_000 + b"]", "a whole number of 300000 digits"),
-        (b" " * 400_001, "400,001 B, at most 400,000 B are compared"),
+        (b" " * 400_001, "400,001 B > 400,000 B"),
     ],
 )
 def test_an_output_beyond_a_limit_says_which(content: bytes, said: str) -> None:
@@ -174,7 +174,7 @@ def test_an_output_beyond_a_limit_says_which(content: bytes, said: str) -> None:
 
 
 def test_a_deep_output_with_many_values_takes_8_bytes_for_each() -> None:
-    """What took 3.7 GB where each value had a path of its own."""
+    """This took 3.7 GB when each value had its own path."""
     deep, many = 90, 498_000
     found = read("out", b"[" * deep + b"1," * many + b"1" + b"]" * deep)
     assert len(found.numbers) == many + 1
@@ -182,7 +182,7 @@ def test_a_deep_output_with_many_values_takes_8_bytes_for_each() -> None:
 
 
 def naive(content: bytes) -> list[tuple[tuple[object, ...], object]]:
-    """Every value with its place, as the definition has it."""
+    """Every value with its position, by the definition."""
     found: list[tuple[tuple[object, ...], object]] = []
 
     def walk(place: tuple[object, ...], node: object) -> None:

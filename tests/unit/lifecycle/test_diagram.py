@@ -1,4 +1,4 @@
-"""The drawn page is the table's."""
+"""The generated page and drawing match the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client's report means for its instance, case by case of docs/protocol.md#reports."""
+"""Judging a client's report, case by case of docs/protocol.md#reports."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_an_output_that_was_not_produced_is_named_with_its_limit() -> None:
     assert judgement == (Event.FAILED, "output out was not produced, or is larger than 100 bytes")
 
 
-def test_an_output_refused_at_upload_fails_though_the_client_says_uploaded() -> None:
+def test_output_refused_at_upload_fails_despite_the_claim() -> None:
     claimed = (ReportedFile(FILE, 30.0, MD5, error="permanent upload error"),)
     judgement = judged(claimed=claimed, uploads=())
     assert judgement == (Event.FAILED, "output out was not uploaded: permanent upload error")

@@ -1,4 +1,4 @@
-"""What becomes of a job, one situation at a time."""
+"""Settling a job, one situation at a time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_late_result_is_compared_with_the_canonical_one() -> None:
 
 
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])
-def test_nothing_is_compared_for_a_job_that_is_over_without_a_result(state: JobState) -> None:
+def test_ended_job_without_result_compares_nothing(state: JobState) -> None:
     assert needs_comparison(a_job(S.REPORTED, S.REPORTED, state=state)) == ()
 
 
@@ -81,7 +81,7 @@ def test_a_single_result_makes_a_job_of_quorum_one_valid() -> None:
     )
 
 
-def test_a_quorum_validates_its_members_rejects_others_and_cancels_the_unsent() -> None:
+def test_quorum_validates_rejects_and_cancels() -> None:
     job = a_job(S.INCONCLUSIVE, S.INCONCLUSIVE, S.REPORTED, S.UNSENT, S.IN_PROGRESS, quorum=2)
     settlement = settled(job, i1=0, i2=1, i3=1)
     assert settlement.state is JobState.VALID
@@ -96,7 +96,7 @@ def test_of_two_groups_that_reach_the_quorum_the_larger_wins() -> None:
     assert settled(job, i1=0, i2=0, i3=1, i4=1, i5=1).canonical_instance_id == 3
 
 
-def test_of_two_equal_groups_the_one_with_the_smallest_instance_wins() -> None:
+def test_smallest_instance_decides_between_equal_groups() -> None:
     job = a_job(*[S.REPORTED] * 4, quorum=2)
     assert settled(job, i1=7, i2=3, i3=3, i4=7).canonical_instance_id == 1
 
@@ -132,7 +132,7 @@ def test_disagreement_is_undecided_and_asks_for_one_more() -> None:
     assert (settlement.new_instances, settlement.retries, settlement.hasten) == (1, 0, True)
 
 
-def test_disagreement_of_three_asks_for_what_the_largest_group_lacks() -> None:
+def test_disagreement_creates_what_the_largest_group_lacks() -> None:
     job = a_job(*[S.REPORTED] * 3, quorum=3)
     assert settled(job, i1=0, i2=1, i3=1).new_instances == 1
     assert settled(job, i1=0, i2=1, i3=2).new_instances == 2
@@ -156,7 +156,7 @@ def test_an_unreadable_result_is_rejected_and_replaced() -> None:
     assert (settlement.state, settlement.new_instances, settlement.retries) == (JobState.OPEN, 1, 1)
 
 
-def test_a_readable_result_beside_an_unreadable_one_waits_uncompared() -> None:
+def test_readable_result_waits_when_the_other_is_unreadable() -> None:
     settlement = settled(a_job(S.REPORTED, S.REPORTED, quorum=2), i1=UNREADABLE, i2=0)
     assert changes(settlement) == ((1, S.INVALID),)
     assert settlement.new_instances == 1
@@ -174,7 +174,7 @@ def test_an_unsent_replacement_is_not_made_twice() -> None:
 
 
 def test_a_late_result_takes_back_the_unsent_retry() -> None:
-    job = a_job(S.REPORTED, S.IN_PROGRESS, S.UNSENT, quorum=2)  # 1 had timed out, 3 replaced it
+    job = a_job(S.REPORTED, S.IN_PROGRESS, S.UNSENT, quorum=2)  # 1 timed out, 3 replaced it
     settlement = settled(job)
     assert changes(settlement) == ((3, S.CANCELLED),)
     assert settlement.new_instances == 0
@@ -195,7 +195,7 @@ def test_too_many_errors_end_the_job_with_a_sentence() -> None:
     job = a_job(S.FAILED, S.INVALID, S.FAILED, S.UNSENT, S.REPORTED, S.IN_PROGRESS, quorum=2)
     settlement = settled(job)
     assert settlement.state is JobState.FAILED
-    assert settlement.failure == "too many errors: 3 (1 invalid, 2 failed), 3 end the job"
+    assert settlement.failure == "too many errors: 3 (1 invalid, 2 failed); limit 3"
     assert changes(settlement) == ((4, S.CANCELLED), (5, S.TOO_LATE))
     assert settlement.new_instances == 0
 
@@ -211,7 +211,7 @@ def test_too_many_lost_instances_end_the_job() -> None:
     assert settled(a_job(*lost), max_lost=6).new_instances == 1
     settlement = settled(a_job(*lost), max_lost=5)
     assert settlement.state is JobState.FAILED
-    assert settlement.failure == "too many instances lost: 5 (3 timed out, 2 aborted), 5 end the job"
+    assert settlement.failure == "too many instances lost: 5 (3 timed out, 2 aborted); limit 5"
 
 
 def test_a_job_waits_for_what_is_out_however_many_were_lost() -> None:
@@ -221,19 +221,17 @@ def test_a_job_waits_for_what_is_out_however_many_were_lost() -> None:
 def test_an_unreadable_result_counts_as_an_error_at_once() -> None:
     settlement = settled(a_job(S.INVALID, S.REPORTED, max_errors=2), i2=UNREADABLE)
     assert settlement.state is JobState.FAILED
-    assert settlement.failure == "too many errors: 2 (2 invalid), 2 end the job"
+    assert settlement.failure == "too many errors: 2 (2 invalid); limit 2"
     assert changes(settlement) == ((2, S.INVALID),)
 
 
 def test_a_job_out_of_instances_fails_with_a_sentence() -> None:
     settlement = settled(a_job(*[S.FAILED] * 3, max_instances=3, max_errors=9))
     assert settlement.state is JobState.FAILED
-    assert settlement.failure == (
-        "no instances left: 1 results must agree, 0 usable, 0 outstanding, 3 instances allowed in all"
-    )
+    assert settlement.failure == ("no instances left: 1 results must agree, 0 usable, 0 outstanding; limit 3 instances")
 
 
-def test_a_disagreement_that_no_instance_is_left_to_settle_is_too_late() -> None:
+def test_disagreement_without_instances_left_is_too_late() -> None:
     settlement = settled(a_job(S.INCONCLUSIVE, S.REPORTED, quorum=2, max_instances=2), i1=0, i2=1)
     assert settlement.state is JobState.FAILED
     assert changes(settlement) == ((1, S.TOO_LATE), (2, S.TOO_LATE))
@@ -261,13 +259,13 @@ def test_a_latecomer_is_judged_by_the_canonical_result() -> None:
     assert (settlement.state, settlement.canonical_instance_id) == (JobState.VALID, 1)
 
 
-def test_a_latecomer_is_too_late_when_the_canonical_files_are_gone() -> None:
+def test_late_result_is_too_late_without_canonical_files() -> None:
     job = a_job(S.VALID, S.REPORTED, S.REPORTED, state=JobState.VALID, canonical_instance_id=InstanceId(1))
     settlement = settled(job, i1=UNREADABLE, i2=0, i3=UNREADABLE)
     assert changes(settlement) == ((2, S.TOO_LATE), (3, S.INVALID))
 
 
-def test_a_valid_job_whose_latecomers_cannot_be_compared_keeps_its_canonical_result() -> None:
+def test_uncomparable_late_results_keep_the_canonical_one() -> None:
     job = a_job(S.VALID, S.REPORTED, S.UNSENT, state=JobState.VALID, canonical_instance_id=InstanceId(1))
     settlement = give_up(job, "too slow", now=NOW)
     assert changes(settlement) == ((2, S.TOO_LATE), (3, S.CANCELLED))
@@ -293,7 +291,7 @@ def test_a_valid_job_without_a_canonical_instance_is_refused() -> None:
 
 
 @pytest.mark.parametrize("adaptive_copies", [0, 1])
-def test_an_app_without_adaptive_replication_checks_nobody(adaptive_copies: int) -> None:
+def test_app_without_adaptive_replication_checks_no_host(adaptive_copies: int) -> None:
     assert copies_for(0, adaptive_copies, rng=random.Random(1)) == 0
 
 
@@ -304,13 +302,13 @@ def test_a_host_without_a_record_is_always_checked(consecutive_valid: int) -> No
 
 
 @pytest.mark.parametrize("consecutive_valid", [11, 40])
-def test_a_trusted_host_is_checked_once_in_as_many_jobs_as_it_got_right(consecutive_valid: int) -> None:
+def test_trusted_host_is_checked_once_per_consecutive_valid(consecutive_valid: int) -> None:
     rng = random.Random(1)
     checked = sum(copies_for(consecutive_valid, 2, rng=rng) > 0 for _ in range(20_000))
     assert checked / 20_000 == pytest.approx(1 / consecutive_valid, rel=0.15)
 
 
-def test_the_number_of_valid_results_that_earn_trust_can_be_changed() -> None:
+def test_trust_threshold_is_configurable() -> None:
     rng = random.Random(1)
     drawn = {copies_for(5, 2, rng=rng, consecutive_valid_infinite=4) for _ in range(200)}
     assert drawn == {0, 2}

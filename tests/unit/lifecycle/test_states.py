@@ -1,4 +1,4 @@
-"""The table of states: which instants each state has, and which states count as what."""
+"""The table of states: the instants of each state, and the named sets of states."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REPORTS = {Event.SUCCEEDED, Event.FAILED, Event.USER_ABORTED, Event.SERVER_ABORT
 
 
 def reachable_shapes() -> dict[InstanceState, set[tuple[bool, bool]]]:
-    """Every (sent, reported) an instance can have in each state, found by walking the table from unsent."""
+    """Every (sent, reported) an instance can have in each state, found by following the table from unsent."""
     found: dict[InstanceState, set[tuple[bool, bool]]] = {state: set() for state in S}
     walk = [(S.UNSENT, False, False)]
     while walk:
@@ -100,7 +100,7 @@ def test_job_errors_are_retry_causes() -> None:
     assert JOB_ERRORS < RETRY_CAUSES
 
 
-def test_a_step_that_changes_what_an_open_job_has_in_hand_asks_to_settle_it() -> None:
+def test_steps_that_change_an_open_job_settle_it() -> None:
     verdicts = {Event.VALIDATED, Event.REJECTED, Event.UNDECIDED, Event.TOO_LATE, Event.NOT_NEEDED}  # by settling
     for (source, event), (target, instructions) in TRANSITIONS.items():
         if event in verdicts:

@@ -1,4 +1,4 @@
-"""When a last job of a batch is worth one more instance, and when it is not."""
+"""When a last job of a batch gets an extra copy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ S = InstanceState
 
 
 def an_instance(state: InstanceState = S.IN_PROGRESS, *, sent_s: float = HOUR_S, **changes: Any) -> TailInstance:
-    """On a host that takes what was estimated: an hour."""
+    """An instance on a host that needs the estimated time: an hour."""
     sent = TailInstance(
         InstanceId(1),
         state,
@@ -46,7 +46,7 @@ def late_copy(job: TailJob, *, is_last: bool = True, factor: float = 1.0) -> Lat
 
 
 def out_for(*hours: float, **of_job: Any) -> TailJob:
-    """A job with all but one copies, whose hosts usually take an hour and have it since so many."""
+    """A job with instances of these ages, all but one of them copies, on hosts that usually take an hour."""
     return a_job(
         *(an_instance(sent_s=h * HOUR_S) for h in hours),
         tail_copies=len(hours) - 1,
@@ -67,7 +67,7 @@ def test_a_last_job_is_copied_once_all_that_is_under_way_is_late() -> None:
     assert found is not None
     copy = found.copy
     assert (copy.job_id, copy.instances, copy.tail_copies, copy.retries, copy.more_instances) == (5, 1, 0, 1, 0)
-    assert copy.because == "all 1 are out for 1.2 times what they usually take"
+    assert copy.because == "all 1 are in progress for 1.2 times the usual turnaround"
     assert late_copy(out_for(9.0, 0.9)) is None
     again = late_copy(out_for(9.0, 1.2))
     assert again is not None
@@ -79,12 +79,12 @@ def test_what_is_as_good_as_lost_is_replaced_beyond_the_cap() -> None:
     assert [one and one.is_capped for one in found] == [True, False]
 
 
-def test_before_the_last_jobs_only_what_is_as_good_as_lost_is_copied() -> None:
+def test_before_the_tail_only_lost_instances_are_copied() -> None:
     found = [late_copy(out_for(hours), is_last=False) for hours in (2.9, 3.0)]
     assert [one and one.is_capped for one in found] == [None, False]
 
 
-def test_while_nothing_but_the_runtime_says_what_is_usual_only_last_jobs_are_copied_within_the_cap() -> None:
+def test_without_medians_only_last_jobs_get_capped_copies() -> None:
     found = [late_copy(out_for(hours, median_s=None)) for hours in (2.9, 3.0, 99.0)]
     assert [one and one.is_capped for one in found] == [None, True, True]
     assert late_copy(out_for(99.0, median_s=None), is_last=False) is None
@@ -96,16 +96,16 @@ def test_a_host_known_to_be_slower_has_longer() -> None:
     assert late_copy(a_job(replace(slow, ln_ratio=0.0), median_s=HOUR_S)) is not None
 
 
-def test_relaxed_turnaround_is_measured_by_the_batchs_median_and_tight_by_the_runtime() -> None:
+def test_lateness_reference_is_batch_median_or_runtime() -> None:
     relaxed = an_instance(sent_s=2 * HOUR_S)
     assert late_copy(a_job(relaxed, median_s=DAY_S)) is None
     assert late_copy(a_job(replace(relaxed, tight=True), median_s=DAY_S)) is not None
 
 
-SLOW = an_instance(sent_s=0.5 * HOUR_S, ln_ratio=math.log(3.0))  # usually takes three hours, where others take one
+SLOW = an_instance(sent_s=0.5 * HOUR_S, ln_ratio=math.log(3.0))  # usually takes three hours, other hosts one
 
 
-def test_a_last_job_on_a_slow_host_is_copied_before_it_is_late_and_within_the_cap() -> None:
+def test_last_job_on_slow_host_gets_an_early_capped_copy() -> None:
     found = late_copy(a_job(SLOW, median_s=HOUR_S))
     assert found is not None
     assert found.rest_s == pytest.approx(2.5 * HOUR_S)
@@ -116,7 +116,7 @@ def test_a_last_job_on_a_slow_host_is_copied_before_it_is_late_and_within_the_ca
     assert late_copy(a_job(SLOW)) is None
 
 
-def test_a_slow_host_is_no_reason_while_a_faster_one_has_the_job_too() -> None:
+def test_slow_host_is_no_reason_if_a_faster_one_has_the_job() -> None:
     fast = an_instance(sent_s=0.5 * HOUR_S)
     assert late_copy(a_job(SLOW, fast, tail_copies=1, median_s=HOUR_S)) is None
 
@@ -169,7 +169,7 @@ def test_a_copy_that_waits_is_enough() -> None:
     assert not copied(a_job(LATE, an_instance(S.UNSENT), tail_copies=1))
 
 
-def test_a_job_with_something_unsent_or_more_under_way_than_it_lacks_is_left_alone() -> None:
+def test_job_with_unsent_or_surplus_instances_gets_no_copy() -> None:
     assert not copied(a_job(LATE, an_instance(S.UNSENT)))
     assert not copied(a_job(LATE, LATE))
     assert copied(a_job(LATE, LATE, quorum=2))
@@ -183,7 +183,7 @@ def test_a_jobs_limit_of_instances_is_never_raised() -> None:
     for job in a_job(failed, LATE, max_instances=3), a_job(lost, LATE, max_instances=2):
         found = late_copy(replace(job, median_turnaround_s=Seconds(HOUR_S)))
         assert found is not None
-        assert found.copy.retries == 2  # one is over; this one stands like the next
+        assert found.copy.retries == 2  # one has ended; this one counts like the next
 
 
 def is_one(done: int, total: int) -> bool:
@@ -197,7 +197,7 @@ def test_the_last_jobs_of_a_batch_are_a_share_or_a_number() -> None:
 
 
 @pytest.mark.parametrize("qos", sorted(QoS))
-def test_jobs_of_any_batch_may_be_copied_once_nearly_all_of_it_is_sent(qos: QoS) -> None:
+def test_jobs_may_be_copied_once_the_batch_is_nearly_sent(qos: QoS) -> None:
     def may_be(unsent: int, validated: int = 0) -> bool:
         batch = a_batch(qos=qos, counts=BatchCounts(1000, unsent=unsent, jobs_validated=validated))
         return is_tail(batch, FeederSettings(), LifecycleSettings(tail_unsent_fraction=0.05))
@@ -207,12 +207,12 @@ def test_jobs_of_any_batch_may_be_copied_once_nearly_all_of_it_is_sent(qos: QoS)
 
 
 @given(st.integers(0, 500), st.integers(0, 500), st.floats(0.0, 2.0))
-def test_copies_keep_to_the_cap_whatever_was_replaced(wanted: int, made: int, fraction: float) -> None:
+def test_copies_keep_to_the_cap_regardless_of_replacements(wanted: int, made: int, fraction: float) -> None:
     more = copies_left(CopyUse(wanted, made), LifecycleSettings(tail_overhead_fraction=fraction))
     assert more == 0 or made + more <= fraction * wanted
 
 
-def test_acceleration_copies_what_was_not_sent_within_the_median_and_raises_the_limit() -> None:
+def test_acceleration_copies_and_raises_the_instance_limit() -> None:
     def copy(*instances: TailInstance, median_s: float = HOUR_S) -> ExtraCopy | None:
         return accelerated_copy(a_job(*instances, tail_copies=3, max_instances=1), median_s=Seconds(median_s), now=NOW)
 
@@ -221,10 +221,10 @@ def test_acceleration_copies_what_was_not_sent_within_the_median_and_raises_the_
     made = copy(an_instance(sent_s=3601.0))
     assert made is not None
     assert (made.tail_copies, made.more_instances) == (3, 1)
-    assert copy(an_instance(sent_s=0.0), median_s=0.0) is not None  # without a median nothing counts as lately
+    assert copy(an_instance(sent_s=0.0), median_s=0.0) is not None  # without a median no instance counts as recent
 
 
-def test_settling_a_job_leaves_its_unsent_copy_until_it_is_decided() -> None:
+def test_settling_keeps_an_unsent_copy_until_the_job_ends() -> None:
     def cancelled(extra: int, *states: InstanceState) -> list[int]:
         instances = [instance_facts(n, state) for n, state in enumerate(states, 1)]
         job = job_facts(*instances, job_class=a_job_class(quorum=2), tail_copies=extra)

@@ -1,4 +1,4 @@
-"""What turnarounds are measured by, and what is known of one that has no end."""
+"""References of turnarounds, and samples of time-outs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lifecycle.turnaround import (
 from tests.builders import NOW
 
 
-def test_a_relaxed_instance_is_measured_by_its_batch_and_a_tight_one_by_its_own_runtime() -> None:
+def test_reference_is_batch_median_or_own_runtime() -> None:
     runtime_s, usual_s = Seconds(3600.0), Seconds(7200.0)
 
     assert yardstick_s(tight=False, est_runtime_s=runtime_s, median_turnaround_s=usual_s) == usual_s
@@ -38,7 +38,7 @@ def test_a_turnaround_of_nothing_still_has_a_logarithm() -> None:
     assert returned_sample(0.0, yardstick_s=Seconds(100.0)) == math.log(LEAST_S / 100.0)
 
 
-def test_an_instance_given_up_at_its_due_date_counts_as_all_that_it_was_given() -> None:
+def test_instance_given_up_at_due_date_counts_the_full_interval() -> None:
     hour = Seconds(3600.0)
     sample = censored_sample(sent_at=Instant(0.0), due_at=Instant(20 * hour), now=Instant(19 * hour), yardstick_s=hour)
     assert sample == math.log(20.0)
@@ -49,9 +49,7 @@ def test_an_instance_given_up_at_its_due_date_counts_as_all_that_it_was_given() 
     silent_s=st.floats(0.0, 1e7),
     usual_s=st.floats(0.0, 1e7),
 )
-def test_a_time_out_never_counts_less_than_what_the_host_was_given(
-    given_s: float, silent_s: float, usual_s: float
-) -> None:
+def test_time_out_counts_at_least_the_full_interval(given_s: float, silent_s: float, usual_s: float) -> None:
     sample = censored_sample(
         sent_at=Instant(0.0),
         due_at=Instant(given_s),

@@ -1,4 +1,4 @@
-"""Joining the project over HTTP: the same requests as the stock client's, answers it has understood."""
+"""Joining the project over HTTP: the stock client's requests, and replies it has accepted."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def a_site(volunteers: Volunteers | None = None, catalogue: Catalogue = CA
 
 
 async def xml_of(client: Client, path: str, **query: str) -> ET.Element:
-    """The root of the XML that answers a web RPC; always with HTTP status 200."""
+    """Return the root of a web RPC's XML reply; its HTTP status is always 200."""
     response = await client.get(path, params=query)
     assert (response.status, response.content_type) == (200, "text/xml")
     return ET.fromstring(await response.read())
@@ -70,13 +70,13 @@ def captured(number: int) -> ET.Element:
 
 
 def captured_path(number: int) -> str:
-    """The path and query of a captured request, below the master URL."""
+    """Return the path and query of a captured request, below the master URL."""
     [path] = CAPTURES.glob(f"{number:02d}-*.request.headers")
     return "/" + path.read_text().split()[1].removeprefix("/proj/")
 
 
 def shape_of(element: ET.Element) -> object:
-    """Tags and nesting without the texts."""
+    """Return tags and nesting without texts."""
     return element.tag, [shape_of(child) for child in element]
 
 
@@ -145,7 +145,7 @@ async def test_a_lookup_that_fails_is_answered_like_the_captured_one(number: int
 
 @pytest.mark.parametrize("call", [lookup, create], ids=["lookup_account", "create_account"])
 async def test_guesses_while_attaching_are_limited(call: Call) -> None:
-    """The right password is refused, too, once the limiter of all password checks says to wait."""
+    """The right password is also refused while the limiter of password checks requires a wait."""
     async with a_site() as client:
         await create(client)
         wrong = [error_of(await call(client, hashed=password_hash(f"guess {number}", EMAIL))) for number in range(7)]
@@ -191,7 +191,7 @@ async def test_a_lookup_without_a_password_is_a_bad_password() -> None:
         assert error_of(await xml_of(client, "/lookup_account.php", email_addr=EMAIL)) == -206
 
 
-async def test_creating_again_with_the_right_password_gives_the_same_account() -> None:
+async def test_creating_again_returns_the_same_account() -> None:
     async with a_site() as client:
         first, second = await create(client), await create(client, "ME@example.com")
 
@@ -235,7 +235,7 @@ async def test_a_name_with_markup_stays_a_name() -> None:
 
 
 class OnlyText:
-    """Volunteers in a database that, as PostgreSQL, takes no NUL in a text."""
+    """Volunteers in a database that rejects NUL in texts, like PostgreSQL."""
 
     def __init__(self, volunteers: Volunteers) -> None:
         self._volunteers = volunteers
@@ -265,7 +265,7 @@ class OnlyText:
 
 
 class Away(OnlyText):
-    """Volunteers in a database that cannot be reached."""
+    """Volunteers in an unavailable database."""
 
     async def volunteer_by_email(self, email: str) -> VolunteerRecord | None:
         raise UnavailableError

@@ -1,4 +1,4 @@
-"""Volunteers' pages over HTTP: joining, the own computers and results, preferences, and nothing of others'."""
+"""Volunteers' pages over HTTP: joining, computers, results, preferences, and no access to others' data."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Client = TestClient[web.Request, web.Application]
 
 @dataclass(slots=True)
 class Place:
-    """The pages of a world, as one browser sees them."""
+    """The pages of a world, as seen by one browser."""
 
     world: World
     catalogue: CatalogueCache
@@ -58,7 +58,7 @@ class Place:
             return await response.text()
 
     async def form(self, path: str, *, status: int = 303, **fields: str | list[str]) -> str:
-        """Send a form as the page has it; where it leads to, or the page that comes back."""
+        """Submit a form; return the redirect's address or the returned page."""
         page = await self.page(path, status=200)
         hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page))
         async with self.client.post(PLACE + path, data={**hidden, **fields}, allow_redirects=False) as response:
@@ -89,7 +89,7 @@ async def a_place(world: World | None = None, settings: Mapping[str, object] | N
 
 
 async def a_computer_of(place: Place, email: str = ADA, **changes: object) -> RegisteredHost:
-    """A computer of a volunteer who has joined, and an application to work for."""
+    """Add a computer of a signed-up volunteer, and an application."""
     store, record = place.world.store, await place.record(email)
     await the_version(store)
     key = KEYS.authenticator(record.credentials.authenticator_nonce)
@@ -105,14 +105,14 @@ async def a_computer_of(place: Place, email: str = ADA, **changes: object) -> Re
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("/computers?after=1", "after: expected no such question, before, got"),
+        ("/computers?after=1", "after: expected one of the parameters before, got"),
         ("/computers?before=x", "before: expected a whole number"),
         ("/results?outcome=good", "outcome: expected one of"),
         ("/results?computer=x", "computer: expected a whole number"),
         ("/results?after=x", "after: expected"),
         ("/results?computer=1&computer=2", "computer: expected one value, got"),
-        ("/preferences?app=1", "app: expected no such question: this page takes none, got"),
-        ("/account?said=nothing", "said: expected what a form says"),
+        ("/preferences?app=1", "app: expected no parameters on this page, got"),
+        ("/account?said=nothing", "said: expected the result code"),
     ],
 )
 async def test_what_cannot_be_asked_of_a_page_is_named(path: str, why: str) -> None:
@@ -124,7 +124,7 @@ async def test_what_cannot_be_asked_of_a_page_is_named(path: str, why: str) -> N
 # ---------------------------------------------------------------- the front page
 
 
-async def test_the_front_page_names_the_scheduler_as_the_captured_one_does() -> None:
+async def test_front_page_names_the_scheduler_like_the_capture() -> None:
     forms = (r'<link rel="boinc_scheduler" href="([^"]*)">', r"<scheduler>([^<]*)</scheduler>")
     [captured] = CAPTURES.glob("06-*.reply.xml")
     async with a_place() as place, place.client.get("/") as response:
@@ -138,7 +138,7 @@ async def test_the_front_page_names_the_scheduler_as_the_captured_one_does() -> 
     assert max(len(line) for line in page.splitlines()) <= 255
 
 
-async def test_the_front_page_tells_people_what_to_type_and_what_is_computed() -> None:
+async def test_front_page_shows_address_and_applications() -> None:
     world = a_world()
     await the_version(world.store)
     async with a_place(world) as place, place.client.get("/") as response:
@@ -152,7 +152,7 @@ async def test_the_front_page_tells_people_what_to_type_and_what_is_computed() -
 # ---------------------------------------------------------------- joining, in and out
 
 
-async def test_who_joins_is_signed_in_and_attaches_clients_with_the_same_password() -> None:
+async def test_joining_signs_in_and_allows_attaching() -> None:
     async with a_place() as place:
         assert (
             await place.form("/join", email="Ada@Example.org", password=PASSWORD, name="")
@@ -173,12 +173,12 @@ async def test_who_joins_is_signed_in_and_attaches_clients_with_the_same_passwor
         ),
         pytest.param({"email": ADA, "password": "short"}, "Password: 6 to 200 characters", 422, id="short"),
         pytest.param({"email": ADA, "password": ADA}, "harder to guess", 422, id="the e-mail"),
-        pytest.param({"email": "bob@example.org", "password": PASSWORD}, "There is an account", 409, id="taken"),
+        pytest.param(
+            {"email": "bob@example.org", "password": PASSWORD}, "An account with that e-mail", 409, id="taken"
+        ),
     ],
 )
-async def test_what_speaks_against_an_account_is_said_and_what_was_typed_stays(
-    fields: dict[str, str], part: str, status: int
-) -> None:
+async def test_join_errors_are_shown_and_fields_kept(fields: dict[str, str], part: str, status: int) -> None:
     async with a_place() as place:
         await add_volunteer(place.world.store.volunteers, KEYS, "bob@example.org", name="", password_hash=None, now=NOW)
         page = await place.form("/join", status=status, **fields, name="<i>")
@@ -189,13 +189,13 @@ async def test_what_speaks_against_an_account_is_said_and_what_was_typed_stays(
 
 async def test_a_project_that_makes_no_accounts_says_so() -> None:
     async with a_place(settings={"project.account_creation": False}) as place:
-        assert "makes no new accounts" in await place.page("/join")
+        assert "Account creation is closed" in await place.page("/join")
         async with place.client.post(f"{PLACE}/join", data={"email": ADA, "password": PASSWORD}) as response:
             assert response.status == 422
         assert await place.world.store.volunteers.volunteers() == []
 
 
-async def test_one_network_tries_to_join_sixty_times_at_once_and_then_once_a_minute() -> None:
+async def test_join_attempts_are_limited_per_network() -> None:
     async with a_place() as place:
 
         async def tried() -> int:
@@ -208,7 +208,7 @@ async def test_one_network_tries_to_join_sixty_times_at_once_and_then_once_a_min
         assert [await tried(), await tried()] == [422, 429]
 
 
-async def test_signing_in_takes_the_password_or_the_account_key_and_leads_on() -> None:
+async def test_sign_in_takes_password_or_account_key() -> None:
     async with a_place() as place:
         record = await place.join()
         key = KEYS.authenticator(record.credentials.authenticator_nonce)
@@ -252,9 +252,9 @@ async def test_a_new_password_attaches_clients_and_ends_other_sessions() -> None
         old = (await place.join()).credentials
         other = await place.world.door.signing.volunteer(ADA, PASSWORD, address="192.0.2.1", agent="")
         two = await place.form("/account", status=422, old=PASSWORD, new="abcdefg", again="abcdefh")
-        assert "the new one twice alike" in two
+        assert "the same new password twice" in two
         wrong = await place.form("/account", status=401, old="a guess", new="battery staple", again="battery staple")
-        assert "neither the present password nor the account key" in wrong
+        assert "neither your current password nor your account key" in wrong
 
         assert await place.form("/account", old=PASSWORD, new="battery staple", again="battery staple")
 
@@ -338,12 +338,12 @@ async def test_a_computer_tells_why_it_had_no_work_in_its_owners_words() -> None
         assert RefusalCode.MEMORY.traits.remedy in page and "job needs 9 bytes of RAM" in page
 
 
-async def test_the_decision_is_tried_out_for_the_owner_a_few_times_in_a_row() -> None:
+async def test_dry_runs_are_limited_per_volunteer() -> None:
     async with a_place() as place:
         await place.join()
         host = await a_computer_of(place)
         path = f"/computers/{host.host_id}/why"
-        assert "It would get nothing" in await place.page(path)
+        assert "It would get no work" in await place.page(path)
         await a_submitted_batch(place.world.store, jobs=3)
 
         assert "It would get" in await place.page(path) and '<td data-label="Due">' in await place.page(path)
@@ -354,7 +354,7 @@ async def test_the_decision_is_tried_out_for_the_owner_a_few_times_in_a_row() ->
         await place.page(path)
 
 
-async def test_results_are_told_apart_and_chosen() -> None:
+async def test_results_are_filtered() -> None:
     async with a_place() as place:
         await place.join()
         host = await a_computer_of(place, domain_name="attic")
@@ -366,10 +366,10 @@ async def test_results_are_told_apart_and_chosen() -> None:
 
         page = await place.page("/results")
         assert f"{OUTCOME_WORDS[Outcome.WAITING][0]}</span>" in page and "exit status 9" in page
-        assert page.count("<tr>") == 2 + 3  # the heads, and one of each
+        assert page.count("<tr>") == 2 + 3  # the head, and one row
         chosen = await place.page("/results?outcome=failed")
         assert "exit status 9" in chosen and chosen.count("<tr>") == 2
-        assert "None of that kind" in await place.page(f"/results?outcome=valid&computer={host.host_id}")
+        assert "No matching results" in await place.page(f"/results?outcome=valid&computer={host.host_id}")
         assert "one of waiting, valid" in await place.page("/results?outcome=nonsense", status=422)
         await place.page("/results?after=12", status=422)
 
@@ -397,7 +397,7 @@ async def test_empty_pages_say_what_to_do_next() -> None:
         await place.join()
         assert "No computer has joined yet" in await place.page("/computers")
         assert "add one" in await place.page("/results")
-        assert "Nothing is changed so far" in await place.page("/preferences")
+        assert "Defaults apply" in await place.page("/preferences")
 
 
 # ---------------------------------------------------------------- preferences
@@ -434,7 +434,7 @@ async def test_a_form_loaded_before_another_change_does_not_undo_it() -> None:
         async with place.client.post(f"{PLACE}/preferences", data=fields) as response:
             page = await response.text()
 
-        assert response.status == 409 and "changed elsewhere meanwhile" in page and 'value="9"' in page
+        assert response.status == 409 and "changed elsewhere in the meantime" in page and 'value="9"' in page
         assert (await place.record()).volunteer == newer
 
 
@@ -444,9 +444,11 @@ async def test_a_form_loaded_before_another_change_does_not_undo_it() -> None:
         pytest.param({"which": "all"}, "the CPU, GPUs, or both", id="no processor"),
         pytest.param({"which": "some", "cpu": "on"}, "at least one application", id="no application"),
         pytest.param({"which": "some", "app": "77", "cpu": "on"}, "applications of this project", id="another"),
-        pytest.param({"which": "all", "cpu": "on", "max_jobs": "-1"}, "Most jobs in progress", id="negative"),
+        pytest.param(
+            {"which": "all", "cpu": "on", "max_jobs": "-1"}, "Maximum jobs in progress per computer: ", id="negative"
+        ),
         pytest.param({"which": "all", "cpu": "on", "max_jobs": "1.5"}, "a whole number", id="a fraction"),
-        pytest.param({"which": "all", "cpu": "on", "max_cpus": "many"}, "Most CPUs of one job", id="no number"),
+        pytest.param({"which": "all", "cpu": "on", "max_cpus": "many"}, "Maximum CPUs per job: ", id="no number"),
         pytest.param({"which": "all", "cpu": "on", "known_at": "x"}, "Known_at", id="not the form's"),
     ],
 )

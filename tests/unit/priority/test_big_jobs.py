@@ -1,4 +1,4 @@
-"""Big jobs: earliest starts in reservation and backfill, kept slots, leases, and work that displaces other work."""
+"""Big jobs: earliest starts in reservation and backfill, reserved slots, leases, and displacement of other work."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def test_a_small_job_that_ends_before_the_promise_goes_ahead() -> None:
     assert one.because["long"] == "waits behind 1 promises"
 
 
-def test_depth_nought_promises_nothing_and_any_job_that_fits_goes() -> None:
+def test_depth_zero_reserves_nothing() -> None:
     one = looked(("big", 4, 60.0), ("long", 2, 1e6), depth=0, busy=2)
 
     assert (started(one), one.promised) == (["long"], ())
 
 
-def test_a_job_that_no_host_could_hold_blocks_nobody() -> None:
+def test_job_too_big_for_every_host_blocks_no_other() -> None:
     one = looked(("huge", 5, 60.0), ("small", 4, 60.0))
 
     assert started(one) == ["small"]
-    assert one.because["huge"] == "wants 5 cores where there are 4"
+    assert one.because["huge"] == "requests 5 of 4 cores"
 
 
 def test_work_past_its_limit_is_taken_to_end_now() -> None:
@@ -70,7 +70,7 @@ def test_what_never_fits_has_no_earliest_start() -> None:
     assert earliest(CoreRequest("a", 5, Seconds(1.0)), [], cores=4, now=START) == math.inf
 
 
-def test_without_backfill_nobody_passes_the_first_that_waits() -> None:
+def test_without_backfill_no_job_passes_the_first_waiting_one() -> None:
     jobs = [
         Rehearsed(CoreRequest("old", 1, Seconds(100.0))),
         Rehearsed(CoreRequest("big", 2, Seconds(10.0)), Instant(1.0), priority=2.0),
@@ -134,7 +134,7 @@ def test_a_host_with_too_few_cores_gives_no_lease() -> None:
     assert a_lease([], cores=5.0) is None
 
 
-def test_what_leaves_enough_cores_may_outlast_the_start_of_a_lease() -> None:
+def test_job_leaving_enough_cores_may_outlast_lease_start() -> None:
     held = a_lease([CoreUse("a", 3.0, NOW, Instant(300.0))], cores=2.0)
     assert held is not None
 
@@ -166,14 +166,14 @@ def verdict(one: UnderWay, seconds: float = 1000.0, due_at: float = 1e5, running
 
 
 def test_each_factor_alone_forbids_displacement() -> None:
-    assert verdict(under_way()) == (True, "nothing under way is put off too long")
+    assert verdict(under_way()) == (True, "no job in progress is delayed too much")
     assert verdict(under_way(), seconds=1001.0) == (False, "old would be stretched to 1.25 of its limit, at most 1.25")
     assert verdict(under_way(due_at=Instant(5000.0))) == (False, "old would end 100 s after its due date")
     assert verdict(under_way(), due_at=1000.0) == (False, "would end 100 s after its own due date")
     nearly_done = under_way(remaining_s=Seconds(40.0))
     assert verdict(nearly_done, seconds=500.0) == (
         False,
-        "old is not to be put off for it: score -0.46",
+        "old may not be delayed: score -0.46 is not positive",
     )  # 1 + log2(2) / 2 - 2 * 0.99^2
     assert not verdict(under_way(), running=1000)[0]
 
@@ -196,7 +196,7 @@ def standing(held: Lease, **changes: object) -> LeaseStanding:
     return LeaseStanding(held, **{**values, **changes})  # type: ignore[arg-type]
 
 
-def test_a_lease_ends_with_its_purpose_with_its_host_or_by_itself() -> None:
+def test_lease_ends_with_job_host_or_expiry() -> None:
     held = a_lease([CoreUse("a", 2.0, NOW, Instant(900.0))])
     assert held is not None and (held.start_at, held.expires_at) == (900.0, 960.0)
 
@@ -205,8 +205,8 @@ def test_a_lease_ends_with_its_purpose_with_its_host_or_by_itself() -> None:
 
     assert why() is None
     assert why(given=True) == "host 1 was sent a job of batch 1"
-    assert why(unsent=0) == "nothing of batch 1 waits any more"
-    assert why(now=161.0) == "host 1 has been silent for 61 s, at most 60 s were expected"
+    assert why(unsent=0) == "batch 1 has no unsent job left"
+    assert why(now=161.0) == "host 1 has been silent for 61 s; limit 60 s"
     assert why(now=300.0, rpc_interval_s=Seconds(100.0)) is None
     assert why(now=970.0, last_rpc_at=Instant(969.0)) == "expired 10 s ago, 60 s after its start"
 

@@ -1,4 +1,4 @@
-"""What an event costs, what usage comes to, and which queue a spent grant leaves."""
+"""Charges of events, accumulated usage, and the queue after a grant is used up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from priority.charging import BONUS, EXPRESS, NORMAL, queue_of
 START = Instant(0.0)
 WEEK = Seconds(604_800.0)
 SENT = Charge(Instant(1_000.0), Amounts(flop=6e12, cpu_s=60.0))
-BACK = Charge(SENT.since, Amounts(flop=4e12).minus(SENT.usage))  # it took 4e12
+BACK = Charge(SENT.since, Amounts(flop=4e12).minus(SENT.usage))  # it used 4e12
 
 
 def usage_after(*charges: Charge, at: float) -> Amounts:
@@ -24,7 +24,7 @@ def usage_after(*charges: Charge, at: float) -> Amounts:
     return usage.read(Instant(at), WEEK)
 
 
-def test_a_volunteers_failure_gives_back_exactly_what_was_charged_however_late() -> None:
+def test_late_failure_refunds_exactly_the_charge() -> None:
     lost = Charge(SENT.since, SENT.usage.times(-1.0))
 
     assert usage_after(SENT, lost, at=1_000.0 + 3 * WEEK).flop == pytest.approx(0.0, abs=1e-3)

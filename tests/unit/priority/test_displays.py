@@ -1,4 +1,4 @@
-"""Priorities as people see them."""
+"""Priorities as displayed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_printed_parts_sum_to_the_printed_total(layout: Format) -> None:
         assert sum(round(float(cell) * 100) for cell in parts) == round(float(total) * 100)
 
 
-def test_components_of_the_other_products_table_sum_up_and_percentages_are_of_absolute_values() -> None:
+def test_mdiag_components_add_up_and_percentages_are_absolute() -> None:
     weights = "QUEUETIMEWEIGHT=1 USERPRIOWEIGHT=0.3 FSUSERWEIGHT=1.7"
     heading, *rows, foot = shown(breakdowns("components", components=weights), Format.MDIAG)
 
@@ -59,7 +59,7 @@ def test_terms_without_weight_are_hidden() -> None:
     assert "size" in shown(breakdowns(size_weight=1.0), Format.TABLE)[0]
 
 
-def test_the_verbose_form_has_formula_numbers_products_and_result() -> None:
+def test_verbose_has_formula_numbers_products_and_result() -> None:
     lines = verbose(breakdowns()[0]).splitlines()
 
     assert lines[1].startswith("  priority = wait * wait_weight + qos * qos_weight")
@@ -135,7 +135,7 @@ def test_figures_beyond_a_doubles_precision_are_printed_at_once() -> None:
     assert float(total) == pytest.approx(2.03e23)
 
 
-def test_a_user_of_two_accounts_is_two_users_named_by_their_paths() -> None:
+def test_user_of_two_accounts_appears_twice_by_path() -> None:
     accounts = [
         {
             "name": name,

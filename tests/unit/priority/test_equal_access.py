@@ -1,4 +1,4 @@
-"""Equal access: the next slots go to the submitter or account that holds the least work."""
+"""Equal access: the next slots go to the submitter or account with the least work in progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_equals_alternate_and_big_jobs_count_for_what_they_hold() -> None:
     assert order(claim(1, 1, pe=3.0), claim(2, 2), slots=5) == [1, 2, 2, 2, 1]
 
 
-def test_express_is_served_before_normal_whatever_is_held() -> None:
+def test_express_precedes_normal_regardless_of_work_in_progress() -> None:
     assert order(claim(1, 1), claim(2, 2, tier=0, jobs=2), held={2: 99.0}) == [2, 2, 1, 1]
 
 

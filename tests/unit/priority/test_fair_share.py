@@ -1,4 +1,4 @@
-"""Who has used less than its share."""
+"""Fair-share: users below their share rank higher."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_single_user_on_target_stands_at_a_half() -> None:
     assert of(fair_shares(TREE, [leaf(1, LAB, 75.0), leaf(2, DESK, 25.0)]), 1)[0] == 0.5
 
 
-def test_a_user_of_a_better_account_ranks_above_every_user_of_a_worse_one() -> None:
+def test_users_of_better_accounts_rank_above_all_others() -> None:
     shares = fair_shares(TREE, [leaf(1, LAB, 10.0), leaf(2, LAB, 9.0), leaf(3, DESK, 9.0), leaf(4, DESK, 0.0)])
 
     assert [of(shares, number)[1] for number in (2, 1, 4, 3)] == [1.0, 0.75, 0.5, 0.25]
@@ -38,7 +38,7 @@ def test_without_shares_a_user_is_last_even_without_usage() -> None:
     assert of(shares, 1) == (0.0, 0.5)
 
 
-def test_nobody_having_used_anything_nobody_is_over_served() -> None:
+def test_without_usage_no_user_is_over_served() -> None:
     shares = fair_shares(TREE, [leaf(1, LAB, 0.0), leaf(2, DESK, 0.0)])
 
     assert (of(shares, 1)[0], of(shares, 2)[0]) == (1.0, 1.0)

@@ -1,4 +1,4 @@
-"""What holds a batch."""
+"""Limits that block a batch."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_every_limit_that_holds_a_batch_is_named() -> None:
     counts = {(Scope.SUBMITTER, "ada", Quantity.JOBS): 2.0, (Scope.ACCOUNT, "lab", Quantity.PE): 2.0}
 
     assert holds(asked(held=True), limits, counts).reason() == (
-        "held by its submitter; hard limit of submitter ada: 2 and 1 more of at most 2 jobs in progress; "
-        "hard limit of account lab: 2 and 2 more of at most 3 processor equivalents in progress"
+        "held by its submitter; hard limit of submitter ada: 2 + 1 > 2 jobs in progress; "
+        "hard limit of account lab: 2 + 2 > 3 processor equivalents in progress"
     )
 
 
@@ -42,7 +42,7 @@ def test_a_soft_limit_does_not_hold() -> None:
     held = holds(asked(), [Limit(Scope.APP, Quantity.JOBS, soft=0.0)], {})
 
     assert held.reason() is None
-    assert [one.sentence() for one in held.soft] == ["soft limit of app pi: 0 and 1 more of at most 0 jobs in progress"]
+    assert [one.sentence() for one in held.soft] == ["soft limit of app pi: 0 + 1 > 0 jobs in progress"]
 
 
 def test_standby_is_free_of_size_and_run_time_limits_alone() -> None:
@@ -53,7 +53,7 @@ def test_standby_is_free_of_size_and_run_time_limits_alone() -> None:
     amounts = {Quantity.JOB_RUNTIME_S: 3600.0, Quantity.JOBS: 1.0}
 
     assert holds(asked(amounts=amounts), limits[:1], {}).reason() == (
-        "hard limit of queue normal: 3600 of at most 60 seconds of one job"
+        "hard limit of queue normal: 3600 > 60 seconds per job"
     )
     assert holds(asked(amounts=amounts, standby=True), limits[:1], {}).reason() is None
     assert holds(asked(amounts=amounts, standby=True), limits, {}).reason() is not None

@@ -22,7 +22,7 @@ def days(at: float) -> Instant:
 
 
 def submitted(rule: str) -> list[LogicalTimes]:
-    """The five batches one after the other, each submitter's logical time carried on."""
+    """The five batches in sequence, with each submitter's logical time carried over."""
     logical_at = dict.fromkeys(SHARES, Instant(0.0))
     placed = []
     for at, submitter, whole_pool in SUBMISSIONS:
@@ -85,7 +85,7 @@ def test_a_submitter_without_shares_has_a_finite_place() -> None:
     assert times.logical_end_at == pytest.approx(1e9)  # 1000 s at a millionth
 
 
-def test_splitting_a_batch_never_ends_the_whole_earlier_under_design() -> None:
+def test_splitting_a_batch_is_never_faster_under_design() -> None:
     whole = charge(batch_flop=4e15)
     logical_at = 0.0
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""Work divided over classes of hosts, so that all are done with it at the same time."""
+"""Work divided over host classes so that all finish at the same time."""
 
 from __future__ import annotations
 

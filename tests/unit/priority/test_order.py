@@ -1,4 +1,4 @@
-"""All batches in order."""
+"""The order of all batches."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_total_of_a_place_is_the_sum_of_its_breakdown() -> None:
             assert total_of(one.points for one in breakdown.components) == place.total
 
 
-def test_ties_go_by_rank_then_submission_then_id_and_stored_keys_agree() -> None:
+def test_ties_break_by_rank_submission_id() -> None:
     batches = [
         facts(1, BOB),
         facts(2, clock=QueueClock(Seconds(0.0), Instant(900.0))),

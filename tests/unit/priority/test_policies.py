@@ -1,4 +1,4 @@
-"""Whose batch goes first."""
+"""The order of batches under each policy."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_logical_time_lets_the_short_batch_pass() -> None:
     assert placed("logical_time", LATE_AND_SHORT) < placed("logical_time", EARLY_AND_LONG)
 
 
-def test_fifo_lets_nobody_pass() -> None:
+def test_fifo_lets_no_batch_pass() -> None:
     assert placed("fifo", EARLY_AND_LONG) < placed("fifo", LATE_AND_SHORT)
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_a_batch_over_a_soft_limit_goes_after_all_that_are_within(policy: str) -> None:
+def test_batch_over_a_soft_limit_goes_last(policy: str) -> None:
     over = facts(soft_limits=("over",), submitted_at=Instant(0.0), logical_end_at=Instant(0.0))
 
     assert placed(policy, EARLY_AND_LONG) < placed(policy, over)
@@ -82,7 +82,7 @@ def test_waiting_beyond_the_longest_wait_earns_no_more() -> None:
     assert placed("multifactor", longer) == placed("multifactor", at_most)
 
 
-def test_a_user_may_only_sort_his_batches_down_by_a_negative_number() -> None:
+def test_user_may_only_lower_own_batches() -> None:
     assert placed("multifactor", facts()) < placed("multifactor", facts(user_priority=-1))
 
 
@@ -117,13 +117,13 @@ def test_a_components_cap_takes_off_what_is_over_it_and_says_so() -> None:
     ]
 
 
-def test_equal_access_prefers_whoever_holds_least() -> None:
+def test_equal_access_prefers_least_work_in_progress() -> None:
     holding = PolicyContext(NOW, {(SubmitterId(1), AccountId(1)): LeafStanding(held_pe=8.0)})
 
     assert placed("equal_access", facts(), PolicyContext(NOW)) < placed("equal_access", facts(), holding)
 
 
-def test_express_goes_before_normal_however_much_its_submitter_holds() -> None:
+def test_express_precedes_normal_for_any_work_in_progress() -> None:
     holding = PolicyContext(
         NOW, {(SubmitterId(1), AccountId(1)): LeafStanding(held_pe=1e6)}, queue_tiers=MOMENT.queue_tiers
     )

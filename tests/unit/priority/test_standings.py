@@ -1,4 +1,4 @@
-"""How everybody stands, by tree and by windows."""
+"""Standings of submitters, by tree and by windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What requests and refills came to."""
+"""Counts of requests and refills."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def a_refill(took_s: float, *, placed: int = 1) -> Refill:
     return Refill(NOW, Seconds(took_s), batches=1, offered=1, placed=placed, dropped=0, rotated_out=0, slots=1)
 
 
-async def test_a_minute_of_refills_is_one_line_each_counted_once_and_those_in_vain_left_out() -> None:
+async def test_refills_are_logged_once_a_minute() -> None:
     refills = [a_refill(0.1), a_refill(0.3), a_refill(0.2), a_refill(9.0, placed=0)]
     latest = iter([None, refills[0], refills[0], *refills[1:]])
     looks = round(LOG_EVERY_S / LOOK_EVERY_S)
@@ -99,7 +99,7 @@ async def test_a_minute_of_refills_is_one_line_each_counted_once_and_those_in_va
     ]
 
 
-async def test_the_refills_of_a_broken_minute_are_logged_when_the_process_stops() -> None:
+async def test_last_partial_minute_is_logged_on_stop() -> None:
     refill = a_refill(0.5, placed=7)
     clock = HastyClock(1)
     counters = RefillCounters(lambda: refill, clock)

@@ -1,4 +1,4 @@
-"""A background duty: who does it, and what happens when the database is away."""
+"""Periodic tasks: which process runs them, and their behaviour while the database is away."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.administration.clocks import HastyClock, StillClock
 
 
 class OneLock:
-    """Holds the named duties."""
+    """Holds the named locks."""
 
     def __init__(self, *held: str) -> None:
         self.held = set(held)
@@ -41,13 +41,13 @@ class OneLock:
 
 @dataclass(frozen=True)
 class FullRound:
-    """A report that says whether work is waiting."""
+    """A report that says whether work is left."""
 
     more: bool
 
 
 class Round:
-    """Counts its calls; raises what it is told to."""
+    """Counts its calls; raises the given errors."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.calls = 0
@@ -64,7 +64,7 @@ def a_duty(run_once: Callable[[], Awaitable[object]], locks: OneLock, interval_s
     return PeriodicTask("sweep", run_once, locks=locks, clock=StillClock(), interval_s=lambda: interval_s)
 
 
-async def test_the_holder_of_the_lock_does_the_duty_and_waits_its_interval() -> None:
+async def test_lock_holder_runs_the_task_at_its_interval() -> None:
     work = Round()
 
     assert await a_duty(work, OneLock("sweep")).step() == 10.0
@@ -107,7 +107,7 @@ async def test_while_the_lock_cannot_be_asked_for_nothing_is_done() -> None:
     assert work.calls == 0
 
 
-async def test_an_error_nobody_foresaw_is_counted_and_the_duty_goes_on() -> None:
+async def test_unexpected_error_is_counted_and_the_task_continues() -> None:
     duty = a_duty(Round(MusterError("broken promise")), OneLock("sweep"))
 
     pause_s = await duty.step()
@@ -151,7 +151,7 @@ async def test_a_duty_of_one_folder_is_done_for_each_folder() -> None:
     assert ran == [0, 2]
 
 
-async def test_the_interval_is_read_anew_each_round() -> None:
+async def test_interval_is_read_each_round() -> None:
     clock, intervals = HastyClock(rounds=2), iter((1.0, 2.0, 3.0))
     duty = PeriodicTask("sweep", Round(), locks=OneLock("sweep"), clock=clock, interval_s=lambda: next(intervals))
 
@@ -163,7 +163,7 @@ async def test_the_interval_is_read_anew_each_round() -> None:
 
 
 class StuckRound:
-    """Waits for ever, in a thread as well if `read` is given."""
+    """Waits forever, also in a thread if `read` is given."""
 
     def __init__(self, read: threading.Event | None = None) -> None:
         self.read = read
@@ -190,7 +190,7 @@ async def test_round_over_its_limit_is_cancelled_and_given_up() -> None:
 
 
 async def test_lost_duty_ends_work_it_left_running() -> None:
-    """Once per loss: of the lock, of the database, and of a round over its limit; not while another process has it."""
+    """Once per loss: of the lock, of the database, after a round over its limit; not while another process has it."""
     locks, lost = OneLock("sweep"), list[int]()
     duty = PeriodicTask(
         "sweep",
@@ -229,7 +229,7 @@ async def test_round_over_its_limit_ends_work_it_left_running() -> None:
 
 
 async def test_limit_doubles_until_a_round_succeeds() -> None:
-    """A round that takes long, and does not hang, is not cancelled for ever."""
+    """A slow round that does not hang is not cancelled forever."""
     locks = OneLock("sweep")
     work: list[Callable[[], Awaitable[object]]] = [StuckRound(), StuckRound(), Round()]
 
@@ -270,7 +270,7 @@ async def test_progress_keeps_a_round_until_its_limit(limit_s: float) -> None:
     async def run_once() -> None:
         await clock.sleep(90.0)
         await asyncio.to_thread(hung.append, duty.hangs())
-        await clock.sleep(59.0 + GRACE_S)  # 149 s and the grace after the beginning
+        await clock.sleep(59.0 + GRACE_S)  # 149 s and the grace after the start
         hung.append(duty.hangs())
         await clock.sleep(2.0)
         hung.append(duty.hangs())
@@ -292,7 +292,7 @@ async def test_progress_keeps_a_round_until_its_limit(limit_s: float) -> None:
 
 
 async def test_progress_moves_the_instant_of_cancelling() -> None:
-    """The round would be cancelled after 0.3 s; each call in a thread moves that."""
+    """The round would be cancelled after 0.3 s; each call in a thread postpones that."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(RoundThreads(1))
     waits = threading.Event()
@@ -318,7 +318,7 @@ async def test_progress_moves_the_instant_of_cancelling() -> None:
 
 
 async def test_call_left_in_thread_hangs_after_grace() -> None:
-    """As a read of a file server that does not answer: cancelling the round does not end it."""
+    """Like a read from an unresponsive file server: cancelling the round does not end it."""
     locks, clock, answer = OneLock("sweep"), HastyClock(rounds=2), threading.Event()
     asyncio.get_running_loop().set_default_executor(RoundThreads(2))
     duty = a_short_duty(StuckRound(answer), locks, clock)
@@ -329,7 +329,7 @@ async def test_call_left_in_thread_hangs_after_grace() -> None:
         assert duty.hangs()
     finally:
         answer.set()
-    await until(lambda: not duty.hangs(), 10.0, "the call is over")
+    await until(lambda: not duty.hangs(), 10.0, "the call has ended")
 
 
 async def test_round_tells_its_deadline() -> None:
@@ -345,7 +345,7 @@ async def test_round_tells_its_deadline() -> None:
     deadlines.append(duty.deadline_at)
     await clock.sleep(100.0)
     locks.held.clear()
-    await duty.step()  # it is lost, and overdue until another process does it
+    await duty.step()  # the lock is lost, and the task overdue until another process runs it
     deadlines.append(duty.deadline_at)
     locks.held.add("sweep")
     await duty.step()

@@ -1,4 +1,4 @@
-"""Children of a node die, come back, and end when they are told to: with real, tiny processes."""
+"""Children of a node die, are restarted, and stop on request: with small real processes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from runtime.supervisor import HEALTHY_S, Child, PortInUseError, Supervisor, che
 from tests.faults.waiting import until
 from tests.unit.administration.clocks import HastyClock, StillClock
 
-# Says that it is ready, then lives until its standard input closes or it is asked to end.
+# Reports ready, then runs until its standard input closes or it is asked to stop.
 OBEDIENT = "import sys; print('ready', flush=True); sys.stdin.read()"
 DEAF = "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + OBEDIENT
 SHORT_LIVED = "import sys; sys.exit(3)"
-PATIENT_S = 60.0  # far longer than any of these needs
+PATIENT_S = 60.0  # far longer than any of these tests needs
 
 
 def program(script: str) -> Sequence[str]:
@@ -66,7 +66,7 @@ async def test_children_are_started_said_to_be_ready_and_ended() -> None:
     assert [child.process.returncode for child in children if child.process] == [-signal.SIGTERM] * 2
 
 
-async def test_a_child_that_dies_is_started_again_after_ever_longer_pauses() -> None:
+async def test_dying_child_is_restarted_with_growing_pauses() -> None:
     clock, child = HastyClock(rounds=7), Child("one", [])
 
     async with running(Supervisor([child], clock, program=program(SHORT_LIVED))):
@@ -92,7 +92,7 @@ async def test_a_killed_child_is_replaced_and_its_sibling_left_alone() -> None:
 
 
 class LongLivedClock(StillClock):
-    """Two readings of it lie further apart than a healthy life."""
+    """Consecutive readings are further apart than a healthy lifetime."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ async def test_children_see_the_environment_they_are_given() -> None:
 
 
 class StoppedWhileRestarting(Supervisor):
-    """A supervisor that is told to stop at the moment it starts a child again."""
+    """A supervisor that is stopped while it restarts a child."""
 
     async def _start(self, child: Child) -> None:
         if child.deaths == 1:
@@ -166,7 +166,7 @@ class StoppedWhileRestarting(Supervisor):
         await super()._start(child)
 
 
-async def test_a_child_that_is_just_being_started_does_not_outlive_the_supervisor() -> None:
+async def test_starting_child_does_not_outlive_the_supervisor() -> None:
     one, deaf = Child("one", []), Child("deaf", [])
     supervisor = StoppedWhileRestarting([one, deaf], HastyClock(rounds=5), program=program(DEAF), stop_s=0.1)
 
@@ -233,7 +233,7 @@ EVER = 1_000_000  # restarts
 
 
 def watched(script: str, silence_s: float) -> tuple[Child, Supervisor]:
-    """A child that may be silent for so long, and its supervisor."""
+    """A child with a heartbeat limit, and its supervisor."""
     child = Child("one", [], Seconds(silence_s))
     return child, Supervisor([child], HastyClock(rounds=EVER), program=program(script), tick_s=TICK_S)
 
@@ -250,14 +250,14 @@ async def test_stopped_child_is_killed_and_restarted() -> None:
 
     with capture_logs() as logs:
         async with running(supervisor):
-            await until(lambda: child.beats, PATIENT_S, "its first heartbeat")  # before, it may be silent for longer
+            await until(lambda: child.beats, PATIENT_S, "its first heartbeat")  # before, the limit is longer
             before = pid_of(child)
             os.kill(before, signal.SIGSTOP)
             await until(lambda: not is_alive(before), PATIENT_S, "it was killed")
             await restarted(child, before)
 
     said = [line["why"] for line in logs if line["event"] == "process hangs, killing it"]
-    assert said and set(said) == {"no heartbeat for 2 s, at most 2 s"}
+    assert said and set(said) == {"no heartbeat for 2 s, limit 2 s"}
 
 
 async def test_child_that_says_it_hangs_is_restarted() -> None:
@@ -275,7 +275,7 @@ async def test_child_with_heartbeats_is_left_alone() -> None:
 
     async with running(supervisor):
         await asyncio.wait_for(supervisor.wait_ready(), PATIENT_S)
-        for _ in range(3):  # heartbeats are heard again and again
+        for _ in range(3):  # heartbeats keep arriving
             child.ticks = 5
             await until(lambda: child.ticks < 5, PATIENT_S, "a heartbeat")
 
@@ -294,7 +294,7 @@ class SteppedClock(StillClock):
         await self._steps.acquire()
 
     async def after(self, *sleeps: float) -> None:
-        """Return when exactly these sleeps were begun."""
+        """Return when exactly these sleeps have begun."""
         await until(lambda: self.sleeps == list(sleeps), PATIENT_S, f"pauses of {sleeps} s")
 
     def step(self) -> None:
@@ -314,7 +314,7 @@ def no_files_left() -> Iterator[None]:
 
 @contextmanager
 def no_threads_left() -> Iterator[None]:
-    """Inside, no thread can be started, as where all process ids are used."""
+    """Inside, no thread can be started, as if no process id were left."""
     size = threading.stack_size(1 << 46)
     try:
         with pytest.raises(RuntimeError, match="can't start new thread"):

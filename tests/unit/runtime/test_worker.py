@@ -1,4 +1,4 @@
-"""What a node says at start-up where its address and the project's URL disagree."""
+"""Warnings at start-up about conflicts between a node's address and the project's URL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.worker import exposures
         ("https://muster.example.org/", "127.0.0.1", []),
         ("https://muster.example.org/", "0.0.0.0", ["serves plain HTTP on 0.0.0.0"]),
         ("http://muster.example.org/", "0.0.0.0", ["travel unencrypted"]),
-        ("http://muster.example.org/", "127.0.0.1", ["travel unencrypted", "no other machine reaches"]),
+        ("http://muster.example.org/", "127.0.0.1", ["travel unencrypted", "other machines cannot reach"]),
     ],
 )
 def test_exposures_name_what_disagrees(url: str, host: str, said: list[str]) -> None:
@@ -25,7 +25,7 @@ def test_exposures_name_what_disagrees(url: str, host: str, said: list[str]) -> 
     assert all(part in sentence for part, sentence in zip(said, found, strict=True))
 
 
-def test_up_listens_on_loopback_unless_told() -> None:
+def test_up_listens_on_loopback_by_default() -> None:
     [host] = [option for option in up.params if option.name == "host"]
 
     assert host.default == "127.0.0.1"

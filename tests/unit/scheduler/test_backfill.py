@@ -151,7 +151,7 @@ def test_a_refusal_names_both_numbers() -> None:
 
     assert choice.reasons()[RefusalCode.LEASED] == (
         1,
-        "the host is held for batch 1 from 5 h from now: this would end 4 h later and leave it 7 of 8 cores",
+        "the host is leased to batch 1 in 5 h: this job would end 4 h later and leave it 7 of 8 cores",
     )
 
 
@@ -194,14 +194,14 @@ def test_idle_processors_get_shortest_work_if_nothing_fits() -> None:
     assert batches(choice) == [3, 3, 2]  # as many as are idle
 
 
-def test_idle_processors_get_urgent_work_beyond_its_share() -> None:
-    """No other work is left for them; a request without jobs always has a reason."""
+def test_idle_processors_get_gated_work_beyond_its_share() -> None:
+    """Nothing else is left for them; a request that gets nothing has a reason in any case."""
     request = context(*BUSY[:5], reserved=leased(), idle=3, hours=1e3)
     settings = request.catalogue.settings.changed("deadline.rule", "muster")
     settings = settings.changed("scheduler.urgent_share_fraction", 0.0).changed("deadline.afap", "table")
     request = replace(request, catalogue=replace(request.catalogue, settings=settings))
-    urgent = a_group(2, 9, qos=QoS.AFAP, fpops_est_flop=Flop(8 * HOUR_S * 1e9), delay_bound_s=Seconds(30 * DAY_S))
-    assert batches(chosen(request, urgent)) == [2, 2, 2]
+    gated = a_group(2, 9, qos=QoS.AFAP, fpops_est_flop=Flop(8 * HOUR_S * 1e9), delay_bound_s=Seconds(30 * DAY_S))
+    assert batches(chosen(request, gated)) == [2, 2, 2]
 
 
 def test_idle_processors_wait_for_a_lease_within_its_slack() -> None:

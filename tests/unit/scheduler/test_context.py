@@ -22,7 +22,7 @@ def test_limits_are_per_processor() -> None:
     assert need(demand_of(a_want(count=2), context, sent=0)).jobs == 6
     held = tuple(a_held(instance_id=i, tight=i < 2) for i in range(5))
     found = need(demand_of(a_want(count=2), an_asking(catalogue=context.catalogue, held=held), sent=0))
-    assert (found.jobs, found.had, found.had_urgent) == (3, 5, 2)
+    assert (found.jobs, found.had, found.had_gated) == (3, 5, 2)
 
 
 def test_a_full_host_is_refused_with_both_numbers() -> None:
@@ -54,36 +54,36 @@ def test_the_volunteers_wish_is_for_the_whole_host() -> None:
 def test_one_second_asks_for_one_job() -> None:
     one = need(demand_of(a_want(req_s=Seconds(1.0)), an_asking(), sent=0))
     assert one.open
-    assert not one.after(1.0, Seconds(60.0), urgent=False).open
+    assert not one.after(1.0, Seconds(60.0), gated=False).open
 
 
 def test_idle_instances_ask_for_a_job_each() -> None:
     found = need(demand_of(a_want(req_s=Seconds(1.0), req_instances=2.0), an_asking(), sent=0))
-    assert found.after(1.0, Seconds(60.0), urgent=False).open
-    assert not found.after(2.0, Seconds(60.0), urgent=False).open
+    assert found.after(1.0, Seconds(60.0), gated=False).open
+    assert not found.after(2.0, Seconds(60.0), gated=False).open
 
 
-def test_the_urgent_share_counts_what_the_host_already_has() -> None:
+def test_the_gated_share_counts_what_the_host_already_has() -> None:
     def has_room(fraction: float, drawn: float = 0.0, **has: int) -> bool:
-        return RemainingDemand(1.0, 0.0, 8, **has).has_room_for_urgent(1.0, Seconds(3600.0), fraction, drawn)
+        return RemainingDemand(1.0, 0.0, 8, **has).has_room_for_gated(1.0, Seconds(3600.0), fraction, drawn)
 
-    assert not has_room(0.5, had=3, had_urgent=2)
-    assert has_room(0.75, had=3, had_urgent=2)
-    assert not has_room(0.5, had=2, had_urgent=1)
-    assert has_room(0.5, had=2, had_urgent=0)
+    assert not has_room(0.5, had=3, had_gated=2)
+    assert has_room(0.75, had=3, had_gated=2)
+    assert not has_room(0.5, had=2, had_gated=1)
+    assert has_room(0.5, had=2, had_gated=0)
 
 
-def test_urgent_share_below_one_job_is_drawn_per_request() -> None:
+def test_a_host_whose_share_is_less_than_a_job_gets_a_gated_one_now_and_then() -> None:
     def has_room(fraction: float, drawn: float, **has: int) -> bool:
-        return RemainingDemand(1.0, 0.0, 8, **has).has_room_for_urgent(1.0, Seconds(3600.0), fraction, drawn)
+        return RemainingDemand(1.0, 0.0, 8, **has).has_room_for_gated(1.0, Seconds(3600.0), fraction, drawn)
 
     assert [has_room(0.5, drawn) for drawn in (0.0, 0.49, 0.5, 0.9)] == [True, True, False, False]
     assert [has_room(0.2, drawn, had=1) for drawn in (0.1, 0.3)] == [True, False]
-    assert not has_room(0.2, 0.1, had=1, had_urgent=1)
+    assert not has_room(0.2, 0.1, had=1, had_gated=1)
     assert not has_room(0.0, 0.0)
     assert has_room(1.0, 0.999)
 
 
-def test_gated_jobs_in_progress_are_urgent_at_any_due_date() -> None:
+def test_jobs_in_progress_behind_a_gate_count_whatever_their_due_date() -> None:
     held = (a_held(instance_id=1, gated=True), a_held(instance_id=2), a_held(instance_id=3, tight=True))
-    assert need(demand_of(a_want(), an_asking(held=held), sent=0)).had_urgent == 2
+    assert need(demand_of(a_want(), an_asking(held=held), sent=0)).had_gated == 2

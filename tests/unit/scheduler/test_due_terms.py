@@ -64,6 +64,6 @@ def test_row_name_and_number_agree_with_sentence(row: DueRow) -> None:
 def test_in_full_has_the_terms_that_did_not_decide() -> None:
     terms = some_due_terms(p=None, gate=Gate.RETRY, threshold=0.65, retry=True, queue_s=Seconds(60.0))
     assert terms.in_full == (
-        "row 1: throughput, all work done 1 h from now, due at the delay bound of 1 d; a retry "
+        "row 1: throughput, queue empty in 1 h; due at the delay bound of 1 d; a retry "
         "[muster: start 0 s, queue 60 s, R 3600 s, R_q 9000 s, P none, gate p_retry 0.65]"
     )

@@ -60,7 +60,8 @@ def test_job_lost_too_late_to_resend_counts_as_time_out() -> None:
     given = {"sent_at": Instant(NOW - 3600.0), "due_at": Instant(NOW + 3599.0), "est_runtime_s": Seconds(3600.0)}
     [ended] = review([a_held(**given, tight=True)]).ended
 
-    assert ended.to_state is InstanceState.ABORTED and ended.hav_event is not None
+    assert (ended.to_state, ended.exit_status) == (InstanceState.ABORTED, None)
+    assert ended.hav_event is not None
     assert (ended.hav_event.kind, ended.hav_event.tight) == (HavEventKind.TIMED_OUT, True)
     assert ended.hav_event.ln_turnaround_ratio == ended.turnaround_sample == math.log(10.0)
 

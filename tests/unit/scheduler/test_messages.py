@@ -32,10 +32,10 @@ def test_at_most_three_reasons_the_most_frequent_first() -> None:
         C.CPUS: (1, "needs 8 CPUs, this computer offers 2"),
     }
     assert [message.text for message in why_no_work(reasons, FIVE_MINUTES)] == [
-        "No work sent. The jobs that wait need more memory than the client may use.",
-        "The jobs that wait could not be back in time.",
-        "The jobs that wait need more disk than the client may use.",
-        "Your client may request work again in 5 min.",
+        "No work sent. The available jobs need more memory than the client may use.",
+        "This computer could not finish the available jobs in time.",
+        "The available jobs need more disk space than the client may use.",
+        "Your client may ask again in 5 min.",
     ]
 
 

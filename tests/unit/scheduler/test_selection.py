@@ -76,7 +76,7 @@ def test_a_job_is_taken_from_the_array_with_everything_to_write() -> None:
     assert (one.sent_at, one.due_at, one.est_runtime_s, one.tight) == (NOW, NOW + 7 * DAY_S, JOB_S, False)
     assert one.timeout_at == one.due_at + 0.1 * 7 * DAY_S
     assert one.due_terms.in_full == (
-        "row 1: throughput, all work done 1 h from now, due at the delay bound of 7 d "
+        "row 1: throughput, queue empty in 1 h; due at the delay bound of 7 d "
         "[muster: start 0 s, queue 0 s, R 3600 s, R_q 9000 s, P 0.500, gate none 0]"
     )
     assert (chosen.flop_per_s, chosen.version.version_num) == (1e9, 100)
@@ -317,17 +317,17 @@ def test_beta_jobs_come_before_others_for_those_who_opted_in() -> None:
     assert ids(choose(an_asking(catalogue=catalogue), array(a_group(2, 3, app_id=2), a_group(3, 1)))) == [3000]
 
 
-def test_at_most_half_of_the_jobs_are_urgent_if_others_exist() -> None:
+def test_at_most_half_of_a_hosts_jobs_are_gated_while_there_are_others() -> None:
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 2000, 2001]
 
 
-def test_all_jobs_are_urgent_if_nothing_else_is_ready() -> None:
+def test_all_of_a_hosts_jobs_are_gated_when_there_is_nothing_else() -> None:
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 1)))) == [1000, 1001, 2000, 1002]
 
 
-def test_the_urgent_share_can_be_lifted() -> None:
+def test_the_gated_share_can_be_lifted() -> None:
     catalogue = a_catalogue(scheduler__urgent_share_fraction=1.0)
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),), catalogue=catalogue)
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 1002, 1003]
@@ -582,15 +582,15 @@ def test_ungated_work_is_found_behind_many_gated_groups() -> None:
         assert choice.counts() == {RefusalCode.BELOW_GATE: gated}
 
 
-def test_ungated_work_is_found_after_the_urgent_share() -> None:
+def test_ordinary_work_is_reached_behind_gated_groups_once_gated_jobs_have_their_share() -> None:
     groups = [a_group(number, **AFAP) for number in range(1, GROUPS_LOOKED_AT + 51)]
     held = (a_held(instance_id=90, job_id=90, tight=True),)
     context = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
     assert ids(choose(context, array(*groups, a_group(9000, 1)))) == [9_000_000]
 
 
-def test_host_with_full_urgent_share_examines_few_groups() -> None:
-    """All of them are urgent for it, so one evaluation covers the rest."""
+def test_a_host_with_its_share_of_gated_jobs_looks_at_few_prompt_groups() -> None:
+    """All of them are gated for it: one look tells of the rest."""
     groups = [a_group(number, batch_id=number, **AFAP) for number in range(1, 51)]
     held = (a_held(instance_id=90, job_id=90, tight=True),)
     context = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)

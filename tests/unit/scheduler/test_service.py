@@ -379,7 +379,7 @@ async def test_lost_jobs_wait_while_the_project_hands_out_nothing() -> None:
     reply = await project.answer(a_request(host_id=1, rpc_seqno=1))
 
     assert names_of(reply) == []
-    assert "hands out no work at the moment" in texts_of(reply)
+    assert RefusalCode.PROJECT_DOWN.traits.meaning in texts_of(reply)
     assert (await project.instance("pi_1_1_1")).state is InstanceState.IN_PROGRESS
 
 
@@ -788,8 +788,8 @@ async def test_too_small_computer_gets_reason_and_delay() -> None:
 
     assert names_of(reply) == []
     assert [message.text for message in reply.messages] == [
-        "No work sent. The jobs that wait need more memory than the client may use.",
-        "Your client may request work again in 5 min.",
+        "No work sent. The available jobs need more memory than the client may use.",
+        "Your client may ask again in 5 min.",
     ]
     assert reply.request_delay_s == 300.0
     assert project.counts.answered[-1]["refusals"] == {RefusalCode.MEMORY: 1}
@@ -915,7 +915,7 @@ async def test_deselected_app_is_not_sent_and_the_reason_is_shown() -> None:
     reply = await project.answer(a_request())
 
     assert not reply.results
-    assert "for an application you did not choose" in texts_of(reply)
+    assert RefusalCode.APP_NOT_SELECTED.traits.meaning in texts_of(reply)
 
 
 async def test_last_refusal_is_stored_for_the_owner() -> None:
@@ -1029,7 +1029,7 @@ async def test_it_gives_up_after_six_rounds_and_says_so() -> None:
     assert len(project.ledger.writes) == MOST_ROUNDS
     assert names_of(reply) == []
     assert RefusalCode.LOST_RACE in project.counts.answered[-1]["refusals"]
-    assert "Other computers were a moment faster" in texts_of(reply)
+    assert RefusalCode.LOST_RACE.traits.meaning in texts_of(reply)
 
 
 async def test_reports_are_written_once_when_it_chooses_again() -> None:

@@ -1,4 +1,4 @@
-"""Computers for tests of the client: what matters is said, the rest is plain."""
+"""Hosts for tests of the client, with defaults for irrelevant values."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def traits(
     buffer: Buffer = Buffer(Seconds(0.0), Seconds(10.0 * HOUR)),  # noqa: B008
     stretch: float = 1.0,
 ) -> Traits:
-    """A computer of 1 Gflop/s per CPU; jobs of 3.6e12 flop take an hour."""
+    """Return a host of 1 Gflop/s per CPU; jobs of 3.6e12 flop take an hour."""
     return Traits(
         number=7,
         authenticator="key",
@@ -104,7 +104,7 @@ def a_reply(
     ncpus: float = 1.0,
     gpu: str = "",
 ) -> SchedulerReply:
-    """Jobs of this many hours on 1 Gflop/s, one per name, one output each."""
+    """Return a reply with jobs of these hours on 1 Gflop/s, one per name, one output each."""
     return SchedulerReply(
         "http://project.invalid/",
         Seconds(delay_s),
@@ -133,12 +133,12 @@ def a_reply(
 
 
 def first_reply(contact_s: float = 0.0) -> SchedulerReply:
-    """No job, and a host id."""
+    """Return a reply without jobs that assigns a host id."""
     return replace(a_reply(contact_s=contact_s), host_id=HostId(1))
 
 
 def next_call(one: SimulatedVolunteer, now: Instant) -> tuple[Instant, SchedulerRequest]:
-    """When it calls next, and with what; it lives until then."""
+    """Advance to the volunteer's next call; return its time and request."""
     while True:
         event_at = one.next_event(now)
         assert event_at < math.inf, "it never calls again"

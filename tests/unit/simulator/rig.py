@@ -1,4 +1,4 @@
-"""A small world for the engine: volunteers that compute one job after the other, and a scenario made of parts."""
+"""A small world for the engine: volunteers that compute one job after the other, and a configurable scenario."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from domain.apps import App, AppVersion
 from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import HOUR_S, AppId, AppVersionId, Instant, Seconds
 from simulator.ports import Outage, Program, ShareOf, Submission, VolunteerFacts
-from simulator.services import AnyStore, Duty
+from simulator.services import AnyStore, SimulatedTask
 from wire.messages import STATE_COMPUTE_ERROR, STATE_UPLOADED, HeldResult, HostInfo, SchedulerReply, SchedulerRequest
 
 LINUX = "x86_64-pc-linux-gnu"
@@ -23,7 +23,7 @@ START = Instant(1_800_000_000.0)
 
 @dataclass(slots=True, eq=False)
 class PlainVolunteer:
-    """A computer that is always on: jobs in the order they came, one per CPU; it calls every `interval_s`."""
+    """A host that is always on: jobs in order of arrival, one per CPU; it calls every `interval_s`."""
 
     number: int
     ncpus: int
@@ -55,7 +55,7 @@ class PlainVolunteer:
         return Instant(self._call_at)
 
     def advance(self, now: Instant) -> None:
-        """All is known beforehand."""
+        """Does nothing: all ends are known in advance."""
 
     def request(self, now: Instant) -> SchedulerRequest | None:
         done = {name: job for name, job in self._queue.items() if job[0] <= now}
@@ -113,7 +113,7 @@ class PlainVolunteer:
         self._call_at = now + self.interval_s
 
     def processor_use_s(self, instants: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """It does not measure what it uses."""
+        """Return zeros: its processor use is not measured."""
         return np.zeros(len(instants)), np.zeros(len(instants))
 
     def unanswered(self, now: Instant) -> None:
@@ -162,7 +162,7 @@ class PlainScenario:
 
 
 def a_batch(name: str, *, qos: str = "afap", jobs: int = 40, **changes: object) -> dict[str, object]:
-    """Jobs of an hour on a host of 1 Gflop/s, with one output."""
+    """Return a batch of one-hour jobs on a host of 1 Gflop/s, with one output."""
     table: dict[str, object] = {"count": jobs, "fpops_est": 3.6e12, "outputs": [{"name": "out", "max_bytes": 1000}]}
     own: dict[str, object] = {"app": "pi", "name": name, "qos": qos, "submitter": "ada"}
     batch_keys: dict[str, object] = {
@@ -171,5 +171,5 @@ def a_batch(name: str, *, qos: str = "afap", jobs: int = 40, **changes: object) 
     return {**own, **batch_keys, "jobs": {**table, **changes}}
 
 
-def no_more_duties(store: AnyStore, catalogue: object, clock: object) -> list[Duty]:
+def no_more_tasks(store: AnyStore, catalogue: object, clock: object) -> list[SimulatedTask]:
     return []

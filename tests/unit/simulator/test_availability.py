@@ -56,7 +56,7 @@ def test_nothing_is_on_after_it_left() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.floats(0.0, 30 * DAY_S), min_size=1, max_size=20))
-def test_worked_and_when_are_inverse_in_whatever_order_they_are_asked(seed: int, after_s: list[float]) -> None:
+def test_worked_and_when_are_inverse_in_any_order(seed: int, after_s: list[float]) -> None:
     times, others = availability(HOURLY, seed=seed), availability(HOURLY, seed=seed)
     for one in after_s:
         worked_s = times.worked_s(MONDAY + one)
@@ -92,7 +92,7 @@ def test_the_share_that_is_on_is_the_same_at_the_start_and_later() -> None:
         assert share == pytest.approx(heavy.fraction, abs=0.05)
 
 
-def test_office_computers_are_on_at_office_hours_of_their_own_time() -> None:
+def test_office_hosts_are_on_in_local_office_hours() -> None:
     office = availability(OnOff(), Hours(8.0, 10.0, 0.0, sd_hours=0.0), timezone_s=2 * HOUR_S)  # 6 to 16 h UTC
 
     assert office.on_from(MONDAY) == MONDAY + 6 * HOUR_S
@@ -140,7 +140,7 @@ def test_what_is_drawn_has_the_mean(law: Law) -> None:
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
-def test_a_length_biased_draw_has_the_mean_of_squares_over_the_mean(law: Law) -> None:
+def test_length_biased_draw_has_the_expected_mean(law: Law) -> None:
     rng = np.random.default_rng(2)
     plain = law.draw(rng, 400_000)
     biased = np.array([law.length_biased_s(rng) for _ in range(20_000)])

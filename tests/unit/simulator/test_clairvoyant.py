@@ -23,7 +23,7 @@ from simulator.scenario import AppPlan, FileScenario, parse_scenario
 from simulator.virtual_time import run_without_threads
 from tests.memory import MemoryStore
 from tests.unit.simulator.machines import DAY, HOUR, START, always_on, at, on_during
-from tests.unit.simulator.rig import PlainScenario, no_more_duties
+from tests.unit.simulator.rig import PlainScenario, no_more_tasks
 from wire.messages import (
     AppVersionElement,
     ResultElement,
@@ -35,7 +35,7 @@ from wire.messages import (
 def a_lane(
     *, start_hours: float = 0.0, width: float = 1.0, speed: float = 1.0, availability: Availability | None = None
 ) -> ProcessorLane:
-    """Jobs of 3600 flop take an hour at speed 1."""
+    """Return a lane on which jobs of 3600 flop take an hour at speed 1."""
     return ProcessorLane(availability or always_on(), at(start_hours), width, 1.0 / speed)
 
 
@@ -43,7 +43,7 @@ def hours(instant: float) -> float:
     return (instant - START) / HOUR
 
 
-def test_a_job_cannot_be_over_before_its_computer_asked_and_was_on_long_enough() -> None:
+def test_job_ends_after_first_call_and_enough_on_time() -> None:
     lane = a_lane(start_hours=2.0, availability=on_during((0.0, 3.0), (10.0, 20.0)))
 
     assert hours(batch_end_at([lane], [2 * HOUR])) == 11.0
@@ -52,10 +52,10 @@ def test_a_job_cannot_be_over_before_its_computer_asked_and_was_on_long_enough()
 def test_more_jobs_than_processors_take_turns() -> None:
     lane = a_lane(width=2.0)
 
-    assert hours(batch_end_at([lane], [HOUR] * 5)) == 2.5  # split at no cost: 5 h of work on two processors
+    assert hours(batch_end_at([lane], [HOUR] * 5)) == 2.5  # split without cost: 5 h of work on two processors
 
 
-def test_jobs_go_to_whoever_ends_them_first() -> None:
+def test_jobs_go_to_the_host_that_ends_first() -> None:
     fast, slow = a_lane(speed=4.0), a_lane()
 
     assert hours(batch_end_at([fast, slow], [HOUR] * 4)) == pytest.approx(1.0)
@@ -71,7 +71,7 @@ def test_a_quorum_needs_as_many_computers() -> None:
     assert batch_end_at([a_lane()], [HOUR], quorum=2) == math.inf
 
 
-def test_without_anybody_a_batch_is_never_over() -> None:
+def test_batch_without_hosts_never_ends() -> None:
     assert batch_end_at([], [HOUR]) == math.inf
     assert nth_end_at([a_lane(availability=on_during((0.0, 0.5)))], HOUR, 1, most_each=1) == math.inf
 
@@ -83,7 +83,7 @@ def test_without_anybody_a_batch_is_never_over() -> None:
 
 
 def best_end(lanes: Sequence[ProcessorLane], sizes: Sequence[float]) -> float:
-    """By trying everything: each job on each processor, in every order."""
+    """Find the best end by exhaustive search: each job on each processor, in every order."""
     processors = [lane for lane in lanes for _ in range(int(lane.width))]
     best = math.inf
     for places in itertools.product(range(len(processors)), repeat=len(sizes)):
@@ -126,7 +126,7 @@ def test_no_schedule_of_a_few_jobs_is_faster(some: list[ProcessorLane], job_hour
 
 @settings(max_examples=40)
 @given(lanes, st.integers(1, 4))
-def test_for_jobs_alike_on_single_processors_it_is_the_best_schedule(some: list[ProcessorLane], jobs: int) -> None:
+def test_bound_is_exact_for_equal_jobs_on_single_processors(some: list[ProcessorLane], jobs: int) -> None:
     single = [ProcessorLane(lane.availability, lane.start_at, 1.0, lane.s_per_flop) for lane in some]
 
     assert batch_end_at(single, [HOUR] * jobs) == pytest.approx(best_end(single, [HOUR] * jobs), abs=1e-3)
@@ -154,7 +154,7 @@ NO_HURRY = (1e4 * DAY,)
 def dispatched_end_s(
     scenario: FileScenario, seed: int, draw: random.Random, due_after_s: Sequence[float] = SOME_TIME
 ) -> float:
-    """The batch's makespan if whoever calls is given jobs as the draw wants it, by deadlines as it wants them."""
+    """Return the batch's makespan if calling hosts get jobs, and deadlines, as drawn."""
     plan = scenario.batches[0]
     posted_at = scenario.starts_at + plan.at_s
     volunteers = scenario.volunteers(seed)
@@ -198,7 +198,7 @@ def scenario_delay(draw: random.Random) -> Seconds:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 5.3, 31.0]), st.sampled_from([0.25, 0.5, 1.0]))
-def test_no_dispatcher_is_faster_whatever_it_gives_to_whom(seed: int, at_hours: float, share: float) -> None:
+def test_no_dispatcher_beats_the_bound(seed: int, at_hours: float, share: float) -> None:
     scenario = a_scenario(at_hours=at_hours, share_fraction=share, loss_fraction=0.0, error_fraction=0.0)
 
     assert clairvoyant(scenario, seed).least_s["b"] <= dispatched_end_s(scenario, seed, random.Random(seed)) + 1e-3
@@ -206,9 +206,7 @@ def test_no_dispatcher_is_faster_whatever_it_gives_to_whom(seed: int, at_hours: 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 5.3, 31.0]), st.sampled_from([0.1, 0.5, 0.75]))
-def test_no_dispatcher_that_hurries_nobody_is_faster_than_computers_in_their_share(
-    seed: int, at_hours: float, share: float
-) -> None:
+def test_no_run_without_deadline_mode_beats_the_share_bound(seed: int, at_hours: float, share: float) -> None:
     scenario = a_scenario(at_hours=at_hours, share_fraction=share, loss_fraction=0.0, error_fraction=0.0)
     bounds = clairvoyant(scenario, seed)
 
@@ -217,7 +215,7 @@ def test_no_dispatcher_that_hurries_nobody_is_faster_than_computers_in_their_sha
 
 
 def test_in_its_share_a_job_for_all_processors_takes_longer() -> None:
-    both = a_lane(width=2.0, speed=2.0)  # two processors, each job on one
+    both = a_lane(width=2.0, speed=2.0)  # two processors, one job on each
 
     assert hours(batch_end_at([replace(both, share=0.5).in_share()], [HOUR] * 2)) == 1.0
     assert hours(batch_end_at([replace(both, share=0.25).in_share()], [HOUR])) == 1.0
@@ -231,7 +229,7 @@ def test_no_rule_is_faster(rule: str) -> None:
         seed=1,
         store=lambda _clock: MemoryStore(),
         settings={"deadline.rule": rule},
-        more_duties=no_more_duties,
+        more_tasks=no_more_tasks,
         watch=lambda _at: None,
     )
     run_without_threads(engine.run())
@@ -241,13 +239,13 @@ def test_no_rule_is_faster(rule: str) -> None:
 
 
 def test_who_never_answers_is_of_no_use_to_it() -> None:
-    everybody = a_scenario(jobs=40)
+    all_hosts = a_scenario(jobs=40)
     half = a_scenario(jobs=40, silent_hosts_fraction=0.5)
 
-    assert clairvoyant(half, 1).least_s["b"] > clairvoyant(everybody, 1).least_s["b"]
+    assert clairvoyant(half, 1).least_s["b"] > clairvoyant(all_hosts, 1).least_s["b"]
 
 
-def test_a_batch_that_nobody_can_run_has_no_bound() -> None:
+def test_infeasible_batch_has_no_bound() -> None:
     assert clairvoyant(a_scenario(hosts=1, mean_stay_days=0.001, replaced=False), 1) == Bounds({}, {})
 
 
@@ -260,7 +258,7 @@ LINUX, WINDOWS = "x86_64-pc-linux-gnu", "windows_x86_64"
 
 
 def with_versions(*versions: tuple[str, PlanClass]) -> FileScenario:
-    """40 jobs of an app that has these versions alone."""
+    """Return 40 jobs of an app with only these versions."""
     made = tuple(AppVersion(AppVersionId(0), AppId(0), platform, 100, plan) for platform, plan in versions)
     scenario = a_scenario(jobs=40, platforms={LINUX: 0.5, WINDOWS: 0.5}, gpus=[{"share": 1.0, "median_tflops": 0.5}])
     return replace(scenario, apps=(AppPlan("app", versions=made),))
@@ -283,7 +281,7 @@ def test_versions_for_several_processors_and_for_gpus_count() -> None:
     gpu = [(name, PlanClass("gpu", 0.1, ProcessorType("NVIDIA"))) for name in (LINUX, WINDOWS)]
     halves = [(name, PlanClass("gpu", 0.1, ProcessorType("NVIDIA"), gpu_count=0.5)) for name in (LINUX, WINDOWS)]
 
-    assert bound_of(*plain, *pair) <= min(bound_of(*plain), bound_of(*pair))  # a job may be ended in half the time
+    assert bound_of(*plain, *pair) <= min(bound_of(*plain), bound_of(*pair))  # a job may end in half the time
     assert bound_of(*plain, *gpu) < bound_of(*plain)
     assert bound_of(*gpu) < math.inf
     assert bound_of(*gpu, *halves) <= min(bound_of(*gpu), bound_of(*halves))

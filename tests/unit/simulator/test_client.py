@@ -15,7 +15,7 @@ from domain.units import Instant, Seconds
 from simulator.client import SimulatedVolunteer, task_of
 from simulator.processors import Task
 from simulator.traits import Fate, Gpu, Traits
-from simulator.work_buffer import LOOK_S, MOST_BACKOFF_S, MOST_RESULTS, Buffer
+from simulator.work_buffer import CHECK_S, MOST_BACKOFF_S, MOST_RESULTS, Buffer
 from tests.unit.simulator.machines import (
     DAY,
     HOUR,
@@ -35,7 +35,7 @@ from wire.messages import AppVersionElement, ResultElement, SchedulerRequest, Wo
 
 
 def eager_call(one: SimulatedVolunteer, now: Instant) -> tuple[Instant, SchedulerRequest]:
-    """Its next call if it looks at its buffer every minute, whatever it knows of it."""
+    """Return the next call of a client that checks its buffer every minute without exception."""
     while True:
         for kind in one._kinds.values():
             kind.low_from_at = min(kind.low_from_at, math.nextafter(now, math.inf))
@@ -47,7 +47,7 @@ def eager_call(one: SimulatedVolunteer, now: Instant) -> tuple[Instant, Schedule
 
 
 def attached(of: Traits, **options: Any) -> tuple[SimulatedVolunteer, Instant]:
-    """After its first call, which got it no job."""
+    """Return a client after its first call, which got no job."""
     one = volunteer(of, **options)
     now, _ = next_call(one, at(0.0))
     one.receive(first_reply(), now)
@@ -55,7 +55,7 @@ def attached(of: Traits, **options: Any) -> tuple[SimulatedVolunteer, Instant]:
 
 
 def next_report(one: SimulatedVolunteer, now: Instant) -> tuple[Instant, SchedulerRequest]:
-    """Its next call with a result; those before get it no job."""
+    """Return the next call with a result; earlier calls get no job."""
     while True:
         now, request = next_call(one, now)
         if request.results:
@@ -66,21 +66,21 @@ def next_report(one: SimulatedVolunteer, now: Instant) -> tuple[Instant, Schedul
 def with_jobs(
     of: Traits, *names: str, hours: float = 1.0, due_hours: float = 1000.0, more: Mapping[str, Any] | None = None
 ) -> tuple[SimulatedVolunteer, Instant]:
-    """After a call that got it these jobs."""
+    """Return a client after a call that got these jobs."""
     one, now = attached(of, **(more or {}))
     now, _ = next_call(one, now)
     one.receive(a_reply(*names, hours=hours, due_hours=due_hours), now)
     return one, now
 
 
-def test_the_first_call_asks_for_a_second_and_the_next_for_a_full_buffer() -> None:
+def test_first_call_requests_a_second_then_a_full_buffer() -> None:
     one = volunteer(traits(ncpus=2, first_hours=1.0))
     first_at, first = next_call(one, at(0.0))
     one.receive(first_reply(), first_at)
     second_at, second = next_call(one, first_at)
 
     assert (first_at, second_at) == (at(1.0), at(1.0) + 60.0)
-    assert (first.rpc_seqno, second.rpc_seqno) == (0, 0)  # it counts from when it got its id
+    assert (first.rpc_seqno, second.rpc_seqno) == (0, 0)  # it counts from the assignment of its id
     assert (first.cpu_req_s, first.cpu_req_instances) == (1.0, 0.0)
     assert (second.cpu_req_s, second.cpu_req_instances) == (2 * (180.0 + 10 * HOUR), 2.0)
     assert first.in_progress is None
@@ -99,12 +99,12 @@ def test_it_asks_when_its_buffer_is_below_the_lower_end() -> None:
     got_at = now
     now, request = next_call(one, now)
 
-    assert 3 * HOUR <= now - got_at <= 3 * HOUR + LOOK_S
-    assert request.cpu_req_s == pytest.approx(8 * HOUR, abs=LOOK_S)
+    assert 3 * HOUR <= now - got_at <= 3 * HOUR + CHECK_S
+    assert request.cpu_req_s == pytest.approx(8 * HOUR, abs=CHECK_S)
     assert request.results == ()
 
 
-def test_what_it_is_given_it_computes_and_reports_an_hour_after_its_end() -> None:
+def test_result_is_reported_an_hour_after_its_end() -> None:
     one, now = with_jobs(traits(ncpus=2), "pi_1_1_1", "pi_1_2_2", hours=3.0)
     one, now = with_jobs(traits(), "pi_1_1_1", hours=3.0)
     one.receive(a_reply("pi_1_2_2", hours=30.0), now)
@@ -112,7 +112,7 @@ def test_what_it_is_given_it_computes_and_reports_an_hour_after_its_end() -> Non
     now, request = next_call(one, now)
 
     (result,) = request.results
-    assert 4 * HOUR <= now - got_at <= 4 * HOUR + LOOK_S
+    assert 4 * HOUR <= now - got_at <= 4 * HOUR + CHECK_S
     assert (result.name, result.state, result.exit_status) == ("pi_1_1_1", 5, 0)
     assert result.elapsed_s == pytest.approx(3 * HOUR, abs=1.0)
     assert result.files[0].name == "pi_1_1_1_r0"
@@ -166,7 +166,7 @@ def test_it_waits_as_long_as_the_reply_says(delay_s: float, has_a_job: bool) -> 
     assert next_call(one, now)[0] >= now + delay_s
 
 
-def test_without_an_answer_it_backs_off_and_keeps_what_it_has_to_report() -> None:
+def test_unanswered_call_backs_off_and_keeps_reports() -> None:
     one, now = with_jobs(traits(), "pi_1_1_1", due_hours=9.0)
     now, request = next_report(one, now)
     waits = []
@@ -197,10 +197,10 @@ def test_it_calls_at_the_latest_when_the_server_asked_for_it(contact_s: float) -
     called_at, request = next_call(one, now)
 
     assert called_at == now + contact_s
-    assert (request.cpu_req_s, request.results) == (0.0, ())  # its one processor is covered
+    assert (request.cpu_req_s, request.results) == (0.0, ())  # its only processor is covered
 
 
-def test_a_call_that_was_asked_for_asks_for_work_whatever_it_got_before() -> None:
+def test_requested_call_asks_for_work_despite_back_off() -> None:
     one, now = attached(traits())
     now, _ = next_call(one, now)
     one.receive(a_reply(contact_s=300.0), now)
@@ -221,11 +221,11 @@ def test_without_work_it_asks_less_and_less(times: int) -> None:
         now, request = next_call(one, now)
         doubled_s = min(MOST_BACKOFF_S, 600.0 * 2.0**n)
 
-        assert 0.5 * doubled_s <= now - before <= 1.5 * doubled_s + LOOK_S
+        assert 0.5 * doubled_s <= now - before <= 1.5 * doubled_s + CHECK_S
         assert request.cpu_req_s > 0.0
 
 
-def test_a_call_for_other_reasons_without_work_is_no_reason_to_wait() -> None:
+def test_report_without_work_causes_no_back_off() -> None:
     one, now = with_jobs(traits(), "pi_1_1_1", hours=3.0, due_hours=20.0)
     one.receive(a_reply("pi_1_2_2", hours=4.0), now)
     now, _ = next_call(one, now)
@@ -233,7 +233,7 @@ def test_a_call_for_other_reasons_without_work_is_no_reason_to_wait() -> None:
     reported_at = now
     now, request = next_call(one, now)
 
-    assert now - reported_at == pytest.approx(4 * HOUR - 180.0, abs=LOOK_S)  # when the buffer is low
+    assert now - reported_at == pytest.approx(4 * HOUR - 180.0, abs=CHECK_S)  # when the buffer is low
     assert request.cpu_req_s > 0.0
 
 
@@ -289,7 +289,7 @@ def test_with_too_many_jobs_it_asks_for_none() -> None:
 def test_it_calls_when_a_client_that_looks_every_minute_does(
     seed: int, ncpus: int, share: float, stretch: float, error: float
 ) -> None:
-    """It leaves out looks that find nothing. Both get the same replies."""
+    """It skips checks that would find nothing. Both clients get the same replies."""
     draw = random.Random(seed)
     switches = [0.0]
     while switches[-1] < 200.0:
@@ -316,7 +316,7 @@ def test_it_calls_when_a_client_that_looks_every_minute_does(
         now = called_at
 
 
-def test_the_queue_is_told_with_the_work_of_others_once_the_server_wants_it() -> None:
+def test_queue_is_reported_when_the_server_requests_it() -> None:
     one = volunteer(traits(ncpus=2, share=0.5))
     now, _ = next_call(one, at(0.0))
     one.receive(a_reply("pi_1_1_1", hours=30.0), now)
@@ -356,7 +356,7 @@ def test_a_job_that_is_forgotten_is_in_no_list_and_takes_no_room() -> None:
 
     assert (request.other_results, request.results, request.in_progress) == ((), (), ())
     assert request.cpu_req_s == first.cpu_req_s
-    assert one.facts().lost == 0  # it is found out and sent again
+    assert one.facts().lost == 0  # it is detected and resent
 
 
 def test_a_job_that_fails_says_so() -> None:
@@ -412,7 +412,7 @@ def test_a_deadline_that_is_moved_counts() -> None:
 
 
 def test_a_job_sent_again_is_no_new_job() -> None:
-    """The other processor is idle and there is nothing for it: the client backs off."""
+    """The other processor is idle and there is no job for it: the client backs off."""
     one, now = with_jobs(traits(ncpus=2), "pi_1_1_1", hours=50.0)
     now, _ = next_call(one, now)
     one.receive(a_reply("pi_1_1_1", hours=50.0), now)
@@ -433,7 +433,7 @@ def test_it_counts_what_can_never_come_back() -> None:
     assert found == [1, 1, 0]
 
 
-def test_it_counts_what_ran_out_of_turn_and_whom_that_kept_waiting() -> None:
+def test_deadline_mode_and_preemption_are_counted() -> None:
     buffer = Buffer(Seconds(0.0), Seconds(DAY))
     one, now = with_jobs(traits(share=0.5, buffer=buffer), "pi_1_1_1", hours=2.0, due_hours=3.0)
     next_report(one, now)
@@ -461,7 +461,7 @@ def test_its_messages_pass_the_wire_unchanged() -> None:
 
 
 def a_task(fate: Fate, *, ncpus: float = 1.0) -> Task:
-    """Of 1e9 flop, for a computer of 2 CPUs of 1 Gflop/s each, of which the server believes 2 Gflop/s."""
+    """Return a task of 1e9 flop for a host of 2 CPUs of 1 Gflop/s each, which the server believes to have 2 Gflop/s."""
     return task_of(
         ResultElement("a_1", "a", at(9.0), "linux", 1),
         WorkunitElement("a", "pi", 1e9, 1e15, 1e9, 1e9),
@@ -477,7 +477,7 @@ def test_how_long_a_job_takes_and_what_its_client_takes_it_for() -> None:
     wide = a_task(Fate(1.0, lost=False, fails=False, fails_after=0.5, garbage=False), ncpus=8.0)
 
     assert (plain.true_s, plain.left_s, plain.estimate_s) == (1.0, 1.0, 0.5)
-    assert (long.true_s, long.estimate_s) == (3.0, 0.5)  # nobody knows its size before
+    assert (long.true_s, long.estimate_s) == (3.0, 0.5)  # its size is unknown before
     assert (wide.true_s, wide.ncpus) == (0.5, 2.0)
 
 

@@ -1,4 +1,4 @@
-"""A scenario on the production services: it comes to an end, repeats itself, and decides nothing on its own."""
+"""A scenario on the production services ends, is repeatable, and the engine makes no decisions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from simulator.ports import Outage, Program
 from simulator.run import warnings_only
 from simulator.virtual_time import run_without_threads
 from tests.memory import MemoryStore
-from tests.unit.simulator.rig import LINUX, START, PlainScenario, PlainVolunteer, a_batch, no_more_duties
+from tests.unit.simulator.rig import LINUX, START, PlainScenario, PlainVolunteer, a_batch, no_more_tasks
 
 HOUR_S = 3600.0
 
@@ -38,13 +38,13 @@ HOUR_S = 3600.0
 def simulated(
     scenario: PlainScenario, seed: int = 1, settings: Mapping[str, object] | None = None, *, sequence: bool = False
 ) -> Engine:
-    """A run that is over."""
+    """Return a finished run."""
     engine = Engine(
         scenario,
         seed,
         store=lambda clock: MemoryStore(),
         settings=settings or {},
-        more_duties=no_more_duties,
+        more_tasks=no_more_tasks,
         watch=lambda at: None,
         sequence=sequence,
     )
@@ -68,7 +68,7 @@ def test_a_run_ends_when_every_batch_has_ended() -> None:
 
 
 def test_lost_and_failed_instances_are_made_up_for() -> None:
-    patient = a_batch("rush", jobs=120, max_errors=20, max_instances=100)  # no job fails for bad luck
+    patient = a_batch("rush", jobs=120, max_errors=20, max_instances=100)  # no job fails by bad luck
     engine = simulated(PlainScenario(batches=[patient], lost_fraction=0.2, error_fraction=0.1))
 
     (rush,) = engine.record.batches.values()
@@ -83,7 +83,7 @@ def test_a_run_is_given_up_at_the_horizon() -> None:
     assert engine.record.jobs_open > 0
 
 
-def test_nobody_is_answered_while_the_project_is_away() -> None:
+def test_no_call_is_answered_during_an_outage() -> None:
     outage = Outage(Instant(START + 10 * HOUR_S), Instant(START + 30 * HOUR_S))
     engine = simulated(PlainScenario(batches=[a_batch("rush", jobs=300)], outages=[outage]), sequence=True)
 
@@ -93,13 +93,13 @@ def test_nobody_is_answered_while_the_project_is_away() -> None:
 
 
 @pytest.mark.parametrize("rule", list(DeadlineRule))
-def test_the_same_seed_gives_the_same_dispatches_under_every_rule(rule: DeadlineRule) -> None:
+def test_same_seed_repeats_dispatches_under_every_rule(rule: DeadlineRule) -> None:
     batches = [a_batch("rush", jobs=60), a_batch("bulk", qos="throughput", jobs=60)]
     scenario = PlainScenario(batches=batches, horizon_s=Seconds(8 * 86400.0))
     one, other = (sent(simulated(scenario, 3, {"deadline.rule": str(rule)}, sequence=True)) for _ in range(2))
 
     assert one == other
-    assert len(one) >= 60  # of the proposal's word nobody is good enough for the urgent ones at first
+    assert len(one) >= 60  # by the proposal's rule no host qualifies for the urgent jobs at first
 
 
 def test_another_seed_gives_other_dispatches() -> None:
@@ -139,7 +139,7 @@ def test_batches_are_ordered_by_what_their_submitters_have_used() -> None:
 
 @pytest.mark.parametrize("slots", [0, 1])
 def test_requests_go_by_the_slots_that_are_kept_for_big_jobs(slots: int) -> None:
-    """No computer here has eight processors."""
+    """No host here has eight processors."""
     version = AppVersion(AppVersionId(0), AppId(0), LINUX, 100, plan_class=PlanClass("wide", ncpus=8.0))
     scenario = PlainScenario(
         programs=(*PlainScenario().programs, Program(App(AppId(0), "wide"), (version,))),
@@ -152,7 +152,7 @@ def test_requests_go_by_the_slots_that_are_kept_for_big_jobs(slots: int) -> None
     assert [engine.record.batches[batch_id].name for batch_id in kept] == ["wide"] * slots
 
 
-def test_a_setting_that_cannot_be_is_refused_before_anything_runs() -> None:
+def test_invalid_setting_is_refused_before_the_run() -> None:
     with pytest.raises(InvalidInputError, match=r"deadline\.p_tight: expected a number from 0 to 1, got 2"):
         simulated(PlainScenario(), settings={"deadline.p_tight": 2})
 
@@ -181,9 +181,9 @@ def test_every_duty_of_a_run_belongs_to_a_production_package() -> None:
     services = simulated(PlainScenario(batches=[a_batch("rush", jobs=2)])).services
 
     owners = {
-        duty.name: inspect.getmodule(type(duty.run_once.__self__)).__name__.partition(".")[0]  # type: ignore[union-attr, attr-defined]
-        for duty in services.duties()
-        if duty.name != "catalogue"
+        task.name: inspect.getmodule(type(task.run_once.__self__)).__name__.partition(".")[0]  # type: ignore[union-attr, attr-defined]
+        for task in services.simulated_tasks()
+        if task.name != "catalogue"
     }
     assert owners == {
         "sweeper": "jobs",

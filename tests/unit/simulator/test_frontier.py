@@ -1,4 +1,4 @@
-"""Combinations of settings as people read them: a row each, the frontier marked, bars and pictures."""
+"""Combinations of settings as text: a row each, the frontier marked, bars and charts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def lines_of(what: Swept, width: int) -> list[str]:
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
-def test_a_row_has_settings_makespans_prices_and_the_ratio_to_the_bound() -> None:
+def test_row_has_settings_makespans_prices_and_ratio() -> None:
     rows = rows_of(swept(), "muster")
 
     assert rows.head[:6] == ["", "p_afap", "AFAP, h", "over the bound", "throughput, h", "instances per job"]
@@ -58,7 +58,7 @@ def test_a_row_has_settings_makespans_prices_and_the_ratio_to_the_bound() -> Non
     ]
 
 
-def test_what_was_not_over_is_told_to_take_longer() -> None:
+def test_unfinished_batches_are_marked_in_tables() -> None:
     found = swept()
     ours = found.tried[1].comparison.rules
     cut = Tried(
@@ -78,12 +78,12 @@ def test_without_the_bound_there_is_no_ratio() -> None:
     assert "over the bound" not in rows_of(swept(bound=False), "muster").head
 
 
-def test_keys_are_told_without_their_section_unless_two_would_read_alike() -> None:
+def test_keys_are_shortened_when_unique() -> None:
     assert names(swept("deadline.p_afap", "feeder.slots")) == {"deadline.p_afap": "p_afap", "feeder.slots": "slots"}
     assert set(names(swept("a.x", "b.x")).values()) == {"a.x", "b.x"}
 
 
-def test_the_console_shows_every_number_on_eighty_columns_and_a_bar_each() -> None:
+def test_console_fits_eighty_columns_with_a_bar_each() -> None:
     lines = lines_of(swept("deadline.p_afap", "lifecycle.tail_overhead_fraction", "lifecycle.tail_late_factor"), 80)
 
     assert lines[0] == "small, muster: 2 combinations, medians over 3 seeds"

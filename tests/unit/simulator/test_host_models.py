@@ -63,7 +63,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     ("name", "mean_cores", "median_gflops"), [("seti", 2.6, 3.4), ("einstein", 4.7, 11.7), ("lhc", 5.7, 15.5)]
 )
 def test_fitted_computers_resemble_those_of_the_project(name: str, mean_cores: float, median_gflops: float) -> None:
-    """The expected figures are the tables' own."""
+    """The expected figures are those of the tables."""
     cores, speeds = FITTED[name].draw(np.random.default_rng(1), 100_000)
 
     assert set(cores.tolist()) <= set(CORES)

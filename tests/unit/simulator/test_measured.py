@@ -1,4 +1,4 @@
-"""Computers as they were measured: the same for every seed, on for as long as they were."""
+"""Measured hosts: the same for every seed, with the measured on fraction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def traits_of(seed: int) -> list[Traits]:
     return MANY.traits(seed, starts_at=MONDAY, horizon_s=30 * DAY_S)
 
 
-def test_every_seed_has_the_same_computers_that_call_at_other_times() -> None:
+def test_seeds_change_call_times_but_not_hosts() -> None:
     one, other = traits_of(1), traits_of(2)
 
     assert [replace(each, first_call_at=MONDAY) for each in one] == [
@@ -50,7 +50,7 @@ def test_a_computer_is_on_for_the_measured_share_of_time(fraction: float) -> Non
     assert presence(fraction).fraction == pytest.approx(fraction)
 
 
-def test_who_has_a_buffer_shorter_than_usual_keeps_nothing_beyond_it() -> None:
+def test_short_buffer_has_no_additional_work() -> None:
     short = MeasuredPopulation.of((replace(HOST, buffer_s=Seconds(0.0)),))
     [traits] = short.traits(1, starts_at=MONDAY, horizon_s=DAY_S)
 

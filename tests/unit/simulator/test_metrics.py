@@ -83,7 +83,7 @@ def test_the_figures_of_a_run() -> None:
     )
     record.validation_delays_s.extend([0.0, 10.0, 20.0])
     record.waits_s[JobClassId(1)] = array("d", [5.0, 15.0])
-    record.requests, record.asking, record.in_vain_by_policy = 80, 50, 5
+    record.requests, record.asking, record.refused_feasible = 80, 50, 5
     facts = [VolunteerFacts(3, 1, Seconds(60.0), lost=1), VolunteerFacts(1, 1, Seconds(0.0))]
     found = figures_of(record, facts, ended_at=END, deadlines_missed=2)
 
@@ -103,7 +103,7 @@ def test_the_figures_of_a_run() -> None:
     assert found.cut_short == ("long_deadline", "other")
 
 
-def test_jobs_wait_by_their_processors_and_by_the_power_of_ten_of_their_work() -> None:
+def test_waits_are_grouped_by_processors_and_work() -> None:
     record = a_record(*(a_batch(number, QoS.AFAP, [300.0]) for number in (1, 2, 3)))
     for number, (ncpus, work) in enumerate(((1.0, 6e13), (1.0, 2e12), (4.0, 9e13)), start=1):
         job_class = replace(record.classes[JobClassId(number)], ncpus=ncpus, fpops_est_flop=Flop(work))
@@ -115,7 +115,7 @@ def test_jobs_wait_by_their_processors_and_by_the_power_of_ten_of_their_work() -
     assert found.wait_by_length_s == {"1e+12": 20.0, "1e+13": 20.0}
 
 
-def test_forecasts_are_told_of_the_batches_that_are_not_for_learning() -> None:
+def test_forecast_figures_exclude_learning_batches() -> None:
     kept, missed, learning = (a_batch(number, QoS.AFAP, [200.0, 400.0]) for number in (1, 2, 3))
     kept.promised_at, missed.promised_at, learning.promised_at = Instant(500.0), Instant(300.0), Instant(100.0)
     record = a_record(kept, missed, learning)
@@ -130,11 +130,11 @@ def test_forecasts_are_told_of_the_batches_that_are_not_for_learning() -> None:
     [
         ([([300.0], 1)], ()),
         ([([300.0], 2)], ("afap",)),
-        ([([300.0], 1), ([300.0], 1), ([], 1)], ()),  # the median is a batch that is over
+        ([([300.0], 1), ([300.0], 1), ([], 1)], ()),  # the median is a finished batch
         ([([300.0], 1), ([], 1)], ("afap",)),
     ],
 )
-def test_a_makespan_is_cut_short_where_more_time_would_make_it_longer(
+def test_makespan_is_cut_short_if_more_time_would_extend_it(
     batches: list[tuple[list[float], int]], cut_short: tuple[str, ...]
 ) -> None:
     record = a_record(
@@ -167,7 +167,7 @@ def test_a_run_in_which_nothing_happened_has_few_figures() -> None:
     }
 
 
-def test_medians_are_taken_figure_by_figure_over_the_runs_that_have_it() -> None:
+def test_medians_are_per_figure_over_runs_that_have_it() -> None:
     runs = [
         Figures(afap_makespan_s=1.0, makespan_s={"afap": 1.0}),
         Figures(afap_makespan_s=5.0, makespan_s={"afap": 5.0, "throughput": 7.0}, tight_fraction=0.5),
@@ -180,14 +180,14 @@ def test_medians_are_taken_figure_by_figure_over_the_runs_that_have_it() -> None
     assert found.other_makespan_s is None
 
 
-def test_figures_are_told_with_six_digits() -> None:
+def test_figures_have_six_digits() -> None:
     assert as_json(Figures(afap_makespan_s=123456.789, tail_s={"afap": 1 / 3})) == {
         "afap_makespan_s": 123457.0,
         "tail_s": {"afap": 0.333333},
     }
 
 
-def test_the_bound_is_told_in_the_same_figures() -> None:
+def test_bound_is_reported_in_the_same_figures() -> None:
     plans = read_scenario("small").batches
     in_share_s = {"rush": Seconds(7.0), "census": Seconds(11.0)}
     found = bound_figures({"rush": Seconds(5.0), "census": Seconds(9.0)}, plans, in_share_s=in_share_s)
@@ -204,7 +204,7 @@ def answered(record: RunRecord, *, sent: int = 0, resent: int = 0, refusals: Seq
 
 def test_only_requests_that_ask_for_work_can_be_refused_it() -> None:
     record = RunRecord()
-    answered(record)  # it reports, and wants nothing
+    answered(record)  # it reports and requests nothing
     answered(record, refusals=(RefusalCode.NO_NEW_TASKS,))
     answered(record, resent=1)
     answered(record, sent=1)
@@ -212,11 +212,11 @@ def test_only_requests_that_ask_for_work_can_be_refused_it() -> None:
     answered(record, refusals=(RefusalCode.BELOW_GATE, RefusalCode.TOO_SLOW))
     answered(record, refusals=(RefusalCode.TOO_SLOW,))
 
-    assert (record.requests, record.asking, record.in_vain, record.in_vain_by_policy) == (7, 4, 2, 1)
+    assert (record.requests, record.asking, record.without_work, record.refused_feasible) == (7, 4, 2, 1)
     assert figures_of(record, [], ended_at=END, deadlines_missed=0).refused_feasible_fraction == 0.25
 
 
-def test_daily_use_and_coverages_of_several_runs_are_put_together() -> None:
+def test_daily_use_and_coverages_are_combined_over_runs() -> None:
     one = Figures(use_by_day=(0.2, None, 0.6), forecast_q90_coverage={"0": 1.0, "10": 1.0})
     other = Figures(use_by_day=(0.4, 0.5), forecast_q90_coverage={"0": 0.0})
     third = Figures(forecast_q90_coverage={"0": 0.0})

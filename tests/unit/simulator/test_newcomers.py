@@ -1,4 +1,4 @@
-"""Hosts that join a project with ranked hosts: they get waiting work from their first call on."""
+"""Hosts that join a project with ranked hosts get waiting work from their first call on."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from simulator.run import warnings_only
 from simulator.scenario import read_scenario
 from simulator.virtual_time import run_without_threads
 from tests.memory import MemoryStore
-from tests.unit.simulator.rig import no_more_duties
+from tests.unit.simulator.rig import no_more_tasks
 from wire.messages import SchedulerReply, SchedulerRequest
 
 Call = tuple[Instant, SchedulerRequest, SchedulerReply]
 
 
 class Heard:
-    """Satisfies simulator.ports.Participant: another one, whose calls and replies are kept."""
+    """Satisfies simulator.ports.Participant: wraps another one and records its calls and replies."""
 
     def __init__(self, volunteer: Participant) -> None:
         self._volunteer = volunteer
@@ -47,7 +47,7 @@ class Heard:
 
 
 class HeardEngine(Engine):
-    """A run of the scenario whose volunteers are heard."""
+    """A run of the scenario whose volunteers' messages are recorded."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(
@@ -55,7 +55,7 @@ class HeardEngine(Engine):
             seed,
             store=lambda clock: MemoryStore(),
             settings={},
-            more_duties=no_more_duties,
+            more_tasks=no_more_tasks,
             watch=lambda at: None,
         )
         self.heard = [Heard(one) for one in self.volunteers]
@@ -78,7 +78,7 @@ def test_the_scenario_has_newcomers_among_ranked_hosts(run: HeardEngine) -> None
     (cuts,) = run.services.catalogue.catalogue().cut_points.values()
     assert cuts.n >= 20
     assert len(joined_late(run)) == 18
-    assert run.record.jobs_open > 0  # there was work to the end
+    assert run.record.jobs_open > 0  # there was work until the end
 
 
 def test_a_newcomer_has_work_from_its_first_call_on(run: HeardEngine) -> None:
@@ -89,7 +89,7 @@ def test_a_newcomer_has_work_from_its_first_call_on(run: HeardEngine) -> None:
 
 
 def is_idle(request: SchedulerRequest) -> bool:
-    """Whether the client has fewer tasks, other projects' included, than processors, and asks for more."""
+    """Return whether the client has fewer tasks, other projects' included, than processors, and requests more."""
     return request.cpu_req_s > 0 and len(request.in_progress or ()) < request.host.ncpus
 
 

@@ -1,4 +1,4 @@
-"""Nothing that decides is the simulator's own: what the services of a run are made of, down to the last function."""
+"""The simulator replaces nothing that decides: inspects the services of a run down to the last function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import simulator
-from administration.simulations.process import duties
+from administration.simulations.process import simulated_tasks
 from simulator.engine import Engine
 from simulator.run import warnings_only
 from simulator.services import Services
@@ -28,7 +28,7 @@ DECIDING = ("feeder", "scheduler", "jobs", "hoststats", "batch_estimator", "life
 AROUND = ("administration", "runtime", "cli", "simulator")
 OURS = (*DECIDING, *AROUND)
 
-# What services stand on in a run: time, the catalogue as it is read, files that are not there, notes of what happened.
+# What services depend on in a run: time, the catalogue, absent files, and recording of events.
 PLUMBING = {
     "VirtualClock",
     "CatalogueOfTheMoment",
@@ -41,7 +41,7 @@ PLUMBING = {
     "RecordedOverdue",
     "RecordedUnsettled",
 }
-BUILT_BY = "Services"  # whose lambdas say which settings of the moment a service is given
+BUILT_BY = "Services"  # its lambdas select the current settings of each service
 
 
 def a_run() -> Engine:
@@ -50,7 +50,7 @@ def a_run() -> Engine:
         1,
         store=lambda clock: MemoryStore(),
         settings={},
-        more_duties=duties,
+        more_tasks=simulated_tasks,
         watch=lambda at: None,
     )
     with warnings_only():
@@ -63,7 +63,7 @@ def owner_of(thing: object) -> str:
 
 
 def parts_of(thing: object) -> Iterator[object]:
-    """What an object of ours holds on to, and what a function was closed over."""
+    """Yield what an object of ours refers to, and what a function closes over."""
     if isinstance(thing, dict):
         yield from (*thing.keys(), *thing.values())
     elif isinstance(thing, (list, tuple, set, frozenset, deque)):
@@ -84,14 +84,14 @@ def parts_of(thing: object) -> Iterator[object]:
 
 
 def of_the_simulator(thing: object) -> str | None:
-    """The name of what is the simulator's own."""
+    """Return the name of an object that belongs to the simulator."""
     if isinstance(thing, types.FunctionType):
         return thing.__qualname__.partition(".")[0] if owner_of(thing) == "simulator" else None
     return type(thing).__name__ if owner_of(type(thing)) == "simulator" else None
 
 
 def own_parts(roots: list[object]) -> set[str]:
-    """All that is reached from these without going through anything of the simulator's own, or of the store."""
+    """Return everything reachable from these without passing through the simulator's own parts or the store."""
     found: set[str] = set()
     seen: set[int] = set()
     waiting = list(roots)
@@ -108,13 +108,13 @@ def own_parts(roots: list[object]) -> set[str]:
     return found
 
 
-def test_services_hold_nothing_of_the_simulator_but_what_they_stand_on() -> None:
+def test_services_contain_no_simulator_parts_but_ports() -> None:
     engine = a_run()
-    rounds = [duty.run_once for duty in duties(engine.store, engine.services.catalogue, engine.clock)]
+    rounds = [task.run_once for task in simulated_tasks(engine.store, engine.services.catalogue, engine.clock)]
 
     found = own_parts([*vars(engine.services).values(), *rounds])
 
-    assert {"RecordedLedger", "RecordedUnsettled", "RecordedOverdue", "VirtualClock"} <= found  # it goes deep enough
+    assert {"RecordedLedger", "RecordedUnsettled", "RecordedOverdue", "VirtualClock"} <= found  # deep enough
     assert found - PLUMBING <= {BUILT_BY}
 
 
@@ -124,7 +124,7 @@ def services() -> Services:
 
 
 class Better:
-    """What a substitute could be: it stands where something of production stood."""
+    """A possible substitute, in the place of a production part."""
 
     def __init__(self, instead_of: object) -> None:
         self.instead_of = instead_of
@@ -148,7 +148,7 @@ Better.__module__ = "simulator.better"
         "orderer._work",
         "orderer._explained_by",
         "reserver._work",
-        "reserver._told",
+        "reserver._sent",
         "class_looker._catalogue",
         "ranking.statistics",
         "ranking.timer",
@@ -169,7 +169,7 @@ def test_the_search_finds_a_substitute_wherever_it_is(services: Services, place:
     assert "Better" not in own_parts(list(vars(services).values()))
 
 
-def test_a_substitute_that_is_a_function_is_found_behind_what_wraps_it() -> None:
+def test_wrapped_substitute_function_is_found() -> None:
     substitute = types.FunctionType(owner_of.__code__, {})
     substitute.__module__ = "simulator.better"
 
@@ -177,7 +177,7 @@ def test_a_substitute_that_is_a_function_is_found_behind_what_wraps_it() -> None
         assert "owner_of" in own_parts([{"known": wrapped}])
 
 
-def test_after_a_run_no_deciding_module_has_anything_of_the_simulator() -> None:
+def test_deciding_modules_are_unpatched_after_a_run() -> None:
     a_run()
     replaced = [
         f"{name}.{attribute}"
@@ -205,7 +205,7 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
 
 
 def imported_from(tree: ast.Module) -> dict[str, str]:
-    """Names in a module, and the packages they come from."""
+    """Return the names in a module and the packages they come from."""
     return {
         (alias.asname or alias.name): node.module.partition(".")[0]
         for node in ast.walk(tree)

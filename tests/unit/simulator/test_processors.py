@@ -11,7 +11,7 @@ from tests.unit.simulator.machines import HOUR, a_task, at, on_during, processor
 
 
 def run_out(some: Processors) -> list[tuple[str, float]]:
-    """(name, hours since START) of everything that ends, in order."""
+    """Return (name, hours since START) of every ended task, in order."""
     ended = some.advance(at(1e5))
     return [(one.task.name, round((one.at - at(0.0)) / HOUR, 6)) for one in ended]
 
@@ -85,7 +85,7 @@ def test_the_margin_counts_as_late() -> None:
     assert (careful.out_of_turn, careless.out_of_turn) == (1, 0)
 
 
-def test_an_unstarted_job_is_dropped_at_its_deadline_and_a_started_one_goes_on() -> None:
+def test_only_unstarted_jobs_are_dropped_at_the_deadline() -> None:
     one = processors()
     one.add([a_task("a", 5.0, due_hours=2.0), a_task("b", 1.0, due_hours=3.0)], at(0.0))
     ended = one.advance(at(100.0))
@@ -93,7 +93,7 @@ def test_an_unstarted_job_is_dropped_at_its_deadline_and_a_started_one_goes_on()
     assert [(e.task.name, e.late, (e.at - at(0.0)) / HOUR) for e in ended] == [("b", True, 3.0), ("a", False, 5.0)]
 
 
-def test_a_lost_job_never_runs_and_keeps_nobody_waiting() -> None:
+def test_lost_job_never_runs_and_delays_no_other() -> None:
     one = processors()
     one.add([a_task("gone", 1.0, lost=True), a_task("a", 1.0)], at(0.0))
 
@@ -102,7 +102,7 @@ def test_a_lost_job_never_runs_and_keeps_nobody_waiting() -> None:
     assert one.run == 1
 
 
-def test_a_wide_job_runs_on_a_part_of_its_processors_at_a_part_of_its_speed() -> None:
+def test_wide_job_runs_slower_on_fewer_processors() -> None:
     half = processors(8, share=0.5)
     half.add([a_task("wide", 1.0, ncpus=8.0)], at(0.0))
 
@@ -139,7 +139,7 @@ jobs = st.lists(st.tuples(st.floats(0.1, 20.0), st.floats(0.5, 60.0)), min_size=
 
 
 @given(jobs, st.integers(1, 4), st.sampled_from([0.25, 0.5, 1.0]))
-def test_every_job_ends_or_is_dropped_and_no_processor_works_for_two(
+def test_jobs_end_or_drop_and_never_share_a_processor(
     lengths: list[tuple[float, float]], count: int, share: float
 ) -> None:
     some = processors(count, share=share)
@@ -159,7 +159,7 @@ def test_every_job_ends_or_is_dropped_and_no_processor_works_for_two(
 
 @given(st.lists(st.floats(0.1, 50.0), min_size=2, max_size=7))
 def test_jobs_in_danger_run_by_earliest_deadline(dues: list[float]) -> None:
-    """Each as long as its deadline is away: all are in danger at once but for the first."""
+    """Each job is as long as the time to its deadline: all but the first are in danger at once."""
     some = processors()
     tasks = [a_task(f"t{n}", 100.0, due_hours=due) for n, due in enumerate(dues)]
     some.add(tasks, at(0.0))
@@ -169,7 +169,7 @@ def test_jobs_in_danger_run_by_earliest_deadline(dues: list[float]) -> None:
 
 
 @given(st.lists(st.floats(1.0, 1e5), min_size=1, max_size=12), st.sampled_from([0.25, 0.5, 1.0, 1.5, 2.0, 3.5]))
-def test_run_in_turn_a_queue_is_as_long_as_its_work_and_not_much_longer(lengths: list[float], capacity: float) -> None:
+def test_in_turn_queue_length_is_close_to_its_work(lengths: list[float], capacity: float) -> None:
     ends = in_turn_s([(length, 1.0) for length in lengths], capacity)
 
     assert max(ends) >= sum(lengths) / capacity - 1e-6

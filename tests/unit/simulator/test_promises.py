@@ -1,4 +1,4 @@
-"""Forecasts against what came of them: late is late, however long the simulation, and width is told."""
+"""Forecasts against results: late counts as late regardless of the horizon, and the width is reported."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def a_batch(promised_at: float | None, *ends: float, jobs: int = 2) -> Followed:
     [
         ([a_batch(400.0, 100.0, 400.0)], 1.0),
         ([a_batch(399.0, 100.0, 400.0)], 0.0),
-        ([a_batch(400.0, 100.0, 300.0), a_batch(999.0, 100.0)], 0.5),  # it is not over, and should be
-        ([a_batch(400.0, 100.0, 300.0), a_batch(1000.0, 100.0)], 1.0),  # it may yet be in time
-        ([a_batch(400.0, 100.0, 300.0), a_batch(None, 100.0)], 1.0),  # nothing was promised
+        ([a_batch(400.0, 100.0, 300.0), a_batch(999.0, 100.0)], 0.5),  # unfinished and late
+        ([a_batch(400.0, 100.0, 300.0), a_batch(1000.0, 100.0)], 1.0),  # may still be in time
+        ([a_batch(400.0, 100.0, 300.0), a_batch(None, 100.0)], 1.0),  # without a promise
         ([a_batch(2000.0, 100.0)], None),
         ([], None),
     ],
@@ -39,7 +39,7 @@ def test_batches_are_late_by_what_was_promised_at_half(batches: list[Followed], 
     assert coverage_fraction(batches, END) == fraction
 
 
-def test_promises_are_measured_from_half_of_the_jobs_on_in_batches_that_are_over() -> None:
+def test_promises_use_finished_batches_from_half_on() -> None:
     three_times, half = a_batch(400.0, 200.0, 100.0), a_batch(150.0, 100.0, 200.0)
 
     assert promise_ratio([three_times]) == 3.0
@@ -64,7 +64,7 @@ def forecast_batch(*forecasts: tuple[float, float] | None, over: int = 10) -> Fo
 
 
 def quality(batch: Followed) -> Mapping[str, Mapping[str, float]]:
-    """The tables of one batch; those that nothing was measured for are empty."""
+    """Return the tables of one batch, without empty ones."""
     return defaultdict(dict, forecast_quality([batch], END))
 
 
@@ -92,7 +92,7 @@ def test_forecasts_are_measured_by_progress() -> None:
     ) == (0.0, 1.0, 1.0)
 
 
-def test_a_first_forecast_that_comes_late_is_not_one_at_the_start() -> None:
+def test_late_first_forecast_does_not_count_as_initial() -> None:
     found = quality(forecast_batch((150.0, 2000.0)))
 
     assert "0" not in found["forecast_ratio"]

@@ -13,7 +13,7 @@ from tests.unit.simulator.machines import HOUR, START, a_reply, at, next_call, o
 
 
 def samples(*waits: bool) -> list[WorkSample]:
-    """One per hour."""
+    """Return one sample per hour."""
     return [WorkSample(at(float(hour)), one) for hour, one in enumerate(waits)]
 
 

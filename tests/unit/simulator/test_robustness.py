@@ -1,4 +1,4 @@
-"""Populations drawn from a number: valid scenarios, repeatable, in range, and spread over every range."""
+"""Drawn populations are valid scenarios, repeatable, in range, and spread over every range."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HALF = range(1, 25, 2)
 @given(numbers)
 @settings(max_examples=60, deadline=None)
 def test_every_drawn_population_is_a_valid_scenario(number: int) -> None:
-    """Reading checks every field, that batches begin before the end, and that some computer can run each."""
+    """Reading checks every field, that batches begin before the end, and that some host can run each."""
     scenario = read_scenario(f"robustness:{number}")
     population = scenario.population
 

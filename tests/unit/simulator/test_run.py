@@ -1,4 +1,4 @@
-"""Cases: what a run comes to, whatever the process it is made in."""
+"""Cases give the same figures in any process."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ import sys
 
 import pytest
 
-from administration.simulations.process import duties
+from administration.simulations.process import simulated_tasks
 from domain.errors import InvalidInputError
 from simulator.run import Case, run_case
 from simulator.scenario import FileScenario, read_scenario
 from simulator.sweep import cases_of, compared, run_here, unwatched
 
+# Infrequent periodic tasks: they would take most of the time.
 TINY = {
     "population.hosts": 12,
     "days": 12,
+    "settings": {
+        "estimator.pause_s": 43200,
+        "estimator.timer_s": 43200,
+        "lifecycle.sweep_interval_s": 900,
+        "ordering.interval_s": 21600,
+    },
     "submitter": [{"name": "ada"}],
     "batch": [
         {"name": "survey", "submitter": "ada", "qos": "throughput", "jobs": 30, "fpops_est": 1e13},
@@ -34,16 +41,16 @@ def tiny() -> FileScenario:
 
 
 def a_comparison(*seeds: int) -> dict[str, object]:
-    """Of two rules and the bound."""
+    """Compare two rules and the bound."""
     cases = cases_of(tiny(), rules=("muster", "accelerated", "clairvoyant"), seeds=seeds, settings={})
-    return compared(cases, run_here(cases, duties, _Nobody())).as_json()
+    return compared(cases, run_here(cases, simulated_tasks, _Nobody())).as_json()
 
 
-def test_what_clients_forget_they_are_sent_again_and_nothing_is_made_up_for() -> None:
+def test_forgotten_jobs_are_resent() -> None:
     def instances_per_job(**lost: object) -> float:
         changes = {**TINY, "population.loss_fraction": 0.3, "population.error_fraction": 0.0, **lost}
         (case,) = cases_of(read_scenario("small", changes), rules=("fixed",), seeds=(1,), settings={})
-        figures = run_case(case, duties, unwatched).figures
+        figures = run_case(case, simulated_tasks, unwatched).figures
         assert figures.instances_per_job is not None
         return figures.instances_per_job
 
@@ -66,7 +73,7 @@ def test_no_rule_is_faster_than_the_clairvoyant_bound() -> None:
     assert bound < found["accelerated"]["afap_makespan_s"]
 
 
-def test_the_same_case_gives_the_same_figures_whatever_python_hashes_with() -> None:
+def test_figures_are_independent_of_the_hash_seed() -> None:
     found = {
         subprocess.run(
             [sys.executable, "-c", PRINT_A_RUN],
@@ -83,16 +90,16 @@ def test_the_same_case_gives_the_same_figures_whatever_python_hashes_with() -> N
 
 
 def test_settings_of_a_case_change_the_run() -> None:
-    one = run_case(Case(tiny(), 1, "muster", {"deadline.min_slack_s": 36000.0}), duties, unwatched)
-    other = run_case(Case(tiny(), 1, "muster"), duties, unwatched)
+    one = run_case(Case(tiny(), 1, "muster", {"deadline.min_slack_s": 36000.0}), simulated_tasks, unwatched)
+    other = run_case(Case(tiny(), 1, "muster"), simulated_tasks, unwatched)
 
     assert one.figures != other.figures
 
 
 def test_fixed_with_copies_copies_last_jobs() -> None:
-    """Fixed due dates miss a lost job for seven days; a copy ends it sooner."""
+    """Fixed due dates detect a lost job after seven days; a copy ends it sooner."""
     cases = cases_of(tiny(), rules=("fixed", "fixed+copies"), seeds=(1,), settings={})
-    plain, copies = (run_case(case, duties, unwatched).figures for case in cases)
+    plain, copies = (run_case(case, simulated_tasks, unwatched).figures for case in cases)
     plain_s, copies_s = plain.makespan("throughput"), copies.makespan("throughput")
 
     assert plain.tight_fraction == copies.tight_fraction == 0.0
@@ -101,11 +108,11 @@ def test_fixed_with_copies_copies_last_jobs() -> None:
 
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="rule: expected one of muster, proposal, fixed, accelerated"):
-        run_case(Case(tiny(), 1, "luck"), duties, unwatched)
+        run_case(Case(tiny(), 1, "luck"), simulated_tasks, unwatched)
 
 
-def test_ends_of_urgent_batches_are_told_job_by_job() -> None:
-    ran = run_case(Case(tiny(), 1, "fixed"), duties, unwatched)
+def test_ends_of_afap_batches_are_per_job() -> None:
+    ran = run_case(Case(tiny(), 1, "fixed"), simulated_tasks, unwatched)
 
     assert list(ran.ends_s) == ["rush"]
     assert len(ran.ends_s["rush"]) <= 20

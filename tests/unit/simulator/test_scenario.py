@@ -41,7 +41,7 @@ def test_the_scenarios_to_be_judged_by_are_as_large_as_they_say(name: str, hosts
     assert {plan.quorum for plan in scenario.batches} == {1}
 
 
-def test_the_large_scenario_has_20_batches_of_all_kinds_beside_what_it_learns_from() -> None:
+def test_large_scenario_has_20_batches_of_all_kinds() -> None:
     large = read_scenario("large")
 
     assert len(large.batches) == 20
@@ -94,7 +94,7 @@ def test_an_app_has_a_version_for_every_platform_and_processor() -> None:
     }
 
 
-def test_everybody_in_a_batch_is_a_submitter() -> None:
+def test_every_batch_owner_is_a_submitter() -> None:
     scenario = parse_scenario(
         {**PLAIN, "submitter": [{"name": "ada", "shares": 3}], "batch": [{**BATCH, "submitter": "ben"}]}, folder=Path()
     )
@@ -144,27 +144,33 @@ def test_an_outage_has_a_beginning_and_an_end() -> None:
         ({"days": 0}, "days: expected a number above 0, got 0"),
         ({"days": 1e9}, "days: expected at most 3650, got 1000000000.0"),
         ({"colour": 3}, "colour: expected one of"),
-        ({"population": {}}, "population.hosts: expected a whole number from 1 to 1000000; it must be given, got None"),
+        ({"population": {}}, "population.hosts: expected a whole number from 1 to 1000000; it is required, got None"),
         ({"settings": {"deadline.p_tight": 3}}, "deadline.p_tight: expected a number from 0 to 1, got 3"),
         ({"settings": {"nothing": 3}}, "nothing: expected the name of a setting"),
         ({"batch": [{**BATCH, "qos": "soon"}]}, "batch[0].qos: expected one of throughput, long_deadline"),
         (
             {"batch": [{**BATCH, "qos": "short_deadline"}]},
-            "batch[0].deadline_hours: expected a number above 0; it must",
+            "batch[0].deadline_hours: expected a number above 0; it is required",
         ),
         ({"batch": [{**BATCH, "deadline_hours": 3}]}, "batch[0].deadline_hours: expected no deadline with qos afap"),
         ({"batch": [{**BATCH, "app": "other"}]}, "batch a: app: expected one of ['app'], got 'other'"),
-        ({"batch": [{**BATCH, "at_hours": 240}]}, "batch a: at_hours: expected before the end, 10 days, got 240.0"),
-        ({"batch": [BATCH, BATCH]}, "batch.name: expected names that differ, got 'a'"),
-        ({"batch": [{**BATCH, "times": 2}]}, "batch[0].every_hours: expected a number above 0; it must be given"),
+        (
+            {"batch": [{**BATCH, "at_hours": 240}]},
+            "batch a: at_hours: expected before the end of the scenario, 10 days, got 240.0",
+        ),
+        ({"batch": [BATCH, BATCH]}, "batch.name: expected unique names, got 'a'"),
+        ({"batch": [{**BATCH, "times": 2}]}, "batch[0].every_hours: expected a number above 0; it is required"),
         ({"batch": [{**BATCH, "name": "{i}"}]}, "batch[0].name: expected a name without {, got '{i}'"),
         ({"app": [{"name": "a", "on_cpus": False}]}, "app[0].on_cpus: expected true, or gpu_types, got False"),
         ({"outage": [{"at_hours": 1, "hours": 0}]}, "outage[0].hours: expected a number above 0, got 0"),
         (
             {"outage": [{"at_hours": 5, "hours": 2}, {"at_hours": 6, "hours": 1}]},
-            "outage[1].at_hours: expected outages in order and apart, got 6.0",
+            "outage[1].at_hours: expected outages in order, without overlap, got 6.0",
         ),
-        ({"outage": [{"at_hours": 240, "hours": 2}]}, "outage[0].at_hours: expected before the end, 10 days, got 240"),
+        (
+            {"outage": [{"at_hours": 240, "hours": 2}]},
+            "outage[0].at_hours: expected before the end of the scenario, 10 days, got 240",
+        ),
         ({"outage": [{"at_hours": -1, "hours": 2}]}, "outage[0].at_hours: expected a number of at least 0, got -1"),
         ({"outage": [{"at_hours": True, "hours": 2}]}, "outage[0].at_hours: expected a number of at least 0, got True"),
         ({"days": math.nan}, "days: expected a number above 0, got nan"),
@@ -173,15 +179,15 @@ def test_an_outage_has_a_beginning_and_an_end() -> None:
         ({"submitter": [{"name": ""}]}, "submitter[0].name: expected a name, got ''"),
         (
             {"submitter": [{"name": "ada"}, {"name": "ada", "shares": 2}]},
-            "submitter[1].name: expected names that differ, got 'ada'",
+            "submitter[1].name: expected unique names, got 'ada'",
         ),
-        ({"app": [{"name": "a"}, {"name": "a", "ncpus": 4}]}, "app[1].name: expected names that differ, got 'a'"),
+        ({"app": [{"name": "a"}, {"name": "a", "ncpus": 4}]}, "app[1].name: expected unique names, got 'a'"),
         ({"app": [{"name": ""}]}, "app[0].name: expected a name, got ''"),
         (
             {"app": [{"name": "a", "gpu_types": ["ATI", "ATI"]}]},
-            "app[0].gpu_types: expected a list of types of GPUs, each once, got ['ATI', 'ATI']",
+            "app[0].gpu_types: expected a list of GPU types without duplicates, got ['ATI', 'ATI']",
         ),
-        ({"batch": [{**BATCH, "every_hours": 5}]}, "batch[0].every_hours: expected nothing unless times is above 1"),
+        ({"batch": [{**BATCH, "every_hours": 5}]}, "batch[0].every_hours: expected no value unless times is above 1"),
         ({"batch": [{**BATCH, "times": 0}]}, "batch[0].times: expected a whole number from 1 to 100000, got 0"),
         ({"batch": [{**BATCH, "at_hours": -1}]}, "batch[0].at_hours: expected a number of at least 0, got -1"),
         ({"batch": [{**BATCH, "jobs": True}]}, "batch[0].jobs: expected a whole number from 1 to 1000000, got True"),
@@ -189,31 +195,31 @@ def test_an_outage_has_a_beginning_and_an_end() -> None:
         ({"batch": [{**BATCH, "fpops_est": 1e300}]}, "batch[0].fpops_est: expected at most 1e+24, got 1e+300"),
         (
             {"batch": [{**BATCH, "times": 3, "every_hours": 200}]},
-            "batch a-3: at_hours: expected before the end, 10 days, got 400.0",
+            "batch a-3: at_hours: expected before the end of the scenario, 10 days, got 400.0",
         ),
         (
             {"batch": [{**BATCH, "ncpus": 64}]},
-            "batch a: ncpus: expected at most 24, as many as a computer of this population has, got 64.0",
+            "batch a: ncpus: expected at most 24, the largest host of this population, got 64.0",
         ),
         (
             {"batch": [{**BATCH, "memory_gigabytes": 900}]},
-            "batch a: memory_gigabytes: expected what a computer of this population can have, got 900.0",
+            "batch a: memory_gigabytes: expected memory that a host of this population can have, got 900.0",
         ),
         (
             {"app": [{"name": "app", "ncpus": 64}], "batch": [BATCH]},
-            "batch a: app: expected an app that a computer of this population can run, got 'app'",
+            "batch a: app: expected an app that a host of this population can run, got 'app'",
         ),
         (
             {"app": [{"name": "app", "gpu_types": ["ATI"], "on_cpus": False}], "batch": [BATCH]},
-            "batch a: app: expected an app that a computer of this population can run, got 'app'",
+            "batch a: app: expected an app that a host of this population can run, got 'app'",
         ),
         (
             {"population": {"hosts": 5, "arrivals": [{"hosts": 1, "at_hours": 300}]}},
-            "population.arrivals[0].at_hours: expected before the end, 10 days, got 300.0",
+            "population.arrivals[0].at_hours: expected before the end of the scenario, 10 days, got 300.0",
         ),
         (
             {"population": {"hosts": 5, "mean_stay_days": 1e-6}},
-            "population: expected at most 1000000 computers in 10 days, got 50000005",
+            "population: expected at most 1000000 hosts in 10 days, got 50000005",
         ),
     ],
 )
@@ -276,12 +282,12 @@ def test_a_log_may_be_cut_short_and_its_time_may_pass_faster(tmp_path: Path) -> 
     assert [plan.at_s for plan in scenario.with_trace(log, speed_up=10.0).batches] == [0.0, 69_999.0]
 
 
-def test_a_log_for_an_app_that_nobody_can_run_is_refused(tmp_path: Path) -> None:
+def test_log_for_an_infeasible_app_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
     log.write_text(LOG, encoding="utf-8")
     scenario = parse_scenario({**PLAIN, "app": [{"name": "wide", "ncpus": 64}]}, folder=Path())
 
-    with pytest.raises(InvalidInputError, match="batch job1: app: expected an app that a computer"):
+    with pytest.raises(InvalidInputError, match="batch job1: app: expected an app that a host"):
         scenario.with_trace(log)
 
 
@@ -289,5 +295,7 @@ def test_a_log_of_nothing_that_ran_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
     log.write_text("; nothing\n1 10 0 -1 2 -1 -1 2 7200 -1 1 5 1 1 1 1 -1 -1\n", encoding="utf-8")
 
-    with pytest.raises(InvalidInputError, match="trace: expected a log with a job that ran and came in the first 40"):
+    with pytest.raises(
+        InvalidInputError, match="trace: expected a log with a job that ran and was submitted in the first 40"
+    ):
         read_scenario("small").with_trace(log)

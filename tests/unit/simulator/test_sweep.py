@@ -1,4 +1,4 @@
-"""The same cases come to the same, here, on processes and on a Dask cluster."""
+"""Cases give the same results in this process, in a pool, and on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from distributed import LocalCluster
 
-from administration.simulations.process import duties
+from administration.simulations.process import simulated_tasks
 from domain.errors import InvalidInputError
 from simulator.frontier import Swept, Tried, frontier
 from simulator.metrics import Figures
@@ -44,7 +44,7 @@ def cases() -> list[Case]:
     return cases_of(tiny(), rules=("fixed", "clairvoyant"), seeds=(1, 2), settings={})
 
 
-def test_rules_without_copies_of_last_jobs_have_none_unless_asked() -> None:
+def test_rules_without_tail_copies_have_none_by_default() -> None:
     def fractions(**settings: object) -> list[object]:
         rules = ("muster", "fixed", "fixed+copies", "proposal", "accelerated")
         made = cases_of(tiny(), rules=rules, seeds=(1,), settings=settings)
@@ -54,7 +54,7 @@ def test_rules_without_copies_of_last_jobs_have_none_unless_asked() -> None:
     assert fractions(**{"lifecycle.tail_overhead_fraction": 0.1}) == [0.1] * 5
 
 
-def test_a_scenario_in_which_nobody_submits_anything_is_refused() -> None:
+def test_scenario_without_batches_is_refused() -> None:
     with pytest.raises(
         InvalidInputError, match=r"scenario: expected at least one \[\[batch\]\] table, or a workload log"
     ):
@@ -64,10 +64,10 @@ def test_a_scenario_in_which_nobody_submits_anything_is_refused() -> None:
 def test_processes_do_what_is_done_here() -> None:
     told, elsewhere = Told(), Told()
     kept: dict[int, Ran] = {}
-    here = run_here(cases(), duties, told, kept.__setitem__)
+    here = run_here(cases(), simulated_tasks, told, kept.__setitem__)
     assert [kept[place] for place in range(4)] == here
     kept.clear()
-    there = run_on_processes(cases(), duties, elsewhere, kept.__setitem__, processes=2)
+    there = run_on_processes(cases(), simulated_tasks, elsewhere, kept.__setitem__, processes=2)
 
     assert here == there == [kept[place] for place in range(4)]
     assert told.ended == [0, 1, 2, 3]
@@ -75,15 +75,15 @@ def test_processes_do_what_is_done_here() -> None:
     assert set(elsewhere.places) == {0, 1}
 
 
-@pytest.mark.filterwarnings("ignore")  # of a cluster's own coming and going
+@pytest.mark.filterwarnings("ignore")  # from the cluster's start and stop
 def test_a_cluster_does_what_is_done_here() -> None:
     told, kept = Told(), dict[int, Ran]()
     with LocalCluster(  # type: ignore[no-untyped-call]
         n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
-        there = run_on_dask(cases(), duties, told, kept.__setitem__, address=cluster.scheduler_address)
+        there = run_on_dask(cases(), simulated_tasks, told, kept.__setitem__, address=cluster.scheduler_address)
 
-    assert there == run_here(cases(), duties, Told())
+    assert there == run_here(cases(), simulated_tasks, Told())
     assert [kept[place] for place in range(len(there))] == there
     assert sorted(told.ended) == [0, 1, 2, 3]
 
@@ -105,7 +105,7 @@ def reached(hours: float, price: float, hurried: float | None = 0.1) -> Figures:
     return Figures(afap_makespan_s=3600.0 * hours, instances_per_job=price, deadline_mode_fraction=hurried)
 
 
-def test_every_rule_is_run_in_every_combination_and_the_bound_once() -> None:
+def test_rules_run_in_every_combination_and_the_bound_once() -> None:
     rules = ("muster", CLAIRVOYANT, "fixed")
     grid = grid_of(tiny(), [P_AFAP, COPIES], rules=rules, seeds=(1, 2), settings={"deadline.p_late": 0.6})
 
@@ -140,8 +140,8 @@ def test_runs_go_to_the_combinations_they_were_made_of() -> None:
         ([("deadline.p_afap", [0.5, 2])], {}, "deadline.p_afap: expected a number from 0 to 1, got 2"),
         ([("deadline.p_afap", [1, 0.5, 1.0])], {}, "--sweep: expected each value of deadline.p_afap once, got 1.0"),
         ([P_AFAP, COPIES, P_AFAP], {}, "--sweep: expected each setting once, got 'deadline.p_afap'"),
-        ([P_AFAP], {"deadline.p_afap": 0.5}, "--sweep: expected settings that --set does not give"),
-        ([("deadline.rule", ["fixed"])], {}, "--sweep: expected settings other than deadline.rule: --rule is for that"),
+        ([P_AFAP], {"deadline.p_afap": 0.5}, "--sweep: expected settings not given with --set"),
+        ([("deadline.rule", ["fixed"])], {}, "--sweep: expected settings other than deadline.rule; use --rule for it"),
         (
             [("deadline.p_afap", list(range(30))), ("deadline.p_late", list(range(20)))],
             {},
@@ -161,7 +161,7 @@ def test_settings_of_the_scenario_may_be_swept() -> None:
 
 
 def test_the_bound_alone_has_nothing_to_sweep() -> None:
-    with pytest.raises(InvalidInputError, match="a --rule that goes by settings beside clairvoyant"):
+    with pytest.raises(InvalidInputError, match="a --rule that depends on settings in addition to clairvoyant"):
         grid_of(tiny(), [P_AFAP], rules=(CLAIRVOYANT,), seeds=(1,), settings={})
 
 
@@ -175,16 +175,14 @@ def test_the_bound_alone_has_nothing_to_sweep() -> None:
         ([reached(20, 1.1, 0.2), reached(30, 1.2, 0.1), reached(30, 1.3, 0.1)], {0, 1}),
         ([reached(20, 1.1, None), reached(30, 1.2)], {1}),
         ([Figures()], set()),
-        ([replace(reached(20, 1.1), cut_short=("afap",)), reached(30, 1.1)], {1}),  # it takes nobody knows how long
+        ([replace(reached(20, 1.1), cut_short=("afap",)), reached(30, 1.1)], {1}),  # its true duration is unknown
     ],
 )
-def test_whom_none_beats_in_one_figure_without_being_worse_in_another_is_on_the_frontier(
-    every: list[Figures], marked: set[int]
-) -> None:
+def test_frontier_has_the_undominated_combinations(every: list[Figures], marked: set[int]) -> None:
     assert frontier(every) == marked
 
 
-def test_the_object_has_an_entry_per_combination_and_the_frontier_of_the_first_rule() -> None:
+def test_json_has_combinations_and_the_frontier() -> None:
     tried = [
         Tried({"deadline.p_afap": p_afap}, RuleComparison("small", 3, {"muster": ours, "fixed": reached(9, 1.0)}))
         for p_afap, ours in ((0.3, reached(20, 1.1)), (0.9, reached(30, 1.2)))

@@ -81,7 +81,7 @@ def line(number: int, submitted_s: float, *, run_s: float = 3600.0, status: int 
     return f"{number} {submitted_s} 0 {run_s} {processors} -1 -1 {processors} 7200 -1 {status} {number} 1 1 1 1 -1 -1"
 
 
-def test_partial_executions_are_left_out_and_their_jobs_whole_run_counts() -> None:
+def test_partial_executions_are_left_out() -> None:
     left_out = LeftOut()
     lines = [
         line(1, 0.0, run_s=100.0),
@@ -119,10 +119,10 @@ def test_a_number_that_stands_twice_is_named_with_both_lines() -> None:
     with pytest.raises(InvalidInputError) as caught:
         jobs_of("; comment\n" + line(7, 0.0) + "\n" + line(8, 0.0) + "\n" + line(7, 50.0))
 
-    assert str(caught.value) == "log.swf line 4, job: expected a number of its own; line 2 has the same, got 7"
+    assert str(caught.value) == "log.swf line 4, job: expected a unique number; line 2 has the same, got 7"
 
 
-def test_lines_need_not_be_in_order_and_no_job_in_time_is_lost_behind_one_that_is_not() -> None:
+def test_unordered_lines_keep_all_jobs_before_the_horizon() -> None:
     left_out = LeftOut()
     lines = [line(1, 500.0), line(2, 1400.0), line(3, 600.0), line(4, 300.0), line(5, 1000.0)]
     replay = Replay("app", Seconds(500.0), WEEK)
@@ -130,7 +130,7 @@ def test_lines_need_not_be_in_order_and_no_job_in_time_is_lost_behind_one_that_i
     plans = plans_of(parse_swf(lines, "log"), replay, left_out)
 
     assert [(plan.name, plan.at_s) for plan in plans] == [("job4", 0.0), ("job1", 200.0), ("job3", 300.0)]
-    assert left_out == {"behind the end": 2, "more than were asked for": 0}
+    assert left_out == {"after the end": 2, "beyond the job limit": 0}
 
 
 def test_the_first_jobs_are_the_first_that_were_submitted() -> None:
@@ -140,7 +140,7 @@ def test_the_first_jobs_are_the_first_that_were_submitted() -> None:
     plans = plans_of(parse_swf(lines, "log"), Replay("app", WEEK, WEEK, most_jobs=2), left_out)
 
     assert [plan.name for plan in plans] == ["job3", "job2"]
-    assert told(plans, left_out) == "batches: 2, jobs: 4; left out: 1 more than were asked for"
+    assert told(plans, left_out) == "batches: 2, jobs: 4; left out: 1 beyond the job limit"
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Charts of characters: as long and as high as what they stand for."""
+"""Text charts have lengths and heights in proportion to their values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_bar_of_what_was_not_over_says_that_it_takes_longer() -> None:
 def test_curves_rise_with_the_jobs_that_are_over() -> None:
     heading, muster, fixed = shown(TWO)[7:]
 
-    assert heading == "AFAP jobs that are over, from submission to 10.0 h after it"
+    assert heading == "AFAP jobs finished, from submission to 10.0 h after it"
     assert muster == f"muster {19 * ' '}{20 * '▄'}█ 100 %"
     assert fixed == f"fixed  {39 * ' '}▄ 50 %"
 

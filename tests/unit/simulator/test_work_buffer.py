@@ -11,7 +11,7 @@ from tests.unit.simulator.machines import HOUR, START, a_task, at, processors
 BUFFER = Buffer(Seconds(1 * HOUR), Seconds(9 * HOUR))
 
 
-def test_an_idle_computer_asks_for_a_full_buffer_and_tells_its_idle_processors() -> None:
+def test_idle_host_requests_a_full_buffer_and_idle_processors() -> None:
     wish = wish_of(processors(4), BUFFER)
 
     assert (wish.req_s, wish.instances) == (40 * HOUR, 4.0)
@@ -31,7 +31,7 @@ def test_it_asks_for_what_is_missing() -> None:
     assert (wish.req_s, wish.instances) == (18 * HOUR, 1.0)
 
 
-def test_a_job_longer_than_the_buffer_covers_its_own_processor_alone() -> None:
+def test_long_job_covers_only_its_own_processor() -> None:
     some = processors(4)
     some.add([a_task("a", 1000.0)], at(0.0))
 
@@ -73,7 +73,7 @@ def test_a_computer_that_is_often_off_asks_for_less() -> None:
     assert wish_of(some, BUFFER).req_s == 8 * HOUR
 
 
-def test_the_delay_is_when_the_first_processor_is_free_of_jobs_in_danger() -> None:
+def test_delay_is_the_first_processor_free_of_endangered_jobs() -> None:
     some = processors(2)
     some.add([a_task("a", 2.0, due_hours=1.0), a_task("b", 3.0, due_hours=1.0)], at(0.0))
     relaxed = processors(2)
@@ -84,7 +84,7 @@ def test_the_delay_is_when_the_first_processor_is_free_of_jobs_in_danger() -> No
     assert wish_of(relaxed, waiting).estimated_delay_s == 0.0
 
 
-def test_jobs_are_told_with_what_is_left_of_them() -> None:
+def test_jobs_are_listed_with_their_remaining_time() -> None:
     some = processors()
     some.add([a_task("a", 2.0, due_hours=50.0)], at(0.0))
     some.advance(at(0.5))
@@ -143,7 +143,7 @@ def test_the_buffer_is_not_low_before_the_bound(
     lost: list[bool],
     part: float,
 ) -> None:
-    """Whatever estimates say and whatever runs out of turn, until a task ends or comes into danger."""
+    """The bound holds for any estimates and any order of execution, until a task ends or comes into danger."""
     some = processors(count, share=share)
     made = [
         a_task(f"t{n}", hours, due_hours=due, ncpus=min(usage, count), lost=lost[n] and due > 90.0)

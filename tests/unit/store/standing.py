@@ -1,4 +1,4 @@
-"""A connection on which nothing ever happens, for groups whose work asks nothing of it."""
+"""An idle connection, for groups whose work does not use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of numbers survive the way through COPY's binary format, however the pieces are cut."""
+"""Tests that tables of numbers survive COPY's binary format in any chunks."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def copied(rows: list[tuple[object, ...]]) -> bytes:
 
 
 @given(ROWS, st.lists(st.integers(1, 200), max_size=40))
-def test_a_table_is_read_as_it_was_written_in_whatever_pieces_it_comes(
-    rows: list[tuple[object, ...]], lengths: list[int]
-) -> None:
+def test_table_is_read_back_from_any_chunking(rows: list[tuple[object, ...]], lengths: list[int]) -> None:
     reader, stream, start = TableReader(FIELDS), copied(rows), 0
     for length in lengths:
         reader.feed(stream[start : start + length])

@@ -1,4 +1,4 @@
-"""The counters of a batch: what each step adds, and that steps add up to what the rows say."""
+"""Tests the counters of a batch: the change per step, and that the changes add up to the rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_report_after_the_due_date_misses_the_deadline() -> None:
     assert change == BatchCounts(in_progress=-1, reported=1, deadlines_missed=1)
 
 
-def test_a_late_result_takes_the_retry_back_but_not_the_missed_deadline() -> None:
+def test_late_result_removes_retry_but_not_missed_deadline() -> None:
     change = change_counts(replace(SENT, state=S.TIMED_OUT), back(S.REPORTED, 200.0))
 
     assert change == BatchCounts(retries=-1, reported=1)

@@ -1,4 +1,4 @@
-"""Who waits for a database that is away is told so at once, and nobody is forgotten when work goes wrong."""
+"""Tests that calls fail at once while the database is unavailable, and that every call gets a reply if work fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.store.standing import stand
 
 
 class AwayDatabase:
-    """Takes no connections; each try is counted."""
+    """Refuses connections, and counts the attempts."""
 
     def __init__(self) -> None:
         self.tries = 0
@@ -30,7 +30,7 @@ async def doubled(connection: Connection, asks: Sequence[int]) -> list[int]:
     return [2 * ask for ask in asks]
 
 
-async def test_everybody_who_waits_is_told_when_no_connection_is_to_be_had() -> None:
+async def test_all_waiting_calls_fail_without_a_connection() -> None:
     away = AwayDatabase()
     grouped = Grouped("", doubled, in_transaction=True, most=10, lanes=1, connect=away.connect)
     asked = [asyncio.create_task(grouped.ask(n)) for n in range(25)]
@@ -45,7 +45,7 @@ async def test_everybody_who_waits_is_told_when_no_connection_is_to_be_had() -> 
     await grouped.close()
 
 
-async def test_everybody_is_told_when_work_gives_another_number_of_answers() -> None:
+async def test_all_calls_fail_on_wrong_number_of_results() -> None:
     async def one_too_few(connection: Connection, asks: Sequence[int]) -> list[int]:
         return [*asks][1:]
 
@@ -57,7 +57,7 @@ async def test_everybody_is_told_when_work_gives_another_number_of_answers() -> 
 
 
 class Work:
-    """Groups wait until their gate is open; it is told when one begins."""
+    """Groups that wait until their gate is open; notifies when one begins."""
 
     def __init__(self) -> None:
         self.groups: list[list[int]] = []
@@ -111,7 +111,7 @@ async def test_a_whole_group_does_not_wait_for_the_one_under_way() -> None:
     await grouped.close()
 
 
-async def test_nobody_waits_longer_for_a_group_that_is_stuck() -> None:
+async def test_stuck_group_does_not_delay_others() -> None:
     work = Work()
     grouped = Grouped("", work, in_transaction=False, most=3, lanes=2, beside_s=0.01, connect=stand)
     asked = [await first_group(grouped, work), asyncio.create_task(grouped.ask(1))]
@@ -124,7 +124,7 @@ async def test_nobody_waits_longer_for_a_group_that_is_stuck() -> None:
 
 
 def test_it_is_looked_at_again_on_the_loop_that_workers_run_on() -> None:
-    """Its timers of less than a millisecond are calls of the next turn, and know no time."""
+    """Timers below a millisecond run in the loop's next turn, too early."""
 
     async def asked_for() -> list[int]:
         work = Work()

@@ -1,4 +1,4 @@
-"""Low-turnaround hosts counted over tables of numbers are those of the definition."""
+"""Tests that low-turnaround hosts computed from tables are those of the definition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def table(returned: Sequence[Returned]) -> Table:
 
 
 def batch_of(number: int, draw: random.Random, *, hosts: int, results: int, whole: bool) -> list[Returned]:
-    """Whole seconds put means at 1 exactly, or next to it."""
+    """Whole seconds, so that means are exactly 1 or close to it."""
 
     def turnaround_s() -> Seconds | None:
         if draw.random() < 0.02:
@@ -44,7 +44,7 @@ def test_tables_give_what_the_definition_gives(seed: int, *, whole: bool) -> Non
     assert found.hosts and len(found.median_s) in (3, 2)
 
 
-def test_a_mean_that_is_one_but_for_rounding_is_told_by_the_exact_sum() -> None:
+def test_borderline_mean_is_decided_by_exact_sum() -> None:
     thirds = [Returned(BatchId(1), AppId(1), HostId(1), Seconds(s)) for s in (0.1, 0.2, 2.7)]  # their mean is 1
     others = [Returned(BatchId(1), AppId(1), HostId(2), Seconds(1.0)) for _ in range(100)]
 

@@ -1,4 +1,4 @@
-"""What the memory store refuses where a database would break a constraint."""
+"""Tests what the memory store refuses where a database has a constraint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.memory import AllShards, MemoryStore
 from tests.worlds import a_registered_host, a_submitted_batch, an_assignment, send, the_version, waiting_of
 
 
-async def test_a_host_of_nobody_cannot_be_created() -> None:
+async def test_host_needs_an_existing_volunteer() -> None:
     with pytest.raises(NotFoundError, match="no volunteer 99"):
         await MemoryStore().ledger.create_host(VolunteerId(99), a_host())
 
@@ -24,7 +24,7 @@ async def test_a_write_for_an_unknown_host_is_an_error() -> None:
         await MemoryStore().ledger.write(RequestWrites(a_host(host_id=HostId(99))))
 
 
-async def test_an_instance_cannot_be_due_before_it_was_sent_and_nothing_is_written() -> None:
+async def test_due_date_before_dispatch_writes_nothing() -> None:
     store = MemoryStore()
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=2)

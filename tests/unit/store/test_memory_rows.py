@@ -1,4 +1,4 @@
-"""The queues of waiting instances: order, cursors, and no second walk over what has gone."""
+"""Tests the queues of unsent instances: order, cursors, and no second pass over removed ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def ids(*numbers: int) -> list[InstanceId]:
 
 
 def fresh(*gone: int, asked: list[int] | None = None) -> Callable[[Sequence[InstanceId]], list[int]]:
-    """Numbers stand for what is stored; all but those that are gone are fresh."""
+    """Numbers stand for stored instances; all except the removed ones are fresh."""
 
     def of(instance_ids: Sequence[InstanceId]) -> list[int]:
         if asked is not None:
@@ -59,7 +59,7 @@ def test_a_long_run_of_gone_instances_is_cut_off() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 50)), unique_by=lambda pair: pair[1]))
-def test_urgent_instances_stay_sorted_by_retries_descending_then_id(pairs: list[tuple[int, int]]) -> None:
+def test_urgent_instances_are_sorted_by_retries_then_id(pairs: list[tuple[int, int]]) -> None:
     queues = WaitingQueues()
     for retries, number in pairs:
         queues.add_urgent(retries, InstanceId(number))

@@ -1,4 +1,4 @@
-"""Which apps are read together, and where each row goes."""
+"""Tests which apps are read together, and how rows are distributed to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CUDA = PlanClass("cuda", gpu_type=NVIDIA)
 
 
 @given(st.dictionaries(st.integers(1, 50).map(AppId), st.integers(0, 30), max_size=12), st.integers(1, 40))
-def test_every_app_is_read_once_and_only_one_alone_may_have_too_many_rows(sizes: dict[AppId, int], most: int) -> None:
+def test_bundles_read_each_app_once_within_row_limit(sizes: dict[AppId, int], most: int) -> None:
     found = list(bundles(sizes, most_rows=most))
 
     assert [app_id for bundle in found for app_id in bundle] == sorted(sizes)
@@ -43,7 +43,7 @@ def test_what_is_asked_of_hosts_is_looked_up_for_each_row() -> None:
     ]
     hosts = np.array([(3, True, 0.5, 0.25), (9, False, 1.0, 1.0)], native_dtype(HOST_FIELDS))
     table = np.zeros(5, native_dtype(HAV_FIELDS))
-    table["host_id"] = [3, 3, 9, 4, 10]  # 4 and 10 came after the hosts were read
+    table["host_id"] = [3, 3, 9, 4, 10]  # 4 and 10 were added after the hosts were read
     table["app_version_id"] = [1, 2, 1, 1, 1]
     table["stats_at"] = [100.0, 100.0, 100.0, 100.0, 100.0]
     table["s_per_flop"] = 1.0

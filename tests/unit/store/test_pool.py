@@ -1,4 +1,4 @@
-"""Which servers a DSN names, and what a connection is that is lost at once."""
+"""Tests the servers in a DSN, and connections that are lost at once."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_every_server_of_a_dsn_is_found(dsn: str, addresses: list[Address]) -> N
 
 
 @pytest.mark.parametrize("looked_before", [True, False])
-def test_a_connection_that_is_lost_as_soon_as_it_is_made_is_a_lost_connection(looked_before: bool) -> None:
-    """Under uvloop such a connection has no socket, or one that is no longer open, and asyncpg has looked at it."""
+def test_connection_lost_at_start_is_a_lost_connection(looked_before: bool) -> None:
+    """Under uvloop such a connection has no socket, or a closed one, when asyncpg uses it."""
 
     async def end(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.transport.abort()
@@ -52,7 +52,7 @@ def test_a_connection_that_is_lost_as_soon_as_it_is_made_is_a_lost_connection(lo
 
 
 class Losing(asyncio.Protocol):
-    """Says when its connection is lost."""
+    """Reports when its connection is lost."""
 
     def __init__(self, lost: asyncio.Event) -> None:
         self._lost = lost
@@ -139,12 +139,15 @@ def test_what_is_not_the_askers_fault_is_unavailable(error: Exception) -> None:
         raise error
 
 
-def test_a_roll_back_on_a_closed_connection_does_not_hide_why_it_was_closed() -> None:
+def test_rollback_failure_does_not_hide_first_cause() -> None:
     def time_out() -> None:
         try:
             raise TimeoutError
         finally:
             raise asyncpg.InterfaceError("cannot perform operation: connection is closed")
 
-    with pytest.raises(UnavailableError, match=r"serve: a command took longer than it may$"), lost_means_unavailable():
+    with (
+        pytest.raises(UnavailableError, match=r"unavailable: a command exceeded its time limit$"),
+        lost_means_unavailable(),
+    ):
         time_out()

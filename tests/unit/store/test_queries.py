@@ -1,4 +1,4 @@
-"""Every query has a header and a user, and asks no clock."""
+"""Tests that every query has a header and a caller, and does not use the database's clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows become the values they stand for, and values survive the way through JSON columns."""
+"""Tests that rows become values, and that values survive JSON columns."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_job_class_is_read_as_it_was_written() -> None:
     assert rows.job_class(row) == job_class
 
 
-def test_a_job_without_inputs_of_its_own_has_none_and_not_an_empty_list() -> None:
+def test_job_without_own_inputs_has_none() -> None:
     assert rows.inputs(None) is None
     assert rows.inputs("[]") == ()
 

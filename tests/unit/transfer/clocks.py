@@ -1,4 +1,4 @@
-"""A clock for code that asks for the time and never waits."""
+"""A clock for code that reads the time and never sleeps."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ class FixedClock:
         return Seconds(0.0)
 
     async def sleep(self, duration_s: float) -> None:
-        raise AssertionError(f"nothing here sleeps, least of all {duration_s} s")
+        raise AssertionError(f"unexpected sleep of {duration_s} s")

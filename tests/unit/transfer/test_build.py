@@ -1,4 +1,4 @@
-"""The parts fit: what the URLs say is what the routes answer."""
+"""Tests that the routes serve the addresses of the URLs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME = "pi_3_41_77_r0"
 
 
 class AnyRecords:
-    """Takes every upload."""
+    """Accepts every upload."""
 
     async def expected(self, instance_id: InstanceId, name: str) -> ExpectedOutput | None:
         return ExpectedOutput(accepted=True, recorded=None)
@@ -40,7 +40,7 @@ class AnyRecords:
         return True
 
 
-async def test_a_file_is_fetched_and_an_output_brought_under_the_addresses_given(tmp_path: Path) -> None:
+async def test_addresses_serve_downloads_and_uploads(tmp_path: Path) -> None:
     create_keys(tmp_path / "keys")
     transfer = build(
         AnyRecords(),

@@ -1,4 +1,4 @@
-"""Clients get a file's own bytes, all of them or the part they lack."""
+"""Tests that clients get a file's exact bytes, all of them or the missing part."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_equal_content_may_be_registered_again(tmp_path: Path) -> None:
     assert len(files_in(tmp_path)) == 1
 
 
-def test_other_content_under_a_known_name_is_refused_and_the_first_stays(tmp_path: Path) -> None:
+def test_other_content_under_known_name_is_refused(tmp_path: Path) -> None:
     folder = a_folder(tmp_path)
     folder.register_file(b"first", "name")
     with pytest.raises(AlreadyExistsError, match="file 'name' exists already"):

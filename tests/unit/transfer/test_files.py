@@ -1,4 +1,4 @@
-"""No name leads out of its folder."""
+"""Tests that no name leads out of its folder."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_other_names_are_no_outputs(name: str) -> None:
     assert parse_output_name(name) is None
 
 
-def test_all_who_ask_first_at_once_are_told_the_same(tmp_path: Path) -> None:
+def test_concurrent_first_calls_get_same_identity(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
         told = set(threads.map(lambda _: identity_of(tmp_path / "files"), range(32)))
 

@@ -1,4 +1,4 @@
-"""Keys are made once, kept from others' eyes, and lead from old to new."""
+"""Tests that keys are created once, are private, and form a chain from old to new."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_secrets_are_32_bytes_and_differ(tmp_path: Path) -> None:
     assert keys.upload_secret != keys.account_secret
 
 
-def test_private_keys_and_secrets_are_readable_by_the_owner_alone(tmp_path: Path) -> None:
+def test_private_keys_are_readable_by_owner_only(tmp_path: Path) -> None:
     create_keys(tmp_path)
     private = [tmp_path / "upload_secret", tmp_path / "account_secret", *(tmp_path / "signing").glob("*.pem")]
     assert len(private) == 3
@@ -72,7 +72,7 @@ def test_serving_needs_no_private_key(tmp_path: Path) -> None:
         load_signing_key(tmp_path / "keys")
 
 
-def test_after_two_rotations_every_older_key_vouches_for_the_newest(tmp_path: Path) -> None:
+def test_every_older_key_signs_the_newest(tmp_path: Path) -> None:
     create_keys(tmp_path)
     texts = [CodeSigner(load_keys(tmp_path)).public_key_text()]
     for _ in range(2):
@@ -95,7 +95,7 @@ def test_a_key_that_was_never_ours_gets_no_rotation_signature(tmp_path: Path) ->
     assert signer.rotation_signature("nonsense") is None
 
 
-def test_rotation_without_the_older_private_keys_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+def test_rotation_without_older_private_keys_is_refused(tmp_path: Path) -> None:
     create_keys(tmp_path)
     rotate(tmp_path)
     (tmp_path / "signing" / "0001.pem").unlink()
@@ -143,7 +143,7 @@ def document(tmp_path: Path, keys_dir: Path) -> Path:
     return written
 
 
-def test_what_was_signed_elsewhere_is_taken_without_the_private_key(document: Path, keys_dir: Path) -> None:
+def test_external_signatures_need_no_private_key(document: Path, keys_dir: Path) -> None:
     key = load_public_key(keys_dir)
 
     signature = read_signatures(document, project_key=key).of("main.sh", MD5)
@@ -154,7 +154,9 @@ def test_what_was_signed_elsewhere_is_taken_without_the_private_key(document: Pa
 def test_a_file_that_was_not_signed_is_named(document: Path, keys_dir: Path) -> None:
     signatures = read_signatures(document, project_key=load_public_key(keys_dir))
 
-    with pytest.raises(InvalidInputError, match=r"signatures: expected one of other.sh \(MD5 0{32}\), got 'none'"):
+    with pytest.raises(
+        InvalidInputError, match=r"signatures: expected a signature of other.sh \(MD5 0{32}\), got 'none'"
+    ):
         signatures.of("other.sh", "0" * 32)
 
 
@@ -163,14 +165,14 @@ def test_a_signature_of_another_file_is_refused(document: Path, keys_dir: Path) 
     said["files"][0]["md5"] = "0" * 32
     document.write_text(json.dumps(said))
 
-    with pytest.raises(InvalidInputError, match=r"the signature of other\.sh by the key they name"):
+    with pytest.raises(InvalidInputError, match=r"a signature of other\.sh by the key in the document"):
         read_signatures(document, project_key=load_public_key(keys_dir)).of("other.sh", "0" * 32)
 
 
 def test_signatures_of_another_projects_key_are_refused(document: Path, tmp_path: Path) -> None:
     create_keys(tmp_path / "other")
 
-    with pytest.raises(InvalidInputError, match="signatures by the project's present key"):
+    with pytest.raises(InvalidInputError, match="signatures by the project's current key"):
         read_signatures(document, project_key=load_public_key(tmp_path / "other"))
 
 
@@ -179,7 +181,7 @@ def test_what_is_no_document_is_refused_in_words(tmp_path: Path, keys_dir: Path,
     path = tmp_path / "signatures.json"
     path.write_text(text)
 
-    with pytest.raises(InvalidInputError, match="expected a document as"):
+    with pytest.raises(InvalidInputError, match="expected a document like"):
         read_signatures(path, project_key=load_public_key(keys_dir))
 
 

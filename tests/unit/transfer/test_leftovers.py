@@ -1,4 +1,4 @@
-"""What nobody goes on with leaves the upload folder; what anybody may still need does not."""
+"""Tests that abandoned uploads are deleted, and needed ones are kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTENT = b"3.14159"
 
 @dataclass
 class Needs:
-    """Files that somebody needs; of those in `from_the_second`, only when it is asked once more."""
+    """Files that are needed; those in `from_the_second` only from the second query on."""
 
     needed: set[str] = field(default_factory=set)
     from_the_second: set[str] = field(default_factory=set)
@@ -51,14 +51,14 @@ def a_whole(folder: UploadFolder, name: str, *, at: float = OLD, recorded: bool 
 
 
 async def cleaned(root: Path, needs: Needs) -> tuple[list[str], int]:
-    """What is left after each sub-folder had its turn, and how many files were deleted."""
+    """Clean every sub-folder; return the remaining files and the number of deleted ones."""
     cleaner = LeftoverCleaner(UploadFolder(root), needs, HandClock(NOW), StorageSettings)
     before = Instant(NOW - 30 * DAY_S)
     reports = [await cleaner.clean(f"{number:02x}", before=before) for number in range(SUB_FOLDERS)]
     return sorted(path.name for path in root.rglob("*") if path.is_file()), sum(one.deleted for one in reports)
 
 
-async def test_what_nobody_goes_on_with_is_deleted_after_its_time(tmp_path: Path) -> None:
+async def test_abandoned_files_are_deleted_after_their_time(tmp_path: Path) -> None:
     folder = UploadFolder(tmp_path)
     a_part(folder, "pi_1_1_1_r0")
     a_whole(folder, "pi_1_1_2_r0")
@@ -68,7 +68,7 @@ async def test_what_nobody_goes_on_with_is_deleted_after_its_time(tmp_path: Path
     assert await cleaned(tmp_path, Needs()) == (["pi_1_1_3_r0.part", "pi_1_1_4_r0"], 2)
 
 
-async def test_what_somebody_needs_stays_however_old_it_is(tmp_path: Path) -> None:
+async def test_needed_files_stay_at_any_age(tmp_path: Path) -> None:
     folder = UploadFolder(tmp_path)
     a_part(folder, "pi_1_1_1_r0")
     a_whole(folder, "pi_1_1_2_r0")
@@ -83,7 +83,7 @@ async def test_what_somebody_needs_stays_however_old_it_is(tmp_path: Path) -> No
     assert deleted == 0
 
 
-async def test_a_file_that_is_recorded_just_then_is_put_back(tmp_path: Path) -> None:
+async def test_a_file_that_is_recorded_just_then_is_finished_again(tmp_path: Path) -> None:
     folder = UploadFolder(tmp_path)
     a_whole(folder, "pi_1_1_2_r0")
 
@@ -91,17 +91,17 @@ async def test_a_file_that_is_recorded_just_then_is_put_back(tmp_path: Path) -> 
     assert folder.read("pi_1_1_2_r0") == CONTENT
 
 
-def test_a_file_that_was_set_aside_is_no_whole_one_until_it_is_brought_anew(tmp_path: Path) -> None:
+def test_unfinished_file_must_be_uploaded_again(tmp_path: Path) -> None:
     folder = UploadFolder(tmp_path)
     a_whole(folder, "pi_1_1_2_r0")
 
-    assert folder.set_aside("pi_1_1_2_r0")
+    assert folder.unfinish("pi_1_1_2_r0")
 
     assert folder.whole("pi_1_1_2_r0") is None
-    with pytest.raises(FileNotFoundError):  # so that a client is not told that it is taken
+    with pytest.raises(FileNotFoundError):  # so that no client is told the file is complete
         folder.mark_recorded("pi_1_1_2_r0")
     assert folder.part_size("pi_1_1_2_r0") == len(CONTENT)
-    assert not folder.set_aside("pi_1_1_2_r0")
+    assert not folder.unfinish("pi_1_1_2_r0")
 
 
 def test_a_part_that_grew_meanwhile_stays(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_part_that_grew_meanwhile_stays(tmp_path: Path) -> None:
     assert not folder.drop_part("pi_1_1_9_r0", NOW)
 
 
-async def test_two_that_clean_one_folder_at_once_delete_each_file_once_and_nothing_that_is_needed(
+async def test_concurrent_cleaners_delete_each_file_once(
     tmp_path: Path,
 ) -> None:
     folder = UploadFolder(tmp_path)

@@ -1,4 +1,4 @@
-"""A token vouches for one name and one limit, under one secret."""
+"""Tests that a token is valid for one name and one limit, under one secret."""
 
 from __future__ import annotations
 

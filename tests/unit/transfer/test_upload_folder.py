@@ -1,4 +1,4 @@
-"""Parts grow only where they end, and become whole only with the right MD5."""
+"""Tests that parts grow only at their end, and become complete only with the right MD5."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def test_a_wrong_md5_deletes_the_part(folder: UploadFolder) -> None:
 
 
 def test_a_part_stays_a_part_while_it_is_synced(tmp_path: Path) -> None:
-    """A process may die at that moment, so the file must not look whole."""
+    """A process may die at that moment, so the file must not look complete."""
     seen: list[tuple[int | None, int | None]] = []
-    other = UploadFolder(tmp_path)  # as another process sees it
+    other = UploadFolder(tmp_path)  # the view of another process
     made = UploadFolder(tmp_path, sync=lambda _: seen.append((other.part_size(NAME), other.whole_size(NAME))))
     assert brought(made) is Finish.WHOLE
     assert seen == [(len(CONTENT), None)]
@@ -163,10 +163,10 @@ def test_a_chunk_without_room_is_taken_back_whole(folder: UploadFolder) -> None:
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 60)), max_size=12))
-def test_whatever_writers_do_a_whole_file_has_the_announced_md5(
+def test_complete_file_always_has_announced_md5(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, int]]
 ) -> None:
-    """Writers begin anywhere and append right or displaced bytes; only right content is ever whole."""
+    """Writers begin anywhere and append right or displaced bytes; only the right content becomes complete."""
     folder = UploadFolder(tmp_path_factory.mktemp("upload"))
     for begin, at, source in steps:
         folder.begin(NAME, begin)

@@ -1,4 +1,4 @@
-"""UploadHandler are proved, bounded, resumed, verified and recorded before the client hears "done"."""
+"""Tests that uploads are authorised, bounded, resumed, verified and recorded before the client gets "done"."""
 
 from __future__ import annotations
 
@@ -77,21 +77,21 @@ class Records:
 
 
 class FullDisk(UploadFolder):
-    """A folder in which nothing more can be written."""
+    """A full folder."""
 
     def append(self, name: str, chunk: bytes, *, at: int) -> bool:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
 class ServerAsInProduction(TestServer):
-    """A handler outlives its connection, as it does under `muster up`; the base class would cancel it."""
+    """A handler outlives its connection, as under `muster up`; the base class would cancel it."""
 
     async def _make_runner(self, **kwargs: Any) -> web.AppRunner:
         return web.AppRunner(self.app, **{**kwargs, "handler_cancellation": False})
 
 
 class Server:
-    """UploadHandler over a folder, spoken to as a client does."""
+    """An UploadHandler over a folder, with a client's requests."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ async def hang_up(writer: asyncio.StreamWriter) -> None:
 
 
 async def until_size(server: Server, nbytes: int) -> None:
-    """Wait until the server has kept what a broken connection brought."""
+    """Wait until the server has stored the bytes of a broken connection."""
     async with asyncio.timeout(10):
         while await server.size() != nbytes:
             pass
@@ -197,11 +197,11 @@ async def test_the_same_upload_once_more_is_done_at_once(server: Server, tmp_pat
     assert len(files_in(tmp_path)) == 1
 
 
-async def test_other_content_after_a_whole_upload_is_refused_and_the_first_stays(server: Server) -> None:
+async def test_other_content_after_complete_upload_is_refused(server: Server) -> None:
     await server.upload(a_header(), CONTENT)
     server.records.accepted = False  # it was reported
     reply = await server.upload(a_header(b"forged"), b"forged")
-    assert reply == UploadReply(-1, "a file of that name with other content was taken before")
+    assert reply == UploadReply(-1, "a file of that name with other content was uploaded before")
     assert server.folder.read(NAME) == CONTENT
     assert server.records.known[NAME][1] == len(CONTENT)
 
@@ -216,7 +216,7 @@ async def test_a_result_computed_again_replaces_the_first_upload(server: Server,
 
 
 async def test_a_crash_before_the_replacing_rename_is_made_up_for(server: Server) -> None:
-    """The record names the newer file, the folder holds the older one and the complete part."""
+    """The record has the newer file, the folder has the older one and the complete part."""
     other = CONTENT[::-1]  # of the same size
     await server.upload(a_header(), CONTENT)
     server.folder.begin(NAME, 0)
@@ -243,7 +243,7 @@ async def test_a_file_of_an_instance_not_in_progress_is_refused(server: Server, 
 
 
 async def test_a_part_with_all_bytes_counts_one_byte_less(server: Server) -> None:
-    """As a process leaves it that dies while it syncs the part: whatever its mode bits."""
+    """A process that dies while it syncs the part leaves this, with any mode bits."""
     server.folder.begin(NAME, 0)
     server.folder.append(NAME, CONTENT, at=0)
     for mode in (0o644, 0o600, 0o444):
@@ -256,8 +256,8 @@ async def test_a_part_with_all_bytes_counts_one_byte_less(server: Server) -> Non
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o444])
-async def test_a_whole_file_is_recorded_before_its_size_is_told(server: Server, mode: int) -> None:
-    """As a process leaves it that dies between rename and commit; a mode of 0444 proves nothing."""
+async def test_complete_file_is_recorded_before_size_reply(server: Server, mode: int) -> None:
+    """A process that dies between rename and commit leaves this; a mode of 0444 proves nothing."""
     server.records.available = False
     await server.upload(a_header(), CONTENT)
     server.folder.path(NAME).chmod(mode)
@@ -297,17 +297,17 @@ async def test_bytes_behind_the_end_are_not_kept(server: Server) -> None:
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (replace(a_header(), token="0" * 64), "the token is not for this file and size"),
-        (replace(a_header(), token=""), "the token is not for this file and size"),
-        (replace(a_header(), max_bytes=2_000_000), "the token is not for this file and size"),
-        (replace(a_header(), name="pi_3_41_78_r0"), "the token is not for this file and size"),
-        (a_header(max_bytes=25_599), "the file has 25,600 B, at most 25,599 B are taken"),
-        (replace(a_header(), offset=25_601), "the offset 25601 lies behind the end of the file at 25600"),
-        (a_header(name="../../etc/passwd"), "no output has such a name"),
-        (a_header(name="../../x_1_1_77_r0"), "no output has such a name"),
-        (a_header(name="/etc/x_1_1_77_r0"), "no output has such a name"),
-        (a_header(name="%2e%2e%2fx_1_1_77_r0"), "no output has such a name"),
-        (a_header(name="notes.txt"), "no output has such a name"),
+        (replace(a_header(), token="0" * 64), "the token does not match this file and size"),
+        (replace(a_header(), token=""), "the token does not match this file and size"),
+        (replace(a_header(), max_bytes=2_000_000), "the token does not match this file and size"),
+        (replace(a_header(), name="pi_3_41_78_r0"), "the token does not match this file and size"),
+        (a_header(max_bytes=25_599), "the file has 25,600 B, the limit is 25,599 B"),
+        (replace(a_header(), offset=25_601), "offset 25601 is beyond the end of the file at 25600"),
+        (a_header(name="../../etc/passwd"), "not a valid output file name"),
+        (a_header(name="../../x_1_1_77_r0"), "not a valid output file name"),
+        (a_header(name="/etc/x_1_1_77_r0"), "not a valid output file name"),
+        (a_header(name="%2e%2e%2fx_1_1_77_r0"), "not a valid output file name"),
+        (a_header(name="notes.txt"), "not a valid output file name"),
     ],
 )
 async def test_what_no_leave_was_given_for_is_refused(
@@ -322,7 +322,7 @@ async def test_the_projects_limit_goes_before_the_tokens(tmp_path: Path) -> None
     server = Server(UploadFolder(tmp_path / "upload"), max_bytes=100)
     async with server.client:
         reply = await server.upload(a_header(), CONTENT)
-    assert reply == UploadReply(-1, "the file has 25.6 kB, at most 100 B are taken")
+    assert reply == UploadReply(-1, "the file has 25.6 kB, the limit is 100 B")
     assert files_in(tmp_path) == []
 
 
@@ -352,21 +352,21 @@ async def test_what_is_no_upload_request_is_a_bad_request(server: Server, body: 
 
 async def test_a_wrong_md5_deletes_what_came_and_asks_for_all_of_it(server: Server) -> None:
     reply = await server.upload(a_header(), b"x" * len(CONTENT))
-    assert reply == UploadReply(1, "the MD5 of the file is not the one announced: send all of it again")
+    assert reply == UploadReply(1, "the MD5 of the file does not match the header: send the whole file again")
     assert await server.size() == 0
     assert server.records.known == {}
     assert await server.upload(a_header(), CONTENT) == UploadReply(0)
 
 
-async def test_a_full_disk_is_told_and_nothing_is_presented_as_whole(tmp_path: Path) -> None:
+async def test_full_disk_is_reported_and_nothing_is_complete(tmp_path: Path) -> None:
     server = Server(FullDisk(tmp_path / "upload"))
     async with server.client:
-        assert await server.upload(a_header(), CONTENT) == UploadReply(1, "the server has no room for files now")
+        assert await server.upload(a_header(), CONTENT) == UploadReply(1, "no space left on the server")
         assert await server.size() == 0
     assert server.records.known == {}
 
 
-async def test_an_upload_that_cannot_be_recorded_is_not_done_until_it_is(server: Server) -> None:
+async def test_unrecorded_upload_is_not_done(server: Server) -> None:
     server.records.available = False
     assert (await server.upload(a_header(), CONTENT)).status == 1
     assert (await server.post(encode_size_query(SizeQuery(NAME)))).status == 1
@@ -376,7 +376,7 @@ async def test_an_upload_that_cannot_be_recorded_is_not_done_until_it_is(server:
 
 
 class SlowDisk:
-    """A disk on which syncing a file takes until it is released."""
+    """A disk whose sync takes until it is released."""
 
     def __init__(self) -> None:
         self.begun, self.go_on = threading.Event(), threading.Event()
@@ -387,7 +387,7 @@ class SlowDisk:
 
 
 async def test_a_size_query_during_sync_does_not_say_complete(tmp_path: Path) -> None:
-    """A client that reconnects while its last bytes are synced sends the last byte again, and is told done once."""
+    """A client that reconnects while its last bytes are synced sends the last byte again, and gets "done" once."""
     disk = SlowDisk()
     server = Server(UploadFolder(tmp_path / "upload", sync=disk))
     async with server.client:
@@ -406,7 +406,7 @@ async def test_a_size_query_during_sync_does_not_say_complete(tmp_path: Path) ->
 
 
 async def test_a_size_query_does_not_trust_the_mode(server: Server) -> None:
-    """A restored upload folder has read-only files the restored database does not know of."""
+    """A restored upload folder has read-only files that the restored database does not have."""
     await server.upload(a_header(), CONTENT)
     del server.records.known[NAME]
 
@@ -437,7 +437,7 @@ async def test_a_repeated_upload_makes_up_for_a_missing_record(server: Server) -
 # ------------------------------------------------------------------ resuming
 
 
-async def test_what_a_broken_connection_brought_is_kept_and_gone_on_with(server: Server) -> None:
+async def test_upload_resumes_after_broken_connection(server: Server) -> None:
     await hang_up(await server.begin(a_header(), CONTENT[:5000]))
     await until_size(server, 4999)
     assert await server.upload(a_header(offset=5000), CONTENT[5000:]) == UploadReply(0)
@@ -452,10 +452,10 @@ async def test_an_offset_may_be_repeated(server: Server) -> None:
     assert server.folder.read(NAME) == CONTENT
 
 
-async def test_an_offset_behind_what_is_here_is_answered_with_try_again(server: Server) -> None:
+async def test_offset_beyond_part_gets_try_again(server: Server) -> None:
     await server.upload(a_header(), CONTENT[:5000])
     reply = await server.upload(a_header(offset=5001), CONTENT[5001:])
-    assert reply == UploadReply(1, "the bytes from 5000 to 5001 are not here: ask for the size")
+    assert reply == UploadReply(1, "bytes 5000 to 5001 are missing: query the size")
     assert await server.size() == 4999
 
 
@@ -475,8 +475,8 @@ async def test_a_silent_connection_is_given_up_and_its_bytes_are_kept(tmp_path: 
         await hang_up(silent)
 
 
-async def test_a_connection_that_trickles_is_given_up_and_its_bytes_are_kept(tmp_path: Path) -> None:
-    """A byte a second by the server's clock, each soon enough that the connection is never silent for long."""
+async def test_slow_connection_is_dropped_and_its_bytes_kept(tmp_path: Path) -> None:
+    """One byte per second by the server's clock, so that the connection is never silent for long."""
     folder = UploadFolder(tmp_path / "upload")
     clock = HandClock()
     server = Server(folder, clock=clock, idle_timeout_s=60.0, least_bytes_per_s=10_000.0)
@@ -493,7 +493,7 @@ async def test_a_connection_that_trickles_is_given_up_and_its_bytes_are_kept(tmp
             await asyncio.wait([answer], timeout=0.001)
 
         said = (await answer).decode()
-        assert "less than 10000 bytes came a second" in said
+        assert "fewer than 10000 bytes/s received" in said
         assert "<status>1</status>" in said
         assert 0 < (await server.size() or 0) <= sent < 1000
         await hang_up(writer)
@@ -515,7 +515,7 @@ async def test_two_uploads_of_one_name_at_once_end_with_the_right_file(server: S
 async def test_any_split_into_resumed_pieces_ends_with_identical_bytes(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, attempts: list[tuple[float, float]]
 ) -> None:
-    """Each attempt goes on at or before what is here and breaks off somewhere; the last one goes through."""
+    """Each attempt starts at or before the end of the part and breaks off; the last one completes."""
     server = Server(UploadFolder(tmp_path_factory.mktemp("upload")))
     async with server.client:
         for begin, end in attempts:
@@ -538,9 +538,9 @@ async def test_a_captured_size_query_of_an_unknown_file_gets_0(server: Server, n
 
 
 @pytest.mark.parametrize("number", [11, 31, 33, 56])
-async def test_a_captured_upload_with_another_projects_token_is_refused(server: Server, number: int) -> None:
+async def test_upload_with_another_projects_token_is_refused(server: Server, number: int) -> None:
     [path] = CAPTURES.glob(f"{number}-*.request.xml")
-    assert await server.post(path.read_bytes()) == UploadReply(-1, "the token is not for this file and size")
+    assert await server.post(path.read_bytes()) == UploadReply(-1, "the token does not match this file and size")
 
 
 async def test_a_size_query_for_an_unsafe_name_is_refused(server: Server) -> None:
@@ -551,7 +551,7 @@ IDLE_S, LEAST_BYTES_PER_S = 300.0, 1000.0
 
 
 class Link:
-    """Brings so many bytes at a time, and takes its time for each piece."""
+    """Delivers chunks of a fixed size, with a delay before each."""
 
     def __init__(self, clock: HandClock, *, nbytes: int, every_s: float) -> None:
         self._clock = clock
@@ -564,7 +564,7 @@ class Link:
 
 
 async def brought(nbytes: int, every_s: float, wanted: int) -> tuple[int, str, float]:
-    """Bytes that were taken, why no more were, and the seconds it took."""
+    """Return the bytes received, why they ended, and the seconds it took."""
     clock = HandClock()
     stream = cast(StreamReader, Link(clock, nbytes=nbytes, every_s=every_s))
     body = RequestBody(stream, clock, idle_timeout_s=IDLE_S, least_bytes_per_s=LEAST_BYTES_PER_S)
@@ -582,9 +582,9 @@ async def test_a_link_of_a_kilobyte_a_second_brings_a_file_of_any_size(nbytes: i
     assert (await brought(nbytes, every_s, 10_000_000))[:2] == (10_000_000, "")
 
 
-async def test_a_byte_now_and_then_is_given_up_after_five_minutes_of_waiting() -> None:
+async def test_sparse_bytes_time_out_after_five_minutes() -> None:
     nbytes, ended, took_s = await brought(1, 10.0, 10_000_000)
 
-    assert ended == "less than 1000 bytes came a second"
+    assert ended == "fewer than 1000 bytes/s received"
     assert nbytes == 31
     assert took_s == pytest.approx(310.0)

@@ -1,4 +1,4 @@
-"""Addresses can be taken apart again, whatever the name."""
+"""Tests that addresses can be parsed again for any name."""
 
 from __future__ import annotations
 

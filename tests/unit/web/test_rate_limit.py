@@ -1,4 +1,4 @@
-"""Who asks too often waits, as long as it takes until there is room again; others do not notice."""
+"""A limited caller waits until its bucket has a token; other callers are not affected."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ def test_a_burst_is_granted_and_then_the_rate() -> None:
     assert buckets.wait_s("a", per_s=2.0, burst=3) == pytest.approx(0.5)
 
 
-def test_asking_in_vain_does_not_make_the_wait_longer() -> None:
+def test_refused_requests_do_not_extend_the_wait() -> None:
     buckets = Buckets(ForwardClock())
     buckets.wait_s("a", per_s=1.0, burst=1)
 
     assert [buckets.wait_s("a", per_s=1.0, burst=1) for _ in range(1000)] == [1.0] * 1000
 
 
-def test_callers_have_buckets_of_their_own_and_no_rate_is_no_limit() -> None:
+def test_buckets_are_per_key_and_zero_rate_is_unlimited() -> None:
     buckets = Buckets(ForwardClock())
 
     assert [buckets.wait_s(key, per_s=1.0, burst=1) for key in ("a", "b", "a")] == [0.0, 0.0, 1.0]
     assert [buckets.wait_s("c", per_s=0, burst=1) for _ in range(3)] == [0.0, 0.0, 0.0]
 
 
-def test_a_million_callers_take_bounded_memory_and_the_longest_away_are_forgotten() -> None:
+def test_bucket_memory_is_bounded() -> None:
     buckets = Buckets(ForwardClock(), most_keys=10)
 
     for key in range(100):
@@ -47,7 +47,7 @@ def test_a_million_callers_take_bounded_memory_and_the_longest_away_are_forgotte
     assert buckets.wait_s(0, per_s=1.0, burst=1) == 0.0
 
 
-def test_nobody_without_its_key_uses_up_what_a_host_may_ask() -> None:
+def test_host_limit_needs_the_host_s_key() -> None:
     settings = Settings().changed("server.host_burst", 2).changed("server.host_requests_per_s", 0.1)
     limit = HostLimit(Buckets(ForwardClock()), lambda: settings.server)
 

@@ -1,4 +1,4 @@
-"""Where forms lead to."""
+"""Redirect targets of forms, and shared templates."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_the_page_above_is_the_volunteers_too() -> None:
     assert a_renderer("/muster/console").inside("/muster/") == "/muster/console/"
 
 
-@pytest.mark.parametrize("name", ["batch", "batches", "nobody", "overview"])
-def test_a_table_that_sorts_in_a_live_part_has_an_id_so_that_its_order_is_kept(name: str) -> None:
+@pytest.mark.parametrize("name", ["batch", "batches", "overview", "unschedulable"])
+def test_sortable_tables_in_live_parts_have_ids(name: str) -> None:
     loader = environment().loader
     assert loader is not None
     text = loader.get_source(environment(), f"{name}.html")[0]

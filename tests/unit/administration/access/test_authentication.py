@@ -1,4 +1,4 @@
-"""Sessions from the first form to the last: cookies, forms of other sites, renewals and ends."""
+"""Sessions: sign-in, cookies, forms of other sites, renewal and end."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def value_of(client: Client) -> str:
     return value
 
 
-async def test_who_signs_in_is_known_until_signing_out() -> None:
+async def test_session_lasts_until_sign_out() -> None:
     world = a_world()
     await world.person()
     async with served(world) as client:
-        assert await who(client) == (200, "nobody")
+        assert await who(client) == (200, "anonymous")
         assert await sign_in(client) == 200
         assert await who(client) == (200, "ada")
 
         out = await client.post("/sign-out", data={"csrf": csrf_of_cookie(value_of(client))})
 
         assert out.status == 200
-        assert await who(client) == (200, "nobody")
+        assert await who(client) == (200, "anonymous")
 
 
-async def test_the_cookie_is_for_the_server_alone_and_its_value_is_not_kept() -> None:
+async def test_cookie_is_http_only_and_stored_as_hash() -> None:
     world = a_world()
     await world.person()
     async with served(world) as client:
@@ -63,9 +63,9 @@ async def test_the_cookie_is_for_the_server_alone_and_its_value_is_not_kept() ->
 @pytest.mark.parametrize(
     ("url", "headers"),
     [("https://muster.example.org/", {}), ("http://muster.example.org/", {"X-Forwarded-Proto": "https"})],
-    ids=["https in project.url", "a proxy that speaks TLS"],
+    ids=["https in project.url", "TLS proxy"],
 )
-async def test_the_cookie_is_secure_behind_tls(url: str, headers: dict[str, str]) -> None:
+async def test_cookie_is_secure_behind_tls(url: str, headers: dict[str, str]) -> None:
     world = a_world({"project.url": url})
     await world.person()
     async with served(world) as client:
@@ -75,7 +75,7 @@ async def test_the_cookie_is_secure_behind_tls(url: str, headers: dict[str, str]
     assert "Secure" in response.headers["Set-Cookie"]
 
 
-async def test_a_change_needs_what_only_the_sites_own_pages_know() -> None:
+async def test_changes_need_the_csrf_value() -> None:
     world = a_world()
     await world.person()
     async with served(world) as client:
@@ -96,15 +96,15 @@ async def test_a_change_needs_what_only_the_sites_own_pages_know() -> None:
     assert statuses == [403, 403, 403, 403, 403, 200, 200]
 
 
-async def test_another_sites_page_signs_nobody_in() -> None:
+async def test_form_of_another_site_cannot_sign_in() -> None:
     world = a_world()
     await world.person()
     async with served(world) as client:
         assert await sign_in(client, Origin="https://elsewhere.example") == 403
-        assert await who(client) == (200, "nobody")
+        assert await who(client) == (200, "anonymous")
 
 
-async def test_a_session_lasts_while_it_is_used_but_not_for_ever() -> None:
+async def test_session_is_renewed_up_to_its_maximum() -> None:
     world = a_world()
     await world.person()
     async with served(world) as client:
@@ -113,14 +113,14 @@ async def test_a_session_lasts_while_it_is_used_but_not_for_ever() -> None:
             world.clock.forward(11.9 * 3600)
             assert await who(client) == (200, "ada")
         world.clock.forward(20 * 3600)
-        assert await who(client) == (200, "nobody")
+        assert await who(client) == (200, "anonymous")
 
         await sign_in(client)
         world.clock.forward(12 * 3600)
-        assert await who(client) == (200, "nobody")
+        assert await who(client) == (200, "anonymous")
 
 
-async def test_roles_are_kept_apart_and_a_one_time_password_opens_nothing_else() -> None:
+async def test_roles_and_one_time_passwords_limit_access() -> None:
     world = a_world()
     await world.person("vic", Role.VIEWER)
     await world.person("new", Role.OPERATOR, one_time=True)
@@ -139,7 +139,7 @@ async def test_roles_are_kept_apart_and_a_one_time_password_opens_nothing_else()
         assert await sign_in(client, "new", "battery staple") == 200
 
 
-async def test_a_new_password_must_be_worth_its_name_and_ends_other_sessions() -> None:
+async def test_new_password_is_checked_and_ends_other_sessions() -> None:
     world = a_world()
     await world.person()
     async with served(world) as one, served(world) as other:
@@ -153,16 +153,16 @@ async def test_a_new_password_must_be_worth_its_name_and_ends_other_sessions() -
         assert (short.status, wrong.status, good.status) == (422, 403, 200)
         assert "short" not in (await short.json(content_type=None))["got"]
         assert await who(one) == (200, "ada")
-        assert await who(other) == (200, "nobody")
+        assert await who(other) == (200, "anonymous")
 
 
 @pytest.mark.parametrize("value", ["", "x" * 43, "x" * 5000, "é"])
-async def test_a_cookie_nobody_gave_out_is_nobody(value: str) -> None:
+async def test_unknown_cookie_is_anonymous(value: str) -> None:
     async with served(a_world()) as client:
-        assert await who(client, Cookie=f"{PERSON_COOKIE}={value}") == (200, "nobody")
+        assert await who(client, Cookie=f"{PERSON_COOKIE}={value}") == (200, "anonymous")
 
 
-async def test_a_token_says_who_it_is_without_a_form() -> None:
+async def test_token_identifies_without_csrf() -> None:
     world: World = a_world()
     async with served(world) as client:
         signed = {"Authorization": f"Bearer {PROJECT_TOKEN}"}

@@ -1,4 +1,4 @@
-"""Names and passwords: right ones, wrong ones, too many of them, and those of volunteers."""
+"""Sign-in: names, passwords, rate limits, volunteers and tokens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def sign_in(world: World, name: str = "ada", password: str = PASSWORD, add
     return (await world.door.signing.person(name, password, address=address, agent="Browser\x07/1")).session.agent
 
 
-async def test_the_right_password_makes_a_session_and_a_line_in_the_audit_trail() -> None:
+async def test_sign_in_creates_a_session_and_an_audit_entry() -> None:
     world = a_world()
     await world.person()
 
@@ -45,15 +45,15 @@ async def test_the_right_password_makes_a_session_and_a_line_in_the_audit_trail(
 @pytest.mark.parametrize(
     ("name", "password"), [("ada", "wrong"), ("ada", ""), ("eve", PASSWORD), ("a\x00", PASSWORD), ("ada", "x" * 10_000)]
 )
-async def test_a_wrong_name_and_a_wrong_password_are_told_alike(name: str, password: str) -> None:
+async def test_wrong_name_and_password_give_the_same_error(name: str, password: str) -> None:
     world = a_world()
     await world.person()
 
-    with pytest.raises(WrongPasswordError, match="Name and password do not belong together"):
+    with pytest.raises(WrongPasswordError, match="Wrong name or password"):
         await sign_in(world, name, password)
 
 
-async def test_somebody_shut_out_and_a_one_time_password_that_is_too_old_do_not_get_in() -> None:
+async def test_inactive_person_and_expired_password_are_refused() -> None:
     world = a_world()
     ada, _ = await world.person(), await world.person("new", one_time=True)
     await world.store.access.set_person(ada.person_id, role=ada.role, submitter_id=None, active=False)
@@ -64,7 +64,7 @@ async def test_somebody_shut_out_and_a_one_time_password_that_is_too_old_do_not_
             await sign_in(world, name)
 
 
-async def test_guessing_is_slowed_down_and_a_success_ends_that() -> None:
+async def test_guessing_is_limited_until_a_success() -> None:
     world = a_world()
     await world.person()
     await world.person("bob")
@@ -73,7 +73,7 @@ async def test_guessing_is_slowed_down_and_a_success_ends_that() -> None:
             await sign_in(world, password="guess")
 
     with pytest.raises(TooManyAttemptsError, match="try again in 1 s"):
-        await sign_in(world)  # even the right one
+        await sign_in(world)  # even with the right password
     await sign_in(world, "bob")  # the same address
     await sign_in(world, address="192.0.2.8")  # the same name
     world.clock.forward(1)
@@ -82,7 +82,7 @@ async def test_guessing_is_slowed_down_and_a_success_ends_that() -> None:
         await sign_in(world, password="guess")
 
 
-async def test_an_own_account_does_not_reset_an_addresss_failures() -> None:
+async def test_own_account_does_not_reset_address_failures() -> None:
     world = a_world()
     await world.person()
     await world.person("mallory")
@@ -97,7 +97,7 @@ async def test_an_own_account_does_not_reset_an_addresss_failures() -> None:
         await sign_in(world, "victim 21", "guess")
 
 
-async def test_passwords_kept_with_other_costs_are_kept_anew_when_they_are_given() -> None:
+async def test_password_with_old_cost_is_hashed_again() -> None:
     world = a_world()
     ada = await world.person()
     await world.store.access.set_password(ada.person_id, stretched(PASSWORD, Cost(4, 8, 1)), one_time_until=None)
@@ -107,7 +107,7 @@ async def test_passwords_kept_with_other_costs_are_kept_anew_when_they_are_given
     assert is_of((await world.store.access.person("ada")).password, CHEAP)
 
 
-async def test_a_volunteer_signs_in_with_the_password_clients_attach_with() -> None:
+async def test_volunteer_signs_in_with_the_account_password() -> None:
     world = a_world()
     hashed = password_hash("secret", "ada@example.org")
     keys = AccountKeys(b"secret")
@@ -150,31 +150,31 @@ def test_passwords_are_salted_and_checked() -> None:
 
 
 @pytest.mark.parametrize(("address", "network"), [("10.1.2.3", "10.1.2.3"), ("2001:db8::1", "2001:db8::/64"), ("", "")])
-def test_an_owner_of_many_addresses_counts_once(address: str, network: str) -> None:
+def test_ipv6_network_counts_as_one_address(address: str, network: str) -> None:
     assert network_of(address) == network
 
 
-async def test_people_are_invited_changed_and_shut_out() -> None:
+async def test_people_are_invited_changed_and_deactivated() -> None:
     world = a_world()
-    desk = world.door.people
-    invited = await desk.add("sue", role=Role.SUBMITTER, submitter="default")
+    people = world.door.people
+    invited = await people.add("sue", role=Role.SUBMITTER, submitter="default")
 
     assert invited.person.submitter_id == SubmitterId(1)
     await sign_in(world, "sue", invited.password)
-    again = await desk.invite_again("sue")
+    again = await people.invite_again("sue")
     with pytest.raises(WrongPasswordError):
         await sign_in(world, "sue", invited.password)
     await sign_in(world, "sue", again.password)
-    assert (await desk.set("sue", role=Role.VIEWER)).submitter_id == SubmitterId(1)
-    assert await desk.end_sessions("sue") == 0  # ended already: she may do less
-    assert not (await desk.set("sue", active=False)).active
-    with pytest.raises(InvalidInputError, match=r"^submitter: expected whose batches are this person's own"):
-        await desk.add("tom", role=Role.SUBMITTER)
+    assert (await people.set("sue", role=Role.VIEWER)).submitter_id == SubmitterId(1)
+    assert await people.end_sessions("sue") == 0  # ended when she lost rights
+    assert not (await people.set("sue", active=False)).active
+    with pytest.raises(InvalidInputError, match=r"^submitter: expected the submitter whose batches the person owns"):
+        await people.add("tom", role=Role.SUBMITTER)
     with pytest.raises(NotFoundError, match="no submitter lab"):
-        await desk.add("tom", role=Role.SUBMITTER, submitter="lab")
+        await people.add("tom", role=Role.SUBMITTER, submitter="lab")
 
 
-async def test_tokens_do_no_more_than_their_person_and_end() -> None:
+async def test_tokens_have_at_most_their_owners_rights() -> None:
     world = a_world()
     tokens = world.door.tokens
     vic, sue = await world.person("vic", Role.VIEWER), await world.person("sue", Role.SUBMITTER)
@@ -200,7 +200,7 @@ async def test_tokens_do_no_more_than_their_person_and_end() -> None:
         await tokens.person_of(fresh.value)
 
 
-async def test_a_token_of_somebody_with_a_one_time_password_is_said_to_wait() -> None:
+async def test_token_waits_for_the_first_sign_in() -> None:
     world = a_world()
     await world.door.people.add("sue", role=Role.VIEWER)
 

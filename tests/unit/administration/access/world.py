@@ -1,4 +1,4 @@
-"""A door on a store in memory, with a clock that can be put forward."""
+"""Authentication with a store in memory and a manual clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from administration.access.authentication import AccessDoor
+from administration.access.authentication import Authenticator
 from administration.access.sign_in import Cost, SignIn, stretched
 from administration.access.who import admit, csrf_of, person_of, volunteer_of
 from api.serving import problems
@@ -26,7 +26,7 @@ Client = TestClient[web.Request, web.Application]
 
 
 class ForwardClock:
-    """Stands still until it is put forward."""
+    """Stands still until `forward` is called."""
 
     def __init__(self) -> None:
         self.time = NOW
@@ -48,7 +48,7 @@ class ForwardClock:
 class World:
     store: MemoryStore
     clock: ForwardClock
-    door: AccessDoor
+    door: Authenticator
 
     async def person(self, name: str = "ada", role: Role = Role.OPERATOR, *, one_time: bool = False) -> PersonRecord:
         until = Instant(self.clock.now() + 100) if one_time else None
@@ -66,7 +66,7 @@ def a_world(changes: Mapping[str, object] | None = None) -> World:
     store, clock = MemoryStore(), ForwardClock()
     settings = Settings.from_mapping(changes or {})
     signing = SignIn(store.access, store.volunteers, lambda: Settings().access, clock, cost=CHEAP)
-    door = AccessDoor(
+    door = Authenticator(
         store.access,
         store.volunteers,
         store.people,
@@ -80,7 +80,7 @@ def a_world(changes: Mapping[str, object] | None = None) -> World:
 
 @asynccontextmanager
 async def served(world: World) -> AsyncIterator[Client]:
-    """Pages that sign in and out, and one for each role."""
+    """Serve pages for signing in and out, and one page per role."""
     door = world.door
 
     async def sign_in(request: web.Request) -> web.StreamResponse:
@@ -101,7 +101,7 @@ async def served(world: World) -> AsyncIterator[Client]:
 
     async def who(request: web.Request) -> web.StreamResponse:
         person, volunteer = person_of(request), volunteer_of(request)
-        name = volunteer.email if volunteer is not None else "nobody" if person is None else person.name
+        name = volunteer.email if volunteer is not None else "anonymous" if person is None else person.name
         return web.json_response({"name": name, "csrf": csrf_of(request)})
 
     def who_of(role: Role) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

@@ -1,4 +1,4 @@
-"""Nodes that keep outputs for themselves are found by what their workers say of their folders."""
+"""Nodes that do not share `files/` are found from their workers' reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from domain.views import ProcessReport
 from transfer.files import NAME, identity_of, mark_of
 
 
-def said(nodes: Mapping[str, str], workers: int = 2) -> list[ProcessReport]:
+def reports(nodes: Mapping[str, str], workers: int = 2) -> list[ProcessReport]:
     return [
         ProcessReport(f"{node}: worker {number}", "worker", Instant(1.0), {"files": mark})
         for node, mark in nodes.items()
@@ -35,19 +35,17 @@ def said(nodes: Mapping[str, str], workers: int = 2) -> list[ProcessReport]:
         ({"a": "x", "b": "y"}, None, ["node b"]),
     ],
 )
-def test_those_that_have_another_folder_than_most_are_named(
-    nodes: dict[str, str], own: str | None, wrong: list[str]
-) -> None:
-    assert [one.thing for one in unshared(said(nodes), own)] == wrong
+def test_nodes_with_a_minority_folder_are_named(nodes: dict[str, str], own: str | None, wrong: list[str]) -> None:
+    assert [one.thing for one in unshared(reports(nodes), own)] == wrong
 
 
-def test_processes_that_say_nothing_of_a_folder_are_no_nodes() -> None:
+def test_processes_without_a_folder_are_ignored() -> None:
     background = ProcessReport("a: background", "background", Instant(1.0), {"duties": []})
 
-    assert unshared([background, *said({"b": "x"})], "x") == ()
+    assert unshared([background, *reports({"b": "x"})], "x") == ()
 
 
-def test_a_check_reads_the_mark_of_a_folder_and_draws_none(tmp_path: Path) -> None:
+def test_check_reads_the_mark_but_creates_none(tmp_path: Path) -> None:
     assert mark_of(tmp_path) is None
     assert not (tmp_path / NAME).exists()
 

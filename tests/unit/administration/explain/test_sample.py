@@ -1,4 +1,4 @@
-"""Which hosts a batch could have, of those that called last."""
+"""The sample of hosts that called last."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from administration.explain.sample import sample_of
 from tests.unit.scheduler.project import a_project
 
 
-async def test_a_project_that_nobody_has_called_yet_has_no_host_for_it() -> None:
+async def test_sample_is_empty_before_the_first_call() -> None:
     project = await a_project()
     await project.submit(2)
 

@@ -1,4 +1,4 @@
-"""Every setting that decides who gets what by when is shown with its effect, here and in the operators' handbook."""
+"""Every scheduling setting is a threshold with effects, here and in the operator manual."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def test_all_deadline_settings_and_gates_are_thresholds() -> None:
 
 
 @pytest.mark.parametrize("key", THRESHOLDS)
-def test_the_handbook_says_what_each_does_with_its_default(key: str) -> None:
+def test_manual_lists_each_threshold_with_its_default(key: str) -> None:
     default = Settings().as_mapping()[key]
-    told = str(int(default)) if isinstance(default, float) and default.is_integer() else str(default)
+    text = str(int(default)) if isinstance(default, float) and default.is_integer() else str(default)
     rows = [line for line in HANDBOOK.read_text().splitlines() if line.startswith("|") and f"`{key}`" in line]
 
-    assert any(told in re.sub("[`)]", " ", row).split() for row in rows), (key, told)
+    assert any(text in re.sub("[`)]", " ", row).split() for row in rows), (key, text)
 
 
-def test_each_is_shown_with_where_its_value_comes_from() -> None:
+def test_thresholds_show_the_source_of_their_value() -> None:
     changes = [
         SettingChange("deadline.p_tight", 0.85, 0.8, NOW, "ada", "jobs waited"),
         SettingChange("deadline.p_tight", 0.9, 0.85, NOW, "bob", "older"),
@@ -51,7 +51,7 @@ def test_each_is_shown_with_where_its_value_comes_from() -> None:
     assert all(row["unit"] and row["meaning"] and row["higher"] and row["lower"] for row in rows.values())
 
 
-def test_what_no_preview_can_foresee_may_be_set_but_not_previewed() -> None:
+def test_some_thresholds_can_be_set_but_not_previewed() -> None:
     assert changes_of([("gate_wait_fraction", 0.5)]) == {"deadline.gate_wait_fraction": 0.5}
     with pytest.raises(
         InvalidInputError, match=r"^threshold: expected one of deadline\.p_afap, .*min_samples, got 'rule'"

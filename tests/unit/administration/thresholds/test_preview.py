@@ -1,4 +1,4 @@
-"""How hosts stand is read once for somebody who tries several thresholds, and is not kept for longer."""
+"""Previews of thresholds: caching of hosts, and jobs behind gates."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ SINCE = Instant(NOW - 100.0)
 
 
 class Insight:
-    """Says that there are so many rows, and how often it was asked."""
+    """Returns the given number of rows and counts its calls."""
 
     def __init__(self, rows: int = 1) -> None:
         self.rows = rows
-        self.asked = 0
+        self.calls = 0
 
     async def standings(
         self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
     ) -> Sequence[tuple[Table, Newcomers]]:
-        self.asked += 1
-        return [(np.zeros(self.rows, [("host_id", "i4")]), Newcomers(self.asked)) for _ in groups]
+        self.calls += 1
+        return [(np.zeros(self.rows, [("host_id", "i4")]), Newcomers(self.calls)) for _ in groups]
 
 
-def test_what_was_read_serves_for_a_minute_and_says_when_it_was_read() -> None:
+def test_hosts_are_cached_for_a_minute() -> None:
     loop = SeededLoop(1)  # type: ignore[abstract]
     clock = NodeClock(loop)
 
-    async def three_looks() -> None:
+    async def three_reads() -> None:
         kept = KeptStandings(Insight())
         first = await kept.read(ONE, SINCE, now=NOW)
         await clock.sleep(KEPT_S - 1.0)
@@ -65,14 +65,14 @@ def test_what_was_read_serves_for_a_minute_and_says_when_it_was_read() -> None:
         assert [hosts.found[0][1].hosts for hosts in (first, second, third)] == [1, 1, 2]
         assert [hosts.read_at for hosts in (first, second, third)] == [NOW, NOW, later(NOW, 60.0)]
 
-    loop.run(three_looks())
+    loop.run(three_reads())
 
 
-def test_what_was_read_is_let_go_after_a_minute_although_nobody_asks_again() -> None:
+def test_cache_is_freed_after_a_minute_without_reads() -> None:
     loop = SeededLoop(1)  # type: ignore[abstract]
     clock = NodeClock(loop)
 
-    async def one_look() -> None:
+    async def one_read() -> None:
         kept = KeptStandings(Insight())
         table = ref((await kept.read(ONE, SINCE, now=NOW)).found[0][0])
         held = table() is not None
@@ -80,32 +80,32 @@ def test_what_was_read_is_let_go_after_a_minute_although_nobody_asks_again() -> 
 
         assert held and table() is None
 
-    loop.run(one_look())
+    loop.run(one_read())
 
 
 @pytest.mark.parametrize(("groups", "active_since"), [(OTHER, SINCE), ([*ONE, *OTHER], SINCE), (ONE, Instant(0.0))])
-async def test_another_question_is_asked_anew(groups: Sequence[Sequence[AppVersion]], active_since: Instant) -> None:
+async def test_different_query_is_read_again(groups: Sequence[Sequence[AppVersion]], active_since: Instant) -> None:
     insight = Insight()
     kept = KeptStandings(insight)
 
     await kept.read(ONE, SINCE, now=NOW)
     hosts = await kept.read(groups, active_since, now=NOW)
 
-    assert insight.asked == 2 and len(hosts.found) == len(groups)
+    assert insight.calls == 2 and len(hosts.found) == len(groups)
 
 
-@pytest.mark.parametrize(("rows", "asked"), [(MOST_KEPT, 1), (MOST_KEPT + 1, 2)])
-async def test_no_more_is_kept_than_a_worker_has_room_for(rows: int, asked: int) -> None:
+@pytest.mark.parametrize(("rows", "calls"), [(MOST_KEPT, 1), (MOST_KEPT + 1, 2)])
+async def test_large_reads_are_not_cached(rows: int, calls: int) -> None:
     insight = Insight(rows)
     kept = KeptStandings(insight)
 
     for _ in range(2):
         await kept.read(ONE, SINCE, now=NOW)
 
-    assert insight.asked == asked
+    assert insight.calls == calls
 
 
-async def test_a_preview_says_how_old_what_it_knows_of_hosts_is() -> None:
+async def test_preview_shows_the_age_of_cached_hosts() -> None:
     store, clock = MemoryStore(), HandClock()
     await a_registered_version(store)
     thresholds, changes = Thresholds(store, clock), changes_of([("p_tight", 0.5)])
@@ -115,8 +115,8 @@ async def test_a_preview_says_how_old_what_it_knows_of_hosts_is() -> None:
     second = await thresholds.preview(changes)
 
     assert [(one["computed_at"], one["hosts_read_at"]) for one in (first, second)] == [(NOW, NOW), (clock.time, NOW)]
-    assert "Hosts that called lately, and" in preview_as_text(first)
-    assert "Hosts that called lately (as they were 40 s ago), and" in preview_as_text(second)
+    assert "Hosts that called recently, and" in preview_as_text(first)
+    assert "Hosts that called recently (read 40 s ago), and" in preview_as_text(second)
 
 
 DAY_S = 86400.0
@@ -125,13 +125,13 @@ TABLE = DeadlineSettings(afap=AfapPolicy.TABLE)
 
 
 def waiting(*, retries: int = 0, validated: int = 0, **changes: Any) -> WaitingBatch:
-    """A batch of 10 unsent instances."""
+    """Return a batch of 10 unsent instances."""
     batch = a_batch(counts=BatchCounts(jobs_total=10, unsent=10, jobs_validated=validated), **changes)
     return WaitingBatch(batch, retries, Seconds(7 * DAY_S))
 
 
 def behind(one: WaitingBatch, old: DeadlineSettings = OLD, **changes: Any) -> dict[BehindGate, int]:
-    """By hosts whose median R_q is a day; a retry on a good one takes half a day."""
+    """Return the gates, for hosts with a median R_q of a day and a retry turnaround of half a day."""
     cuts = some_cuts(median_safe_runtime_s=Seconds(DAY_S), retry_turnaround_s=Seconds(DAY_S / 2))
     return behind_gates([one], a_catalogue(cuts=[cuts]), old, replace(old, **changes), now=NOW)
 
@@ -147,27 +147,27 @@ def due_in(days: float) -> WaitingBatch:
         (due_in(-1.0), Gate.TIGHT, 0.9),
         (due_in(1.2), Gate.LATE, 0.5),
     ],
-    ids=["due before it is done", "past", "too late for a retry"],
+    ids=["due before it can end", "past", "too late for a retry"],
 )
-def test_first_instances_are_behind_the_gate_of_their_row(one: WaitingBatch, gate: Gate, threshold: float) -> None:
+def test_first_instances_have_the_gate_of_their_row(one: WaitingBatch, gate: Gate, threshold: float) -> None:
     assert behind(one) == {BehindGate(AppId(1), gate, ((CPU, threshold, threshold),)): 10}
 
 
-def test_afap_work_is_behind_its_gate_by_the_table() -> None:
+def test_afap_work_is_gated_by_the_table_policy() -> None:
     assert behind(waiting(qos=QoS.AFAP), TABLE) == {BehindGate(AppId(1), Gate.AFAP, ((CPU, 0.5, 0.5),)): 10}
 
 
-def test_afap_work_that_every_host_is_sent_in_its_turn_is_behind_no_gate() -> None:
+def test_prompt_afap_work_is_ungated() -> None:
     assert behind(waiting(qos=QoS.AFAP)) == {}
 
 
-def test_afap_work_that_only_good_hosts_may_have_is_behind_their_gate() -> None:
+def test_afap_work_for_good_hosts_is_gated() -> None:
     afap = BehindGate(AppId(1), Gate.AFAP, ((CPU, 0.5, 0.5),))
     assert behind(waiting(qos=QoS.AFAP, completion_at=later(NOW, 1.2 * DAY_S), validated=5)) == {}
     assert behind(waiting(qos=QoS.AFAP), replace(OLD, afap_turn_factor=1.5)) == {afap: 10}
 
 
-def test_retries_of_afap_work_are_behind_the_gate_of_retries_alone() -> None:
+def test_afap_retries_have_the_retry_gate() -> None:
     retries = replace(waiting(qos=QoS.AFAP), retries_unsent=10)
 
     assert behind(retries, p_retry=0.4) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.4),)): 10}
@@ -176,28 +176,28 @@ def test_retries_of_afap_work_are_behind_the_gate_of_retries_alone() -> None:
 
 
 @pytest.mark.parametrize("one", [waiting(), due_in(3.0)], ids=["throughput", "in good time"])
-def test_work_that_any_host_may_have_is_behind_no_gate(one: WaitingBatch) -> None:
+def test_unrestricted_work_is_ungated(one: WaitingBatch) -> None:
     assert behind(one) == {}
 
 
-def test_retries_are_behind_the_gate_of_their_row_alone() -> None:
+def test_retries_have_the_gate_of_their_row() -> None:
     assert behind(waiting(retries=3), p_retry=0.7) == {}
     late = replace(due_in(0.5), retries_unsent=10)
     assert {place.thresholds for place in behind(late, p_retry=0.7)} == {((CPU, 0.9, 0.9),)}
 
 
-def test_while_nobody_is_ranked_no_gate_is_higher_than_what_hosts_have() -> None:
+def test_gates_without_ranking_are_capped_at_0_5() -> None:
     found = behind_gates([due_in(-1.0)], a_catalogue(), OLD, replace(OLD, p_tight=0.4), now=NOW)
 
     assert found == {BehindGate(AppId(1), Gate.TIGHT, ((CPU, 0.5, 0.4),)): 10}
 
 
-def test_the_fixed_rule_has_no_gates_and_the_proposal_none_for_retries() -> None:
+def test_fixed_and_proposal_rules_do_not_gate() -> None:
     assert behind(due_in(0.5), DeadlineSettings(rule=DeadlineRule.FIXED)) == {}
     assert behind(waiting(retries=3), DeadlineSettings(rule=DeadlineRule.PROPOSAL)) == {}
 
 
-def test_jobs_of_an_accelerated_batch_are_behind_its_gate_and_no_others() -> None:
+def test_accelerated_batch_has_the_low_turnaround_gate() -> None:
     rule = DeadlineSettings(rule=DeadlineRule.ACCELERATED)
     one = waiting(retries=3)
     found = Acceleration(NOW, frozenset({HostId(1)}), frozenset({AppId(1)}), frozenset({one.batch.batch_id}))
@@ -211,7 +211,7 @@ def test_jobs_of_an_accelerated_batch_are_behind_its_gate_and_no_others() -> Non
     assert behind_gates([one], other, rule, rule, now=NOW) == {}
 
 
-def test_thresholds_are_named_with_or_without_their_section_and_once() -> None:
+def test_threshold_names_work_without_section_once() -> None:
     assert full_key("p_tight") == full_key("deadline.p_tight") == "deadline.p_tight"
     with pytest.raises(InvalidInputError, match="p_tight: expected one value"):
         changes_of([("p_tight", 0.8), ("deadline.p_tight", 0.7)])

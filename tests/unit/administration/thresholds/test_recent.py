@@ -1,4 +1,4 @@
-"""From records of computers to computers of a simulation."""
+"""Simulated computers built from host records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZES = {AppId(1): Flop(3.6e12)}  # an hour at 1 Gflop/s
 
 
 def a_record(version: AppVersion = PLAIN, *, s_per_flop: float, turnaround_s: float = 7200.0, **changes: Any) -> Any:
-    """Ten valid results with this speed and turnaround."""
+    """Return a record of ten valid results with this speed and turnaround."""
     values: dict[str, Any] = {
         "app_version_id": version.app_version_id,
         "n_valid": 10,
@@ -38,13 +38,13 @@ def measured(*hosts: RecentHost) -> tuple[MeasuredHost, ...]:
     return measured_hosts(hosts, VERSIONS, SIZES)
 
 
-def test_jobs_take_as_much_longer_than_the_benchmark_says_as_they_did() -> None:
+def test_stretch_is_measured_over_benchmark_time() -> None:
     [one] = measured(RecentHost(a_host(flop_per_s=FlopPerSecond(2e9)), havs=(a_record(s_per_flop=1e-9),)))
 
     assert one.stretch == pytest.approx(2.0)
 
 
-def test_what_turnaround_leaves_beside_running_waits_on_the_computer() -> None:
+def test_buffer_is_turnaround_less_run_time() -> None:
     host = a_host(on_fraction=0.5)
     [one] = measured(RecentHost(host, havs=(a_record(s_per_flop=1e-9, turnaround_s=50_000.0),)))
 
@@ -52,13 +52,13 @@ def test_what_turnaround_leaves_beside_running_waits_on_the_computer() -> None:
     assert one.on_fraction == 0.5
 
 
-def test_a_turnaround_shorter_than_a_usual_job_leaves_nothing_to_wait() -> None:
+def test_short_turnaround_gives_an_empty_buffer() -> None:
     [one] = measured(RecentHost(a_host(), havs=(a_record(s_per_flop=1e-9, turnaround_s=60.0),)))
 
     assert one.buffer_s == 0.0
 
 
-def test_who_has_no_record_is_like_the_median_of_those_that_have() -> None:
+def test_computer_without_record_gets_the_median() -> None:
     known = [
         RecentHost(a_host(), Seconds(interval_s), (a_record(s_per_flop=speed, turnaround_s=1e5),))
         for interval_s, speed in ((7200.0, 1e-9), (10_800.0, 2e-9), (14_400.0, 4e-9))
@@ -69,14 +69,14 @@ def test_who_has_no_record_is_like_the_median_of_those_that_have() -> None:
     assert newcomer.buffer_s == pytest.approx(1e5 - 7200.0)
 
 
-def test_where_nobody_has_a_record_usual_values_hold() -> None:
+def test_defaults_apply_without_any_record() -> None:
     [one] = measured(RecentHost(a_host()))
 
     assert (one.stretch, one.buffer_s) == (1.0, 0.6 * 86400.0)
     assert (one.loss_fraction, one.error_fraction) == (0.0, 0.0)
 
 
-def test_losses_and_errors_of_few_results_are_drawn_towards_those_of_all() -> None:
+def test_loss_and_error_shares_are_shrunk_to_overall() -> None:
     good = [RecentHost(a_host(), havs=(a_record(s_per_flop=1e-9, n_valid=90),)) for _ in range(9)]
     bad = RecentHost(a_host(), havs=(a_record(s_per_flop=1e-9, n_valid=0, n_error=40, n_timeout=50),))
     *others, last = measured(*good, bad)
@@ -87,7 +87,7 @@ def test_losses_and_errors_of_few_results_are_drawn_towards_those_of_all() -> No
     assert [one.loss_fraction for one in others] == 9 * [pytest.approx(20 * lost_of_all / 110)]
 
 
-def test_calls_buffers_and_speeds_are_kept_within_what_a_client_can_be() -> None:
+def test_measured_values_are_clamped() -> None:
     [one] = measured(
         RecentHost(
             a_host(on_fraction=0.0), Seconds(1.0), havs=(a_record(s_per_flop=1.0, turnaround_s=1e9, n_timeout=990),)
@@ -98,7 +98,7 @@ def test_calls_buffers_and_speeds_are_kept_within_what_a_client_can_be() -> None
     assert one.loss_fraction == 0.9
 
 
-def test_a_gpu_is_as_fast_as_its_jobs_were() -> None:
+def test_gpu_efficiency_is_measured_from_its_jobs() -> None:
     card = Coprocessor(NVIDIA, 2, FlopPerSecond(1e12), 4e9, 50_000)
     host = a_host(coprocessors=(card,))
     [one] = measured(RecentHost(host, havs=(a_record(CUDA, s_per_flop=1 / 2.5e10),)))
@@ -108,7 +108,7 @@ def test_a_gpu_is_as_fast_as_its_jobs_were() -> None:
     assert one.gpu.efficiency == pytest.approx((2.5e10 - 0.5e9) / 1e12)
 
 
-def test_the_platform_is_one_that_there_are_versions_for() -> None:
+def test_platform_with_a_version_is_preferred() -> None:
     one, other = measured(
         RecentHost(a_host(platforms=("exotic", PLAIN.platform))), RecentHost(a_host(platforms=("exotic",)))
     )
@@ -116,11 +116,11 @@ def test_the_platform_is_one_that_there_are_versions_for() -> None:
     assert (one.platform, other.platform) == (PLAIN.platform, "exotic")
 
 
-def test_who_named_no_platform_is_left_out() -> None:
+def test_computer_without_platform_is_left_out() -> None:
     assert measured(RecentHost(a_host(platforms=()))) == ()
 
 
-def test_computers_of_one_volunteer_have_one_owner() -> None:
+def test_computers_of_a_volunteer_share_an_owner() -> None:
     host = a_host()
     one, other = measured(RecentHost(host), RecentHost(replace(host, ncpus=8)))
 

@@ -1,4 +1,4 @@
-"""A project that has run for a while, simulated on as it is and with other thresholds."""
+"""Replays of a running project with unchanged and changed thresholds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import cast
 import pytest
 
 from administration.changes import Changes
-from administration.simulations.process import duties, main
+from administration.simulations.process import main, simulated_tasks
 from administration.thresholds.keys import changes_of
 from administration.thresholds.recent import RecentStore, recent_project
 from administration.thresholds.replay import Replayed, ThresholdReplay, replay
@@ -28,7 +28,7 @@ from domain.units import DAY_S, Instant, later
 from simulator.engine import Engine
 from simulator.population import MeasuredPopulation
 from simulator.report import rows_of
-from simulator.run import run_case, warnings_only
+from simulator.run import Case, Ran, run_case, warnings_only
 from simulator.scenario import read_scenario
 from simulator.sweep import run_here, unwatched
 from simulator.virtual_time import run_without_threads
@@ -37,11 +37,18 @@ from tests.memory import MemoryStore
 from tests.worlds import a_registered_host, a_registered_version
 
 HOSTS = 8
+PACE = {  # what is looked at so seldom is still looked at many times: a day is simulated in a fifth of the time
+    "estimator.pause_s": DAY_S / 2,
+    "estimator.timer_s": DAY_S / 2,
+    "lifecycle.sweep_interval_s": 900.0,
+    "lifecycle.tail_interval_s": 3600.0,
+    "ordering.interval_s": DAY_S / 4,
+}
 STORY = {
     "population.hosts": HOSTS,
     "days": 6,
     "delay_bound_days": 3,
-    "settings": {"deadline.p_afap": 0.4},
+    "settings": {**PACE, "deadline.p_afap": 0.4},
     "submitter": [{"name": "ada", "shares": 3}],
     "batch": [
         {"name": "survey", "submitter": "ben", "qos": "throughput", "jobs": 80, "fpops_est": 1.5e14},
@@ -61,13 +68,13 @@ STORY = {
 
 @cache
 def a_project() -> Engine:
-    """After six days, two batches have just been submitted. Nobody changes it any more."""
+    """Return a project after six days, with two batches just submitted. It is cached and not changed."""
     engine = Engine(
         read_scenario("small", STORY),
         3,
         store=lambda clock: MemoryStore(),
         settings={},
-        more_duties=duties,
+        more_tasks=simulated_tasks,
         watch=unwatched,
     )
     with warnings_only():
@@ -76,7 +83,7 @@ def a_project() -> Engine:
     return engine
 
 
-def its_store() -> MemoryStore:
+def stored_project() -> MemoryStore:
     store = a_project().store
     assert isinstance(store, MemoryStore)
     return store
@@ -86,23 +93,36 @@ def prepared(*changes: tuple[str, object], seeds: int = 1, most_hosts: int = 100
     engine = a_project()
     wanted: Changes = changes_of(changes)
     return run_without_threads(
-        replay(its_store(), engine.clock, wanted, seeds=range(1, seeds + 1), most_hosts=most_hosts, days=2.0)
+        replay(stored_project(), engine.clock, wanted, seeds=range(1, seeds + 1), most_hosts=most_hosts, days=2.0)
     )
 
 
 class Unwatched:
-    """Satisfies the simulator's Watching; nobody looks."""
+    """Satisfies the simulator's Watching; discards progress."""
 
     def moved(self, place: int, at: Instant) -> None: ...
 
     def over(self, place: int) -> None: ...
 
 
+RAN: list[tuple[Case, Ran]] = []  # cases that were run here
+
+
+def ran_here(case: Case) -> Ran:
+    """What a case comes to; the side of the project as it is is run for one test."""
+    for known, ran in RAN:
+        if known == case:
+            return ran
+    [ran] = run_here([case], simulated_tasks, Unwatched())
+    RAN.append((case, ran))
+    return ran
+
+
 def replayed(of: ThresholdReplay) -> Replayed:
-    return of.replayed(run_here(of.cases, duties, Unwatched()))
+    return of.replayed([ran_here(case) for case in of.cases])
 
 
-def test_the_scenario_is_the_project_of_the_moment() -> None:
+def test_scenario_has_the_project_as_it_is() -> None:
     of = prepared(("p_afap", 0.6))
     scenario = of.cases[0].scenario
     views = a_project().record.batches.values()
@@ -127,17 +147,17 @@ def test_the_scenario_is_the_project_of_the_moment() -> None:
     assert all(plan.at_s >= 7 * DAY_S for plan in waiting)
 
 
-def test_its_computers_are_those_that_were_measured() -> None:
+def test_scenario_has_the_measured_computers() -> None:
     population = prepared(("p_afap", 0.6)).cases[0].scenario.population
     assert isinstance(population, MeasuredPopulation)
-    stored = run_without_threads(its_store().views.hosts(limit=100))
+    stored = run_without_threads(stored_project().views.hosts(limit=100))
 
     assert [(one.ncpus, one.flop_per_s) for one in population.hosts] == [(h.ncpus, h.flop_per_s) for h in stored]
     assert len({one.stretch for one in population.hosts}) > 2
     assert 0.0 < max(one.loss_fraction for one in population.hosts) < 0.5
 
 
-def test_a_sample_of_computers_gets_its_share_of_the_jobs() -> None:
+def test_sample_of_computers_gets_its_share_of_jobs() -> None:
     whole, half = prepared(("p_afap", 0.6)).sample, prepared(("p_afap", 0.6), most_hosts=HOSTS // 2).sample
 
     assert (half.hosts, half.hosts_active) == (HOSTS // 2, HOSTS)
@@ -145,7 +165,7 @@ def test_a_sample_of_computers_gets_its_share_of_the_jobs() -> None:
     assert half.jobs_open == whole.jobs_open == whole.jobs
 
 
-def test_both_sides_are_simulated_with_the_same_seeds_and_compared() -> None:
+def test_both_sides_are_simulated_and_compared() -> None:
     found = replayed(prepared(("rule", "fixed"), ("p_afap", 0.9)))
     shown = found.as_json()
 
@@ -157,19 +177,19 @@ def test_both_sides_are_simulated_with_the_same_seeds_and_compared() -> None:
     assert isinstance(now, dict) and isinstance(changed, dict)
     assert now.keys() & changed.keys() >= {"afap_makespan_s", "instances_per_job", "tight_fraction"}
     assert now["tight_fraction"] > changed["tight_fraction"] == 0.0
-    assert now["batches"] == 3  # without what is only learnt from
+    assert now["batches"] == 3  # without the learning batch
     assert replayed_in_words(found).splitlines()[:2] == [
         "deadline.rule: muster -> fixed",
         "deadline.p_afap: 0.4 -> 0.9",
     ]
-    assert replayed_in_words(found).splitlines()[2].startswith(f"{HOSTS} of {HOSTS} hosts that called lately, and ")
+    assert replayed_in_words(found).splitlines()[2].startswith(f"{HOSTS} of {HOSTS} hosts that called recently, and ")
 
 
-def test_in_a_process_of_its_own_it_comes_to_the_same() -> None:
-    of, said = prepared(("rule", "fixed")), StringIO()
-    main(BytesIO(pickle.dumps(of)), said)
-    *steps, last = [json.loads(line) for line in said.getvalue().splitlines()]
-    result = json.loads(json.dumps(last["result"], sort_keys=True))  # as a database keeps it
+def test_separate_process_gives_the_same_result() -> None:
+    of, output = prepared(("rule", "fixed"), ("p_afap", 0.9)), StringIO()
+    main(BytesIO(pickle.dumps(of)), output)
+    *steps, last = [json.loads(line) for line in output.getvalue().splitlines()]
+    result = json.loads(json.dumps(last["result"], sort_keys=True))  # as a database stores it
     here, there = replayed(of), Replayed.read(result["replayed"])
 
     assert [step["done_fraction"] for step in steps] == sorted(step["done_fraction"] for step in steps)
@@ -178,17 +198,17 @@ def test_in_a_process_of_its_own_it_comes_to_the_same() -> None:
     assert replayed_in_words(there) == replayed_in_words(here)
     assert rows_of(there.comparison) == rows_of(here.comparison)
     assert there.comparison.ends == here.comparison.ends and here.comparison.ends
-    assert last["result"].keys() >= {"rules", "rows", "curves", "seeds"}  # what the console's page shows
+    assert last["result"].keys() >= {"rules", "rows", "curves", "seeds"}  # used by the console's page
     assert of.asked["rules"] == ["as it is", "as changed"]
 
 
-def test_without_a_difference_both_sides_come_to_the_same() -> None:
+def test_unchanged_thresholds_give_equal_sides() -> None:
     shown = replayed(prepared(("p_afap", 0.4))).as_json()
 
     assert json.dumps(shown["now"]) == json.dumps(shown["changed"])
 
 
-def test_another_rule_may_be_tried() -> None:
+def test_replay_can_change_the_rule() -> None:
     of = prepared(("rule", "fixed"), ("p_late", 0.3))
 
     assert [(case.rule, dict(case.settings)) for case in of.cases] == [
@@ -197,14 +217,14 @@ def test_another_rule_may_be_tried() -> None:
     ]
 
 
-def test_even_the_clairvoyant_bound_can_be_told_of_it() -> None:
+def test_clairvoyant_bound_runs_the_scenario() -> None:
     case = prepared(("p_late", 0.3)).cases[0]
-    bound = run_case(type(case)(case.scenario, 1, "clairvoyant"), duties, unwatched).figures
+    bound = run_case(type(case)(case.scenario, 1, "clairvoyant"), simulated_tasks, unwatched).figures
 
     assert bound.afap_makespan_s is not None and bound.batches == 3
 
 
-async def test_a_project_without_computers_or_without_work_is_not_simulated() -> None:
+async def test_project_without_computers_or_work_is_refused() -> None:
     clock = a_project().clock
     store = MemoryStore()
     with pytest.raises(InvalidInputError, match="population: expected computers that called in the last 7 days, got 0"):
@@ -215,8 +235,8 @@ async def test_a_project_without_computers_or_without_work_is_not_simulated() ->
         await recent_project(store, clock, most_hosts=10, days=1.0)
 
 
-class Noting(tuple[RecentHost, ...]):
-    """Hosts that note which threads look through them."""
+class RecordsThreads(tuple[RecentHost, ...]):
+    """Hosts that record which threads iterate over them."""
 
     threads: set[int]
 
@@ -225,10 +245,10 @@ class Noting(tuple[RecentHost, ...]):
         return super().__iter__()
 
 
-def test_computers_are_not_worked_out_where_clients_are_served() -> None:
-    store, clock = its_store(), a_project().clock
+def test_computers_are_prepared_in_another_thread() -> None:
+    store, clock = stored_project(), a_project().clock
     read = asyncio.run(store.insight.sampled_hosts(HOSTS, active_since=later(clock.now(), -7 * DAY_S)))
-    hosts = Noting(read.hosts)
+    hosts = RecordsThreads(read.hosts)
     hosts.threads = set()
 
     class Insight:

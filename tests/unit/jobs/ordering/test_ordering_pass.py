@@ -1,4 +1,4 @@
-"""An ordering of all batches, by the services themselves on a store in memory."""
+"""Tests ordering passes by the real services on an in-memory store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MINUTE_S = 60.0
 
 
 class Project:
-    """A project with the submitters ada, of the lab, and bob, of the other lab, and what happens to it."""
+    """A project with the submitters ada, of the lab, and bob, of the other lab."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
@@ -41,7 +41,7 @@ class Project:
         self.settings: dict[str, object] = {}
 
     async def order(self, **settings: object) -> OrderingReport:
-        """Once, with these ordering settings from now on."""
+        """Run one pass, with these ordering settings from now on."""
         for key, value in settings.items():
             await self.store.settings.set_setting(f"ordering.{key}", value, now=NOW, who="test", why="")
         return await (await self._orderer()).run_once()
@@ -57,7 +57,7 @@ class Project:
         return await submit(parse_batch({**table, **changes}), ports=ports, ordering=ordering, clock=self.clock)
 
     async def send(self, batch_id: BatchId, number: int = 1) -> RegisteredHost:
-        """A new host gets so many jobs of the batch."""
+        """Send jobs of the batch to a new host."""
         host = await a_registered_host(self.store, flop_per_s=1e9, ncpus=4, last_rpc_at=self.clock.now())
         for _ in range(number):
             await a_sent_instance(self.store, batch_id, host, sent_at=self.clock.now())
@@ -70,7 +70,7 @@ class Project:
         return (await self.store.ordering_rules.breakdowns([batch_id]))[batch_id]
 
     async def terms(self, batch_id: BatchId) -> dict[str, float | None]:
-        """The values of the breakdown's terms."""
+        """Return the values of the breakdown's terms."""
         return {term["name"]: term["value"] for term in (await self.record(batch_id))["components"]}
 
     async def ready(self) -> list[BatchId]:
@@ -109,7 +109,7 @@ async def test_a_policy_is_changed_at_run_time_and_batches_move(project: Project
 
     assert (done.policy, done.moved) == ("fifo", 2)
     assert await project.ready() == [long, short]
-    assert (await project.order()).moved == 0  # nothing has changed
+    assert (await project.order()).moved == 0  # no change
 
 
 async def test_who_was_served_goes_after_who_was_not(project: Project) -> None:
@@ -119,8 +119,8 @@ async def test_who_was_served_goes_after_who_was_not(project: Project) -> None:
     await project.order(policy="multifactor")
 
     assert await project.ready() == [bobs, adas]
-    assert (await project.terms(bobs))["fairshare"] == 1.0  # nothing used
-    assert (await project.terms(adas))["fairshare"] == 0.125  # all of it, thrice its third
+    assert (await project.terms(bobs))["fairshare"] == 1.0  # no usage
+    assert (await project.terms(adas))["fairshare"] == 0.125  # all usage: three times its share of a third
 
 
 async def test_usage_is_forgotten_by_half_in_a_half_life(project: Project) -> None:
@@ -134,7 +134,7 @@ async def test_usage_is_forgotten_by_half_in_a_half_life(project: Project) -> No
 
 async def test_lost_work_is_refunded_and_good_work_corrected(project: Project) -> None:
     store, adas = project.store, await project.submit("ada", jobs=30)
-    for _ in range(6):  # six hosts take 1,800 s where 3,600 were estimated
+    for _ in range(6):  # six hosts take 1,800 s of an estimated 3,600 s
         host = await a_registered_host(store, flop_per_s=1e9, ncpus=4, last_rpc_at=NOW)
         sent = await a_sent_instance(store, adas, host)
         await report(store, host, a_report(sent, elapsed_s=Seconds(1800.0)))
@@ -222,7 +222,7 @@ async def test_a_hard_limit_holds_a_batch_and_stops_its_clock(project: Project) 
     done = await project.order()
 
     assert (done.held, await project.ready()) == (1, [])
-    said = "hard limit of submitter ada: 2 and 1 more of at most 2 jobs in progress"
+    said = "hard limit of submitter ada: 2 + 1 > 2 jobs in progress"
     assert (await project.batch(adas)).hold == said
     assert (await project.record(adas))["hold"] == said
     project.later(500.0)
@@ -235,7 +235,7 @@ async def test_a_hard_limit_holds_a_batch_and_stops_its_clock(project: Project) 
     assert await project.ready() == [adas]
 
 
-async def test_what_a_limit_leaves_is_told_to_the_feeder(project: Project) -> None:
+async def test_headroom_is_passed_to_the_feeder(project: Project) -> None:
     adas = await project.submit(jobs=10)
     await project.send(adas, 2)
     await project.store.ordering_rules.put_limit(Limit(Scope.ACCOUNT, Quantity.JOBS, "lab", hard=5.0))
@@ -252,9 +252,7 @@ async def test_who_is_over_a_soft_limit_goes_after_who_is_not(project: Project) 
     await project.order()
 
     assert await project.ready() == [bobs, adas]
-    assert (await project.record(adas))["limits"] == [
-        "soft limit of submitter ada: 0 and 1 more of at most 0 jobs in progress"
-    ]
+    assert (await project.record(adas))["limits"] == ["soft limit of submitter ada: 0 + 1 > 0 jobs in progress"]
 
 
 async def test_a_cap_on_usage_holds_only_while_others_wait(project: Project) -> None:
@@ -274,20 +272,22 @@ async def test_a_cap_on_usage_holds_only_while_others_wait(project: Project) -> 
 async def test_a_submission_over_a_hard_limit_is_refused(project: Project) -> None:
     await project.store.ordering_rules.put_limit(Limit(Scope.SUBMITTER, Quantity.BATCHES, hard=1.0))
     await project.submit("ada")
-    with pytest.raises(InvalidInputError, match="hard limit of submitter ada: 1 and 1 more of at most 1 batches"):
+    with pytest.raises(InvalidInputError, match=r"hard limit of submitter ada: 1 \+ 1 > 1 batches"):
         await project.submit("ada")
     await project.submit("bob")
 
 
 async def test_standby_is_free_of_limits_on_size(project: Project) -> None:
     await project.store.ordering_rules.put_limit(Limit(Scope.SUBMITTER, Quantity.JOB_RUNTIME_S, hard=60.0))
-    with pytest.raises(InvalidInputError, match="of at most 60 seconds of one job"):
+    with pytest.raises(InvalidInputError, match="> 60 seconds per job"):
         await project.submit()
     await project.submit(level="standby")
 
 
 async def test_expedite_and_raised_priorities_need_a_permission(project: Project) -> None:
-    with pytest.raises(InvalidInputError, match=r"level: expected normal or standby: expedite needs the permission"):
+    with pytest.raises(
+        InvalidInputError, match=r"level: expected normal or standby: expedite requires the expedite permission"
+    ):
         await project.submit(level="expedite")
     with pytest.raises(InvalidInputError, match=r"user_priority: expected a whole number from -1024 to 0: above 0"):
         await project.submit(user_priority=1)
@@ -341,11 +341,11 @@ async def test_a_spent_grant_makes_work_bonus(project: Project) -> None:
     unpaid = await project.batch(adas)
     assert (unpaid.unpaid, unpaid.order_tier, unpaid.job_pe) == (True, 104, 1.0)
     assert (await project.batch(await project.submit("ada"))).unpaid  # from its submission on
-    for _ in range(2):  # what is under way stays reserved at its price
+    for _ in range(2):  # work in progress stays reserved at its price
         await project.order()
         assert (await store.ordering_rules.grants())[0].reserved_su == pytest.approx(3.0)
         assert await project.ready() == [bobs, adas, BatchId(3)]
-    assert (await project.record(adas))["queue"] == "bonus: the grant of 2 SU is spent (used 0, reserved 3)"
+    assert (await project.record(adas))["queue"] == "bonus: the grant of 2 SU is used up (used 0, reserved 3)"
     project.later(86400.0 * 2)
     await project.order()
     [grant] = await store.ordering_rules.grants()
@@ -355,7 +355,7 @@ async def test_a_spent_grant_makes_work_bonus(project: Project) -> None:
 # ------------------------------------------------------------------ ends
 
 
-async def test_an_ended_batch_is_forgotten_when_nothing_of_it_is_under_way(project: Project) -> None:
+async def test_ended_batch_is_dropped_without_work_in_progress(project: Project) -> None:
     adas = await project.submit("ada")
     host = await a_registered_host(project.store)
     sent = await a_sent_instance(project.store, adas, host)

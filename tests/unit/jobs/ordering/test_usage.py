@@ -1,4 +1,4 @@
-"""What happened to a batch since the last ordering is charged by its counters, and comes out the same in any steps."""
+"""Tests that changes of a batch are charged by its counters, with the same total for any steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def with_counts(max_errors: int = 3, **counts: int) -> OrderedBatch:
 def charged(
     one: OrderedBatch, notes: OrderNotes, *, fraction: float = 1.0, now: Instant = NOW
 ) -> tuple[OrderNotes, float]:
-    """The notes after it, and what was charged, in flop."""
+    """Return the new notes, and the charge in flop."""
     after, charges = charges_of(one, notes, SIZE, rate=1.0, fraction=fraction, now=now)
     return after, sum(one.usage.flop for one in charges)
 
@@ -61,7 +61,7 @@ def test_what_is_back_is_corrected_to_what_jobs_take() -> None:
 
     after, flop = charged(with_counts(sent=4, in_progress=2, reported=2), notes, fraction=0.5)
 
-    assert flop == -10.0  # two of ten each that took half
+    assert flop == -10.0  # two of ten, each with half its estimate
     assert (after.used, after.used_fraction) == (2, 0.5)
 
 
@@ -70,12 +70,12 @@ def test_service_units_are_used_when_work_is_back() -> None:
     charges = charges_of(with_counts(sent=4, in_progress=1, reported=3), notes, SIZE, rate=3.0, fraction=0.5, now=NOW)[
         1
     ]
-    assert sum(one.used_su for one in charges) == 3 * 1.0 * 0.5  # at the price it was sent for
+    assert sum(one.used_su for one in charges) == 3 * 1.0 * 0.5  # at the price when sent
 
 
 def test_errors_of_jobs_that_failed_are_the_submitters() -> None:
     lost = with_counts(max_errors=3, sent=10, in_progress=0, retries=4, jobs_failed=1)
-    assert counted(lost).charged == 9  # three errors of the job that failed, and what is good
+    assert counted(lost).charged == 9  # three errors of the failed job, and the valid result
 
 
 def test_the_mean_instant_moves_with_what_is_sent() -> None:

@@ -1,4 +1,4 @@
-"""What a monitoring system reads of forecasts."""
+"""Metrics of forecasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCORED = ForecastHealth(
 NEW = ForecastHealth(AppId(2), "new", 0, 0, None, None, None)
 
 
-def test_coverage_error_and_age_are_told_of_each_app() -> None:
+def test_forecast_metrics_are_reported_per_app() -> None:
     taken = reading("background", NOW, of_forecasts([SCORED, NEW], NOW), {})
 
     lines = exposition([taken], NOW)[0].decode().splitlines()

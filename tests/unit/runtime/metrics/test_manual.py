@@ -1,4 +1,4 @@
-"""The manual, the dashboard and the alert rules name metrics that there are."""
+"""The manual, the dashboard and the alert rules refer to existing metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.metrics.catalogue import BY_NAME, METRICS, Metric, MetricKind
 ROOT = Path(__file__).parents[4]
 DASHBOARD = ROOT / "deploy/grafana/muster.json"
 RULES = ROOT / "deploy/prometheus/muster.rules.yml"
-SCRAPED = {"instance", "job", "le"}  # labels that a monitoring system adds
+SCRAPED = {"instance", "job", "le"}  # labels added by Prometheus
 
 
 def row_of(metric: Metric) -> str:
@@ -25,7 +25,7 @@ def row_of(metric: Metric) -> str:
 
 
 def expressions() -> list[tuple[str, str]]:
-    """What the dashboard and the rules ask, with where."""
+    """Return the expressions of the dashboard and the rules, with their titles."""
     dashboard = json.loads(DASHBOARD.read_text())
     panels = [(panel["title"], target["expr"]) for panel in dashboard["panels"] for target in panel.get("targets", ())]
     rules = [(rule["alert"], rule["expr"]) for group in alert_groups() for rule in group["rules"]]
@@ -33,7 +33,7 @@ def expressions() -> list[tuple[str, str]]:
 
 
 def alert_groups() -> list[dict[str, Any]]:
-    yaml: Any = importlib.import_module("yaml")  # comes with the linters
+    yaml: Any = importlib.import_module("yaml")  # installed with the linters
     found: list[dict[str, Any]] = yaml.safe_load(RULES.read_text())["groups"]
     return found
 

@@ -1,4 +1,4 @@
-"""A node's processes, put together: nothing counted is lost, nothing that is gone is shown."""
+"""Aggregation over a node's processes: no count is lost, no ended process is shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_counts_add_up_and_the_longest_wait_is_the_node_s() -> None:
     assert found[REFILL_AGE] == {(): (9.0,)}
 
 
-def test_what_is_each_process_s_own_is_told_apart() -> None:
+def test_per_process_gauges_have_a_process_label() -> None:
     found = together([taken("worker 0", CLOCK_OFFSET.of(value=0.5)), taken("worker 1", CLOCK_OFFSET.of(value=-1))], NOW)
 
     assert found[CLOCK_OFFSET] == {("worker 0",): (0.5,), ("worker 1",): (-1.0,)}
@@ -51,13 +51,13 @@ def test_histograms_add_up_bucket_by_bucket() -> None:
     assert found[REQUEST_SECONDS][()] == (*(2.0 * n for n in BUCKETS), 22.0)
 
 
-def test_of_a_process_that_is_silent_the_counts_stay_and_the_gauges_go() -> None:
+def test_silent_process_keeps_counters_and_loses_gauges() -> None:
     old = taken("worker 0", JOBS_SENT.of(value=5), ARRAY_SLOTS.of("pi", "cpu", value=900), at=NOW - FRESH_S - 1.0)
 
     assert together([old], NOW) == {JOBS_SENT: {(): (5.0,)}}
 
 
-def test_a_process_that_was_started_anew_counts_on() -> None:
+def test_restarted_process_continues_its_counters() -> None:
     before = taken("worker 0", JOBS_SENT.of(value=5), CLOCK_OFFSET.of(value=2.0), REQUESTS.of("503", value=1))
 
     after = reading("worker 0", NOW, [JOBS_SENT.of(value=1)], counts(before))

@@ -1,4 +1,4 @@
-"""Pages for a monitoring system and a load balancer."""
+"""Pages for monitoring systems and load balancers."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ async def test_metrics_are_text() -> None:
         ("127.0.0.0/8, ::1", "127.0.0.1", "", 200),
         ("127.0.0.0/8, ::1", "::1", "", 200),
         ("127.0.0.0/8, ::1", "192.0.2.7", "", 403),
-        ("127.0.0.0/8, ::1", "192.0.2.7", "127.0.0.1", 403),  # whoever is no proxy may write what it likes
+        ("127.0.0.0/8, ::1", "192.0.2.7", "127.0.0.1", 403),  # any other client may forge the header
         ("127.0.0.0/8, ::1", "127.0.0.1", "192.0.2.7", 403),
         ("127.0.0.0/8, ::1", "127.0.0.1", "127.0.0.1, 192.0.2.7", 403),
         ("192.0.2.0/24", "192.0.2.7", "", 200),
         ("", "127.0.0.1", "", 403),
     ],
 )
-async def test_metrics_of_a_worker_are_for_the_networks_that_are_listed(
+async def test_worker_metrics_are_restricted_to_listed_networks(
     listed: str, connected: str, forwarded: str, status: int
 ) -> None:
     asked = make_mocked_request("GET", "/metrics", headers={"X-Forwarded-For": forwarded} if forwarded else {})
@@ -62,15 +62,15 @@ async def test_metrics_of_a_worker_are_for_the_networks_that_are_listed(
     assert (reply.status, "muster_jobs_sent_total" in str(reply.text)) == (status, status == 200)
 
 
-async def test_who_may_not_read_metrics_is_told_why_and_what_would_help() -> None:
+async def test_metrics_refusal_names_the_setting() -> None:
     asked = make_mocked_request("GET", "/metrics").clone(remote="192.0.2.7")
 
     reply = await pages(refuses=Readers(lambda: "10.0.0.0/8").refusal).metrics(asked)
 
-    assert reply.text == "metrics are for 10.0.0.0/8 here (server.metrics_networks), and this is 192.0.2.7\n"
+    assert reply.text == "metrics are only for 10.0.0.0/8 (server.metrics_networks); this request is from 192.0.2.7\n"
 
 
-async def test_a_process_that_answers_is_healthy_whatever_it_lacks() -> None:
+async def test_answering_process_is_healthy() -> None:
     reply = await pages({"work": "no database"}).health(make_mocked_request("GET", "/healthz"))
 
     assert (reply.status, json.loads(str(reply.text))) == (200, {"healthy": True})
@@ -83,15 +83,13 @@ async def test_readiness_says_what_is_in_the_way(troubles: Mapping[str, str], st
     assert (reply.status, json.loads(str(reply.text))) == (status, {"ready": not troubles, "troubles": troubles})
 
 
-def test_a_worker_is_ready_when_it_may_give_out_work_and_its_array_is_kept_filled() -> None:
+def test_worker_is_ready_with_work_and_fresh_array() -> None:
     stale = later(NOW, ARRAY_STALE_S + 10.0)
 
     assert worker_troubles(None, REFILL, NOW) == {}
     assert worker_troubles("its clock is wrong", REFILL, NOW) == {"work": "its clock is wrong"}
-    assert worker_troubles(None, None, NOW) == {"job array": "it was never filled"}
-    assert worker_troubles(None, REFILL, stale) == {
-        "job array": "it was last filled 40 s ago, expected every few seconds"
-    }
+    assert worker_troubles(None, None, NOW) == {"job array": "never filled"}
+    assert worker_troubles(None, REFILL, stale) == {"job array": "last filled 40 s ago, expected every few seconds"}
 
 
 def test_the_supervisor_tells_which_process_is_down() -> None:
@@ -111,11 +109,11 @@ async def test_the_supervisor_answers_on_a_port_of_its_own(tmp_path: Path) -> No
         async with session.get(f"http://127.0.0.1:{port}/metrics") as reply:
             lines = (await reply.text()).splitlines()
 
-    assert ready == (503, {"ready": False, "troubles": {"worker 0": "it does not run, or is not ready yet"}})
+    assert ready == (503, {"ready": False, "troubles": {"worker 0": "not running or not ready yet"}})
     assert 'muster_process_up{name="worker 0"} 0.0' in lines
 
 
-async def test_a_port_that_was_asked_for_must_be_free_another_one_may_be_missing() -> None:
+async def test_requested_metrics_port_must_be_free() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -128,7 +126,7 @@ async def test_a_port_that_was_asked_for_must_be_free_another_one_may_be_missing
             async with telling(pages(), "127.0.0.1", port, must=False):
                 pass
 
-    assert [line["event"] for line in lines] == ["no port for metrics of the node"]
+    assert [line["event"] for line in lines] == ["metrics port of the node not available"]
 
 
 def test_processes_meet_in_a_folder_that_goes_with_them() -> None:

@@ -1,4 +1,4 @@
-"""What processes say of themselves."""
+"""Metrics of processes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def found(*samples: object) -> Found:
     return together([reading("worker 0", NOW, samples, {})], NOW)  # type: ignore[arg-type]  # checked where they are made
 
 
-def test_requests_are_told_by_status_and_refusals_by_code() -> None:
+def test_requests_count_by_status_and_refusals_by_code() -> None:
     counters = RequestCounters(StillClock())
     for took_s in (0.002, 0.002, 30.0):
         refusals = {RefusalCode.TOO_SLOW: 2}
@@ -58,7 +58,7 @@ def test_requests_are_told_by_status_and_refusals_by_code() -> None:
     assert told[metric.REQUEST_SECONDS][()] == (0.0, 2.0, *[0.0] * 11, 1.0, 30.004)
 
 
-def test_refills_are_told_with_their_age() -> None:
+def test_refills_are_reported_with_their_age() -> None:
     refill = a_refill(0.3, placed=7)
     counters = RefillCounters(lambda: refill, StillClock())
     counters.look()
@@ -115,7 +115,7 @@ class Figures:
         return DatabaseFigures(8_000_000, Seconds(2.5), {"idle": 3, "active": 1})
 
 
-def test_connections_and_shared_round_trips_are_told() -> None:
+def test_connections_and_groups_are_reported() -> None:
     told = found(*sources.of_store(Figures()))  # type: ignore[arg-type]  # as much of it as is looked at
 
     assert told[metric.POOL] == {("idle",): (1.0,), ("busy",): (2.0,)}
@@ -123,7 +123,7 @@ def test_connections_and_shared_round_trips_are_told() -> None:
     assert told[metric.GROUP_WAITING] == {("read",): (4.0,)}
 
 
-def test_pages_are_told_by_area() -> None:
+def test_pages_are_counted_by_area() -> None:
     pages = PageCounters()
     pages.note("api", 201, 0.5)
     pages.note("api", 404, 0.25)
@@ -143,7 +143,7 @@ def test_a_process_knows_its_memory_and_its_time() -> None:
 
 
 class Project(Figures):
-    """The ports of the project's figures, as much of them as is asked; `away`: the database."""
+    """The ports for the project's metrics; `away`: the database is unavailable."""
 
     def __init__(self, clock: StillClock) -> None:
         self.store, self.clock, self.away = MemoryStore(), clock, False
@@ -166,7 +166,7 @@ class Project(Figures):
         return {"people": 2, "volunteers": 40}
 
 
-async def test_work_that_waits_and_the_last_full_ranking_are_told() -> None:
+async def test_unsent_work_and_last_ranking_are_reported() -> None:
     project = Project(StillClock())
     batch = await a_submitted_batch(project.store, jobs=3)
     cluster = project.cluster()
@@ -203,7 +203,7 @@ async def test_without_a_database_the_last_answers_serve_for_a_minute() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, value in vars(metric).items() if isinstance(value, Metric)])
-def test_every_metric_is_measured_by_somebody(name: str) -> None:
+def test_every_metric_has_a_source(name: str) -> None:
     folder = Path(sources.__file__).parent
 
     assert any(
@@ -230,7 +230,7 @@ def test_processes_meet_in_a_folder(tmp_path: Path) -> None:
     assert together(found, NOW)[JOBS_SENT] == {(): (5.0,)}
 
 
-def test_a_process_started_anew_counts_on_from_its_file(tmp_path: Path) -> None:
+def test_restarted_process_continues_from_its_file(tmp_path: Path) -> None:
     Reporter("worker 0", FolderBoard(tmp_path), [lambda: sending(7)], StillClock()).report_once()
 
     again = Reporter("worker 0", FolderBoard(tmp_path), [lambda: sending(1)], StillClock())
@@ -253,7 +253,7 @@ def test_a_folder_that_is_gone_is_logged_and_no_reason_to_stop(tmp_path: Path) -
     assert [line["event"] for line in lines] == ["measurements not written"]
 
 
-def test_a_source_that_breaks_is_logged_and_the_others_are_told() -> None:
+def test_failing_source_is_logged_and_skipped() -> None:
     with capture_logs() as lines:
         taken = Reporter("worker 0", OwnBoard(), [broken, lambda: sending(1)], StillClock()).report_once()
 

@@ -1,1 +1,1 @@
-"""What keeps a stranger from having all of a worker."""
+"""Tests of the limits that protect a worker."""

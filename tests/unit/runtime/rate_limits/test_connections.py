@@ -1,4 +1,4 @@
-"""A worker holds so many connections; the next is told to come later and let go, and there is room again afterwards."""
+"""A worker limits its connections: further ones are refused and closed, and later ones are accepted again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ASKED = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
 class Slow:
-    """Requests that are under way until they may go on."""
+    """Requests that stay open until released."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Semaphore(0)
@@ -56,7 +56,7 @@ async def asked(port: int) -> tuple[bytes, asyncio.StreamWriter]:
 
 
 async def test_the_connection_too_many_is_answered_and_closed() -> None:
-    """All the others have requests under way: none of them can be let go."""
+    """All other connections have open requests, so none can be closed."""
     slow = Slow()
     async with serving(most=50, slow=slow) as (site, port):
         held = []
@@ -72,7 +72,7 @@ async def test_the_connection_too_many_is_answered_and_closed() -> None:
         answers = [await asyncio.wait_for(reader.readline(), 30) for reader, _ in held]
         for _, writer in held:
             writer.close()
-        for _ in range(100):  # until the server has seen them go
+        for _ in range(100):  # until the server has noticed
             again, writer = await asked(port)
             writer.close()
             if again == b"HTTP/1.1 200 OK":
@@ -92,11 +92,11 @@ async def test_who_sends_its_headers_byte_by_byte_is_cut_off() -> None:
         writer.close()
 
 
-async def test_many_connections_that_say_nothing_do_not_keep_others_out_for_long() -> None:
+async def test_idle_connections_do_not_block_others() -> None:
     async with serving(most=200, idle_s=0.3) as (_, port):
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(300)]
         for reader, writer in silent:
-            await asyncio.wait_for(reader.read(), 30)  # told that there is no room, or cut off
+            await asyncio.wait_for(reader.read(), 30)  # refused or closed
             writer.close()
 
         status, writer = await asked(port)
@@ -106,7 +106,7 @@ async def test_many_connections_that_say_nothing_do_not_keep_others_out_for_long
 
 
 async def test_connections_that_only_stay_there_make_room_for_who_asks() -> None:
-    """However long an idle connection may stay: here a minute, as in production."""
+    """Independent of the keep-alive timeout: here a minute, as in production."""
     async with serving(most=20) as (site, port):
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(17)]
         kept = [await asked(port) for _ in range(10)]
@@ -122,7 +122,7 @@ async def test_connections_that_only_stay_there_make_room_for_who_asks() -> None
 
 
 async def test_connections_that_come_all_at_once_make_room_too() -> None:
-    """More than there is room for, before the server has looked at one of them; half have begun a request."""
+    """More connections than the limit arrive at once, half of them with a begun request."""
     async with serving(most=40) as (_, port):
         silent = await asyncio.gather(*(asyncio.open_connection("127.0.0.1", port) for _ in range(300)))
         for _, writer in silent[::2]:
@@ -153,7 +153,7 @@ async def test_a_bound_that_is_lowered_holds_at_once() -> None:
         writer.close()
 
 
-async def test_a_request_under_way_is_answered_though_its_connection_is_the_oldest() -> None:
+async def test_open_request_on_oldest_connection_is_answered() -> None:
     slow = Slow()
     async with serving(most=10, slow=slow) as (_, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

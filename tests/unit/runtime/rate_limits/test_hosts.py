@@ -1,4 +1,4 @@
-"""A flood of new computers ends at the bound, costs known ones nothing, and hears why."""
+"""New computers are limited; known ones are not affected, and refusals have a reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from administration.access.sign_in import ASKED_FROM
 from domain.settings import Settings
 from domain.units import DAY_S
-from runtime.guards import LedgerDoor
+from runtime.guards import GuardedLedger
 from runtime.rate_limits.hosts import NewcomerLimit
 from tests.builders import NOW
 from tests.memory import MemoryStore
@@ -18,7 +18,7 @@ from tests.worlds import a_registered_volunteer
 
 
 class CountedArrivals:
-    """Counts how often it is asked."""
+    """Counts its calls."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -30,23 +30,23 @@ class CountedArrivals:
 
 
 async def a_bounded_project(**settings: int) -> tuple[Project, CountedArrivals]:
-    """A project that takes so many new computers in a day."""
+    """A project with limits of new computers per day."""
     made = await a_project()
     server = Settings.from_mapping({f"server.{name}": value for name, value in settings.items()}).server
     arrivals = CountedArrivals(made.store)
     newcomers = NewcomerLimit(arrivals, lambda: server, made.clock)
-    made.ledger.inner = LedgerDoor(made.store.ledger, Locks(), newcomers)
+    made.ledger.inner = GuardedLedger(made.store.ledger, Locks(), newcomers)
     return made, arrivals
 
 
 async def new_hosts(project: Project, times: int, **changes: str) -> list[int | None]:
-    """The ids that so many new computers are told."""
+    """Return the ids assigned to this many new computers."""
     request = a_request(**changes)
     computers = [replace(request, host=replace(request.host, host_cpid=f"{n:032d}")) for n in range(times)]
     return [(await project.answer(computer)).host_id for computer in computers]
 
 
-async def test_a_volunteer_who_makes_computers_up_gets_no_more_than_the_bound() -> None:
+async def test_volunteer_cannot_exceed_new_host_limit() -> None:
     project, _ = await a_bounded_project(volunteer_new_hosts=3)
     await project.submit(500)
 
@@ -55,10 +55,10 @@ async def test_a_volunteer_who_makes_computers_up_gets_no_more_than_the_bound() 
     tomorrow = await new_hosts(project, 4)
 
     assert told == [1, 2, 3, *[None] * 17]
-    assert tomorrow == [1, 2, 3, 4]  # the refused ones have left no record
+    assert tomorrow == [1, 2, 3, 4]  # refused hosts left no record
 
 
-async def test_an_address_gets_no_more_whoever_asks_there() -> None:
+async def test_address_cannot_exceed_new_host_limit() -> None:
     project, _ = await a_bounded_project(address_new_hosts=2)
     await a_registered_volunteer(project.store, "e" * 32, email="eve@example.org")
     token = ASKED_FROM.set("192.0.2.7")
@@ -68,10 +68,10 @@ async def test_an_address_gets_no_more_whoever_asks_there() -> None:
     ASKED_FROM.reset(token)
 
     assert first == [1, 2, None]
-    assert elsewhere == [2]  # the computer of before, known by its CPID
+    assert elsewhere == [2]  # the earlier computer, known by its CPID
 
 
-async def test_who_is_refused_hears_why_and_when_to_come_back_and_may_tomorrow() -> None:
+async def test_refusal_of_new_host_says_when_to_retry() -> None:
     project, _ = await a_bounded_project(volunteer_new_hosts=1)
     await new_hosts(project, 1)
 
@@ -81,7 +81,7 @@ async def test_who_is_refused_hears_why_and_when_to_come_back_and_may_tomorrow()
 
     [message] = reply.messages
     assert message.text == (
-        "This computer was not added: this account has added as many computers today as it may in a day (1). "
+        "This computer was not added: this account has reached its limit of new computers per day (1). "
         "Your client tries again tomorrow."
     )
     assert (reply.request_delay_s, reply.acks, reply.results) == (DAY_S, (), ())
@@ -104,7 +104,7 @@ async def test_no_bound_counts_nothing() -> None:
     assert arrivals.asked == 0
 
 
-async def test_a_proxy_that_does_not_say_for_whom_it_asks_is_not_counted() -> None:
+async def test_proxy_without_client_address_is_not_counted() -> None:
     project, arrivals = await a_bounded_project(volunteer_new_hosts=0, address_new_hosts=1)
     token = ASKED_FROM.set("127.0.0.1")
 
@@ -114,7 +114,7 @@ async def test_a_proxy_that_does_not_say_for_whom_it_asks_is_not_counted() -> No
     assert arrivals.asked == 0
 
 
-async def test_computers_at_one_address_share_its_quota_whosever_they_are() -> None:
+async def test_computers_at_one_address_share_its_quota() -> None:
     project, _ = await a_bounded_project()
     await project.store.settings.set_setting("scheduler.shared_quota_start", 8, now=NOW, who="ops", why="test")
     project.shelf.held = await project.store.applications.load_catalogue()

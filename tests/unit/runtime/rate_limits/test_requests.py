@@ -1,4 +1,4 @@
-"""What a request meets first: limits by address, proxies that are believed, bodies that are taken."""
+"""The first checks of a request: limits per address, trusted proxies, accepted bodies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 from administration.access.sign_in import ASKED_FROM, Networks, address_of
 from domain.errors import InvalidInputError
 from domain.settings import Settings
-from runtime.rate_limits.requests import Entrance
+from runtime.rate_limits.requests import RequestLimits
 from tests.unit.administration.access.world import ForwardClock
 from web.rate_limit import Buckets
 
@@ -24,12 +24,12 @@ Client = TestClient[web.Request, web.Application]
 
 
 class Failures(list[int]):
-    """Statuses the scheduler's counters are told of."""
+    """Collects the statuses passed to the scheduler's counters."""
 
 
 @asynccontextmanager
 async def entered(failures: Failures | None = None, **settings: object) -> AsyncIterator[Client]:
-    """Pages that say where the request came from and how much it brought, behind an entrance."""
+    """Pages behind the middleware that return the request's origin and size."""
     values = {f"server.{name}": value for name, value in settings.items()}
     made = Settings.from_mapping(values).server
 
@@ -39,7 +39,7 @@ async def entered(failures: Failures | None = None, **settings: object) -> Async
         return web.Response(text=f"{address_of(request)} {len(body)}")
 
     application = web.Application(client_max_size=100 * 1024 * 1024)
-    Entrance(
+    RequestLimits(
         Buckets(ForwardClock()), lambda: made, failed=(failures if failures is not None else Failures()).append
     ).join(application)
     application.router.add_route("*", "/{path:.*}", say)
@@ -52,7 +52,7 @@ async def statuses(client: Client, path: str, times: int, **headers: str) -> lis
     return [(await client.get(path, headers=headers)).status for _ in range(times)]
 
 
-async def test_an_address_that_asks_too_often_is_told_when_to_come_back() -> None:
+async def test_rate_limited_address_gets_retry_after() -> None:
     failures = Failures()
     async with entered(failures, trusted_proxies="", address_requests_per_s=0.1, address_burst=2) as client:
         assert await statuses(client, "/scheduler", 3) == [200, 200, 503]
@@ -60,11 +60,11 @@ async def test_an_address_that_asks_too_often_is_told_when_to_come_back() -> Non
         assert response.headers["Retry-After"] == "10"
         assert await response.text() == "too many requests from 127.0.0.1: try again in 10 s\n"
         assert (await client.get("/api/v1/batches")).status == 429
-        assert (await client.get("/healthz")).status == 200  # who looks after the node is never turned away
+        assert (await client.get("/healthz")).status == 200  # health checks are never refused
     assert failures == [503, 503]
 
 
-async def test_behind_a_proxy_that_is_believed_each_client_counts_for_itself() -> None:
+async def test_trusted_proxy_clients_are_counted_separately() -> None:
     async with entered(address_requests_per_s=1.0, address_burst=1) as client:
         first = await statuses(client, "/scheduler", 2, **{"X-Forwarded-For": "192.0.2.7"})
         made_up = await statuses(client, "/scheduler", 2, **{"X-Forwarded-For": "203.0.113.9, 192.0.2.7"})
@@ -74,7 +74,7 @@ async def test_behind_a_proxy_that_is_believed_each_client_counts_for_itself() -
     assert (first, made_up, other, whole_network, neighbour) == ([200, 503], [503, 503], [200], [200], [503])
 
 
-async def test_nobody_else_is_believed_about_where_a_request_comes_from() -> None:
+async def test_untrusted_forwarded_for_is_ignored() -> None:
     async with entered(trusted_proxies="10.0.0.0/8", address_requests_per_s=1.0, address_burst=1) as client:
         found = [
             (await client.get("/scheduler", headers={"X-Forwarded-For": f"192.0.2.{number}"})).status
@@ -104,8 +104,8 @@ def test_the_last_address_that_is_no_proxy_is_the_callers(listed: str, forwarded
 
 
 @pytest.mark.parametrize("listed", ["proxy", "127.0.0.1;::1", "300.1.1.1", "10.0.0.0/33", "127.0.0.1,"])
-def test_what_is_no_list_of_networks_is_refused(listed: str) -> None:
-    with pytest.raises(InvalidInputError, match="trusted_proxies: expected addresses or networks"):
+def test_a_malformed_list_of_networks_is_refused(listed: str) -> None:
+    with pytest.raises(InvalidInputError, match="trusted_proxies"):
         Settings().changed("server.trusted_proxies", listed)
 
 
@@ -117,15 +117,15 @@ async def test_a_packed_body_is_refused_everywhere(path: str) -> None:
         assert response.status == 415
 
 
-async def test_a_form_of_a_stranger_is_not_read_into_memory_whatever_its_size() -> None:
-    """The limit of the application below a path does not hold: the outermost one's does, and that is the API's."""
+async def test_oversized_form_is_not_read_into_memory() -> None:
+    """The limit of a mounted application does not apply: the outermost one does, and that is the API's."""
     async with entered() as client:
         assert (await client.post("/console/form", data=io.BytesIO(bytes(1_000_000)))).status == 200
         assert (await client.post("/console/form", data=io.BytesIO(bytes(2_000_000)))).status == 413
         assert (await client.post("/api/v1/batches", data=io.BytesIO(bytes(2_000_000)))).status == 200
 
 
-async def test_a_body_that_does_not_come_is_waited_for_no_longer_than_set() -> None:
+async def test_slow_body_is_cut_off_after_the_timeout() -> None:
     async with entered(body_timeout_s=1.0) as client:
         reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
         writer.write(b"POST /scheduler HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n<")

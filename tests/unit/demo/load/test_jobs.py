@@ -1,4 +1,4 @@
-"""A crowd volunteer computes with the real application, in a folder of its own."""
+"""A simulated volunteer computes with the real application, in its own folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from demo import primes
-from demo.crowd.jobs import CrowdTask, Profile, TaskRunner
+from demo.load.jobs import Profile, TaskRunner, VolunteerTask
 from demo.primes import primes_between
 from domain.units import Instant
 from tests.unit.administration.clocks import HastyClock, StillClock
@@ -23,12 +23,12 @@ HOST = Profile(1, "a@x", ncpus=1, flop_per_s=1e9, stretch=1.0)
 PATIENT_S = 60.0
 
 
-def a_task(**changes: Any) -> CrowdTask:
-    """A job of the demonstration: 100 numbers from 1200 on."""
+def a_task(**changes: Any) -> VolunteerTask:
+    """A job of the demonstration: 100 numbers from 1200."""
     workunit = WorkunitElement("primes_1_1", "primes", 2e9, 2e10, 5e7, 1e7, "1000 100 2")
     output = FileRef("primes_1_1_1_r0", open_name="out")
     result = ResultElement("primes_1_1_1", "primes_1_1", Instant(0.0), "linux", 100, file_refs=(output,))
-    task = CrowdTask(
+    task = VolunteerTask(
         result, workunit, "primes.py", {"primes_1_1_1_r0": 1000}, {"primes_1_1_1_r0": "token"}, "http://x/"
     )
     return replace(task, **changes)
@@ -133,5 +133,5 @@ async def test_a_cancelled_task_takes_its_process_and_its_slot_with_it(cache: Pa
 
 
 async def first_line_of(fifo: Path) -> int:
-    """The number that somebody writes to a named pipe; waits for the writer."""
+    """Read a number from a named pipe; waits for the writer."""
     return int(await asyncio.to_thread(fifo.read_text))

@@ -1,4 +1,4 @@
-"""Simulated volunteers over real HTTP: each calls the scheduler, computes, uploads and reports until told to stop."""
+"""Simulated volunteers over HTTP: each requests work, computes, uploads and reports until stopped."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 import aiohttp
 import structlog
 
-from demo.crowd.jobs import (
+from demo.load.jobs import (
     BadDownloadError,
-    CrowdTask,
     FileCache,
     Finished,
     Profile,
     TaskRunner,
     UploadFailedError,
+    VolunteerTask,
     upload_output,
 )
 from domain.clock import Clock
@@ -31,14 +31,14 @@ from wire.signing import PublicKey, parse_public_key_text
 
 PLATFORM = "x86_64-pc-linux-gnu"
 RETRY_S = Seconds(2.0)
-DOWNLOAD_FAILED = -186  # the exit status a client gives to a job whose files did not come
+DOWNLOAD_FAILED = -186  # exit status that a client reports for a job whose downloads failed
 
 log = structlog.get_logger()
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a volunteer has lived through."""
+    """Counts of one volunteer's events."""
 
     requests: int = 0
     jobs: int = 0
@@ -49,7 +49,7 @@ class Tally:
 
 
 @dataclass(slots=True)
-class CrowdVolunteer:
+class LoadVolunteer:
     """A host and its owner. `run` ends when the volunteer leaves or is cancelled."""
 
     profile: Profile
@@ -85,7 +85,7 @@ class CrowdVolunteer:
         return bool(self._finished) or len(self._running) < self.profile.ncpus
 
     async def _call(self) -> Seconds:
-        """One scheduler request; returns the seconds to wait before the next."""
+        """Send one scheduler request; return the seconds until the next."""
         request = self._request()
         self._seqno += 1
         self.tally.requests += 1
@@ -112,7 +112,7 @@ class CrowdVolunteer:
             code_sign_key=self._key_text,
             disk_project_share_bytes=1e10,
             host=HostInfo(
-                domain_name=f"crowd-{self.profile.number}",
+                domain_name=f"volunteer-{self.profile.number}",
                 host_cpid=f"{self.profile.number:032x}",
                 ncpus=self.profile.ncpus,
                 flop_per_s=self.profile.flop_per_s,
@@ -121,7 +121,7 @@ class CrowdVolunteer:
                 disk_total_bytes=1e11,
                 disk_free_bytes=5e10,
                 os_name="Linux",
-                os_version="crowd",
+                os_version="simulated",
             ),
             results=tuple(self._finished.values()),
             other_results=tuple(HeldResult(name) for name in self._running),
@@ -141,13 +141,13 @@ class CrowdVolunteer:
         if not reply.results:
             return
         if self.draw.random() < self.profile.vanish_fraction:
-            self.tally.left = True  # with the jobs it was just given
+            self.tally.left = True  # with the jobs of this reply
             return
         for task in tasks_of(reply):
             if task.result.name not in self._running:
                 self._start(task, reply)
 
-    def _start(self, task: CrowdTask, reply: SchedulerReply) -> None:
+    def _start(self, task: VolunteerTask, reply: SchedulerReply) -> None:
         self.tally.jobs += 1
         work = asyncio.create_task(self._work(task, reply))
         self._running[task.result.name] = work
@@ -158,11 +158,11 @@ class CrowdVolunteer:
             self._running.pop(name, None)
             self._woken.set()
             if not work.cancelled() and work.exception() is not None:
-                log.error("a crowd volunteer broke", volunteer=self.profile.number, why=repr(work.exception()))
+                log.error("a simulated volunteer failed", volunteer=self.profile.number, why=repr(work.exception()))
 
         return done
 
-    async def _work(self, task: CrowdTask, reply: SchedulerReply) -> None:
+    async def _work(self, task: VolunteerTask, reply: SchedulerReply) -> None:
         name = task.result.name
         try:
             key = parse_public_key_text(self._key_text)
@@ -176,7 +176,7 @@ class CrowdVolunteer:
         self.tally.reported += 1
         self.tally.failed += self._finished[name].exit_status != 0
 
-    async def _fetch(self, task: CrowdTask, reply: SchedulerReply, key: PublicKey) -> None:
+    async def _fetch(self, task: VolunteerTask, reply: SchedulerReply, key: PublicKey) -> None:
         needed = {ref.file_name for ref in task.workunit.file_refs}
         for version in reply.app_versions:
             needed |= {ref.file_name for ref in version.file_refs}
@@ -200,8 +200,8 @@ class CrowdVolunteer:
         )
 
 
-def tasks_of(reply: SchedulerReply) -> list[CrowdTask]:
-    """The tasks of a reply, each with what it needs of the reply's other elements."""
+def tasks_of(reply: SchedulerReply) -> list[VolunteerTask]:
+    """Return the tasks of a reply, each with the elements it refers to."""
     workunits = {workunit.name: workunit for workunit in reply.workunits}
     uploads = {upload.name: upload for upload in reply.uploads}
     mains = {
@@ -215,7 +215,7 @@ def tasks_of(reply: SchedulerReply) -> list[CrowdTask]:
         workunit = workunits[result.wu_name]
         outputs = [uploads[ref.file_name] for ref in result.file_refs]
         tasks.append(
-            CrowdTask(
+            VolunteerTask(
                 result,
                 workunit,
                 mains[(workunit.app_name, result.version_num, result.plan_class)],
@@ -229,22 +229,22 @@ def tasks_of(reply: SchedulerReply) -> list[CrowdTask]:
 
 CONNECTIONS = 64
 TIMEOUT_S = 30.0
-JOIN_OVER_S = 3.0  # the crowd arrives within this
+JOIN_OVER_S = 3.0  # all volunteers start within this
 
 
 @dataclass(frozen=True, slots=True)
-class CrowdMember:
-    """A profile and the account key it attaches with."""
+class LoadMember:
+    """A profile and the account key to attach with."""
 
     profile: Profile
     authenticator: str
 
 
-class Crowd:
-    """Runs its members; `tallies` tells what each lived through."""
+class LoadGenerator:
+    """Runs the simulated volunteers; `tallies` has the counts of each."""
 
     def __init__(
-        self, members: Sequence[CrowdMember], *, scheduler_url: str, folder: Path, clock: Clock, seed: int
+        self, members: Sequence[LoadMember], *, scheduler_url: str, folder: Path, clock: Clock, seed: int
     ) -> None:
         self._members = members
         self._scheduler_url = scheduler_url
@@ -254,7 +254,7 @@ class Crowd:
         self.tallies: dict[int, Tally] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set."""
+        """Run until `stop` is set."""
         cache_folder = self._folder / "files"
         cache_folder.mkdir(parents=True, exist_ok=True)
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
@@ -271,10 +271,10 @@ class Crowd:
                     raise result
 
     async def _join(
-        self, member: CrowdMember, session: aiohttp.ClientSession, cache: FileCache, runner: TaskRunner
+        self, member: LoadMember, session: aiohttp.ClientSession, cache: FileCache, runner: TaskRunner
     ) -> None:
         draw = random.Random(self._seed * 100_003 + member.profile.number)  # noqa: S311  repeatable, not secret
-        volunteer = CrowdVolunteer(
+        volunteer = LoadVolunteer(
             member.profile,
             member.authenticator,
             self._scheduler_url,

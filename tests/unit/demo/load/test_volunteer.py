@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demo.crowd.volunteer import tasks_of
+from demo.load.volunteer import tasks_of
 from domain.units import Instant, Seconds
 from wire.messages import (
     AppVersionElement,
@@ -49,7 +49,7 @@ def test_a_reply_without_results_has_no_task() -> None:
     assert tasks_of(a_reply()) == []
 
 
-def test_each_task_has_its_own_workunit_and_the_main_program_of_its_version() -> None:
+def test_task_has_its_workunit_and_main_program() -> None:
     tasks = tasks_of(a_reply(a_result(2), a_result(1, version_num=101)))
 
     assert [(task.workunit.command_line, task.main_program) for task in tasks] == [

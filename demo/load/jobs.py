@@ -1,6 +1,6 @@
-"""How a simulated volunteer computes a job: fetched files, checked; a slot folder; the real application; its uploads.
+"""Computes a simulated volunteer's job: download and check files, run the application in a slot folder, upload.
 
-Hosts of one crowd share the folder of files, as they share the machine; each file is fetched once.
+All simulated hosts share one folder of files; each file is downloaded once.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ STDERR_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class CrowdTask:
-    """A job as the server handed it out."""
+class VolunteerTask:
+    """A job as sent by the server."""
 
     result: ResultElement
     workunit: WorkunitElement
-    main_program: str  # file name
+    main_program: str  # by file name
     max_bytes: dict[str, int]  # of each output, by file name
     tokens: dict[str, str]
     upload_url: str
@@ -50,9 +50,9 @@ class CrowdTask:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What running a task came to; `outputs` by file name, in the order of the task's file_refs."""
+    """The outcome of a task; `outputs` by file name, in the order of the task's file_refs."""
 
-    task: CrowdTask
+    task: VolunteerTask
     exit_status: int
     state: int
     elapsed_s: Seconds
@@ -61,7 +61,7 @@ class Finished:
 
 
 class TaskRunner:
-    """Runs tasks, a few processes at a time however large the crowd is."""
+    """Runs tasks, with a limited number of concurrent processes."""
 
     def __init__(self, clock: Clock, cache_folder: Path, slots_folder: Path, *, at_once: int) -> None:
         self._clock = clock
@@ -69,8 +69,8 @@ class TaskRunner:
         self._slots = slots_folder
         self._turns = asyncio.Semaphore(at_once)
 
-    async def run(self, task: CrowdTask, profile: Profile, draw: random.Random) -> Finished:
-        """Compute the task; takes at least as long as a host of that speed would."""
+    async def run(self, task: VolunteerTask, profile: Profile, draw: random.Random) -> Finished:
+        """Compute the task; takes at least as long as on a host of that speed."""
         started_s = self._clock.monotonic()
         slot = self._slots / task.result.name
         slot.mkdir(parents=True)
@@ -94,7 +94,7 @@ class TaskRunner:
             outputs,
         )
 
-    async def _execute(self, task: CrowdTask, slot: Path, *, faulty: bool) -> tuple[int, str]:
+    async def _execute(self, task: VolunteerTask, slot: Path, *, faulty: bool) -> tuple[int, str]:
         for ref in task.workunit.file_refs:
             shutil.copyfile(self._cache / ref.file_name, slot / (ref.open_name or ref.file_name))
         arguments = ["--fail"] if faulty else task.workunit.command_line.split()
@@ -111,13 +111,13 @@ class TaskRunner:
         try:
             _, stderr = await process.communicate()
         finally:
-            if process.returncode is None:  # the task was aborted, or the crowd goes home
+            if process.returncode is None:  # the task was aborted, or the run ends
                 process.kill()
                 await process.wait()
         return process.returncode or 0, stderr[-STDERR_BYTES:].decode(errors="replace")
 
 
-def _collect(task: CrowdTask, slot: Path) -> dict[str, bytes]:
+def _collect(task: VolunteerTask, slot: Path) -> dict[str, bytes]:
     def content(ref: FileRef) -> bytes | None:
         path = slot / ref.open_name
         return path.read_bytes() if path.is_file() else None
@@ -128,11 +128,10 @@ def _collect(task: CrowdTask, slot: Path) -> dict[str, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One volunteer of the crowd.
+    """The behaviour of one simulated volunteer.
 
-    `flop_per_s` is what the host claims and, but for `stretch`, delivers: a job takes
-    fpops_est / flop_per_s * stretch seconds. The fractions say how often a job ends with an error,
-    is never heard of again, or comes back with wrong content.
+    `flop_per_s` is the reported speed and, except for `stretch`, the real one: a job takes fpops_est / flop_per_s *
+    stretch seconds. The fractions are the probabilities that a job fails, is never returned, or returns wrong content.
     """
 
     number: int
@@ -157,14 +156,14 @@ class Profile:
 
 
 def draw_profiles(count: int, *, seed: int) -> list[Profile]:
-    """A mixed crowd: log-normal speeds, one in twelve faulty, one in fifteen leaves, one in twenty cheats.
+    """Draw profiles: log-normal speeds; one in 12 faulty, one in 15 leaves, one in 20 cheats.
 
-    Of the others, one reply in 250 is the last that is heard of: enough for lost jobs, not an exodus.
+    The others leave after one reply in 250, which loses some jobs but keeps most hosts.
 
     >>> [p.kind for p in draw_profiles(40, seed=1)].count("cheat")
     2
     """
-    draw = random.Random(seed)  # noqa: S311  a repeatable crowd, not a secret
+    draw = random.Random(seed)  # noqa: S311  repeatable, not a secret
     profiles = []
     for number in range(1, count + 1):
         trouble = {
@@ -175,7 +174,7 @@ def draw_profiles(count: int, *, seed: int) -> list[Profile]:
         profiles.append(
             Profile(
                 number,
-                f"volunteer{number}@crowd.invalid",
+                f"volunteer{number}@volunteers.invalid",
                 ncpus=draw.choice((1, 1, 2, 4)),
                 flop_per_s=min(6e9, max(2.5e8, 1.2e9 * draw.lognormvariate(0.0, 0.6))),
                 stretch=draw.lognormvariate(0.0, 0.25),
@@ -186,11 +185,11 @@ def draw_profiles(count: int, *, seed: int) -> list[Profile]:
 
 
 class BadDownloadError(MusterError):
-    """A file is not what the server said it is."""
+    """A downloaded file does not match the server's description."""
 
 
 class FileCache:
-    """Fetched and checked files by name."""
+    """Downloaded and checked files by name."""
 
     def __init__(self, session: aiohttp.ClientSession, folder: Path) -> None:
         self._session = session
@@ -201,7 +200,7 @@ class FileCache:
         return self._folder / name
 
     async def fetch(self, element: DownloadElement, key: PublicKey) -> Path:
-        """The file on disk; fetched on first use. Raises BadDownloadError."""
+        """Return the path of the file, downloaded on first use. Raises BadDownloadError."""
         path = self.path(element.name)
         async with self._locks.setdefault(element.name, asyncio.Lock()):
             if not path.exists():
@@ -216,10 +215,10 @@ class FileCache:
 
 def _check(element: DownloadElement, content: bytes, key: PublicKey) -> None:
     if len(content) != element.nbytes:
-        raise BadDownloadError(f"{element.name}: {len(content)} bytes came, {element.nbytes} were announced")
+        raise BadDownloadError(f"{element.name}: got {len(content)} bytes, expected {element.nbytes}")
     if element.signature:
         if not verify(key, content, element.signature):
-            raise BadDownloadError(f"{element.name}: the signature is not the project's")
+            raise BadDownloadError(f"{element.name}: the signature is not by the project's key")
     elif hashlib.md5(content, usedforsecurity=False).hexdigest() != element.md5:
         raise BadDownloadError(f"{element.name}: the MD5 is not {element.md5}")
 
@@ -230,13 +229,13 @@ PAUSE_S = 1.0
 
 
 class UploadFailedError(MusterError):
-    """The server did not take an output."""
+    """The server refused an output."""
 
 
 async def upload_output(
-    session: aiohttp.ClientSession, clock: Clock, task: CrowdTask, name: str, content: bytes
+    session: aiohttp.ClientSession, clock: Clock, task: VolunteerTask, name: str, content: bytes
 ) -> ReportedFile:
-    """Bring one output; tried again while the server says so. Raises UploadFailedError."""
+    """Upload one output; retry while the server asks for it. Raises UploadFailedError."""
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     why = ""
     for attempt in range(TRIES):

@@ -1,4 +1,4 @@
-"""What kind of crowd is drawn."""
+"""The drawn profiles of simulated volunteers."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.crowd.jobs import Profile, draw_profiles
+from demo.load.jobs import Profile, draw_profiles
 
 ORDINARY = Profile(1, "a@x", ncpus=1, flop_per_s=1e9, stretch=1.0)
 
 
-def test_a_seed_gives_the_same_crowd_again_and_another_seed_another() -> None:
+def test_profiles_depend_on_the_seed_only() -> None:
     assert draw_profiles(50, seed=3) == draw_profiles(50, seed=3)
     assert draw_profiles(50, seed=3) != draw_profiles(50, seed=4)
 
 
-def test_a_larger_crowd_begins_with_the_smaller_one() -> None:
+def test_more_profiles_begin_with_the_same_ones() -> None:
     assert draw_profiles(60, seed=3)[:20] == draw_profiles(20, seed=3)
 
 

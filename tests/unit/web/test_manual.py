@@ -1,0 +1,45 @@
+"""Links from the console to the manual, and the manual's pages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from web.manual import DOCS, HELP, PLACE, Manual, help_address
+from web.rendering import environment
+
+PAGES = [name for name in environment().list_templates() if name.endswith(".html")]
+
+
+def anchors_of(page: str) -> set[str]:
+    """Return the anchors of a page's headings, as the site has them."""
+    headings = re.findall(r"^#+ (.+)$", (DOCS / f"{page}.md").read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("template", PAGES)
+def test_help_link_of_every_page_exists(template: str) -> None:
+    page, _, anchor = help_address(template).removeprefix(f"{PLACE}/").partition("#")
+
+    assert not anchor or anchor in anchors_of(page.removesuffix(".html"))
+    assert (DOCS / page).with_suffix(".md").is_file()
+
+
+def test_help_names_templates_that_exist() -> None:
+    assert set(HELP) <= set(PAGES)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("console.html", 200), ("how-to/index.html", 200), ("nothing.html", 404), ("..%2f..%2fpyproject.toml", 404)],
+)
+async def test_manual_serves_pages_below_docs_only(path: str, status: int) -> None:
+    application = web.Application()
+    application.add_routes(Manual().routes())
+
+    async with TestClient(TestServer(application)) as client:
+        response = await client.get(f"/{PLACE}/{path}")
+        assert response.status == status
