@@ -249,7 +249,7 @@ def busy_of(wants: Iterable[WorkRequest], host: Host, work: Iterable[QueuedWork]
     for kind, want in by_type.items():
         counts[kind] = want.count
     idle = {kind: min(count, _idle(by_type.get(kind))) for kind, count in counts.items()}
-    start = {kind: _told(by_type.get(kind), count, idle[kind]) for kind, count in counts.items()}
+    start = {kind: _client_timeline(by_type.get(kind), count, idle[kind]) for kind, count in counts.items()}
     works = tuple(work)
     if not works:  # most hosts that request work have none
         return Busy(start, start)

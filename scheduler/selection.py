@@ -188,7 +188,7 @@ class TypeSearch:
     def run(self, stage: Stage) -> None:
         """One stage, while work is wanted; jobs beyond their share are looked for only where it is used up."""
         if self._demand.open and (self._state.share_used_up or stage is not Stage.LEFT_OVER):
-            self._walk(stage)
+            self._search(stage)
 
     def fill_idle(self) -> None:
         """Fill processors that are idle because nothing fits around a lease, unless the lease begins soon.
@@ -206,7 +206,7 @@ class TypeSearch:
                 self._selection.refused.pop((place, kind), None)
                 self._offer(Stage.LEASED, place, self._selection.groups[place])
 
-    def _walk(self, stage: Stage) -> None:
+    def _search(self, stage: Stage) -> None:
         """Offer the groups of one stage that are not closed, until the demand is met or a search limit is reached."""
         selection, state = self._selection, self._state
         closed, batches, useless, afap_apps = state.groups, state.batches, state.apps, state.afap_apps

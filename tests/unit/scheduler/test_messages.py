@@ -35,7 +35,7 @@ def test_at_most_three_reasons_the_most_frequent_first() -> None:
         "No work sent. The available jobs need more memory than the client may use.",
         "This computer could not finish the available jobs in time.",
         "The available jobs need more disk space than the client may use.",
-        "Your client may ask again in 5 min.",
+        "Your client may request work again in 5 min.",
     ]
 
 

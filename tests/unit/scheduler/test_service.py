@@ -789,7 +789,7 @@ async def test_too_small_computer_gets_reason_and_delay() -> None:
     assert names_of(reply) == []
     assert [message.text for message in reply.messages] == [
         "No work sent. The available jobs need more memory than the client may use.",
-        "Your client may ask again in 5 min.",
+        "Your client may request work again in 5 min.",
     ]
     assert reply.request_delay_s == 300.0
     assert project.counts.answered[-1]["refusals"] == {RefusalCode.MEMORY: 1}
