@@ -1,1 +1,1 @@
-"""Keeps the in-memory job array filled, in order."""
+"""Keeps the in-memory job array filled in order."""

@@ -1,4 +1,4 @@
-"""The job array of one request worker: the instances a request may be given, in order."""
+"""The job array of one request worker: the instances that requests may get, in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from feeder.unschedulable import Unrunnable, UnschedulableBackOff, by_shard
 
 
 class Refusable(Protocol):
-    """What names a group when a host refuses it."""
+    """Identifies a group when a host refuses it."""
 
     @property
     def batch(self) -> Batch: ...
@@ -34,7 +34,7 @@ class Refusable(Protocol):
 
 
 def room_for_search(settings: FeederSettings) -> int:
-    """Slots the array may have above `feeder.slots` for a moment: a tenth, at least 20.
+    """Return how many slots the array may temporarily have above `feeder.slots`: a tenth, at least 20.
 
     >>> room_for_search(FeederSettings(slots=1000)), room_for_search(FeederSettings(slots=50))
     (100, 20)
@@ -43,7 +43,7 @@ def room_for_search(settings: FeederSettings) -> int:
 
 
 class JobArray:
-    """Slots in groups, in order; who has siblings of them; and which instances are on their way.
+    """Slots in ordered groups, the hosts that have siblings of their jobs, and the instances in flight.
 
     Everything but `search` and `recheck` is synchronous and costs O(log slots). Used by one event loop only.
     """
@@ -52,7 +52,7 @@ class JobArray:
         self.mix = RequestMix()
         self.rotation = UnschedulableBackOff(settings)
         self.in_flight = InFlight()
-        self.level = LowWatermark()  # what was taken since the last refill
+        self.level = LowWatermark()  # slots taken since the last refill
         self.fall_through: FallThrough | None = None
         self.stale: Stale | None = None
         self._readers = 0
@@ -64,33 +64,33 @@ class JobArray:
         self.turns = ONE_TURN
         self._order = Order()
 
-    # ------------------------------------------------------------ what a request does
+    # ------------------------------------------------------------ used by requests
 
     def groups(self) -> Sequence[Group]:
-        """Groups with at least one slot, in order: (tier, key, retries desc, sibling returned, turn, id).
+        """Return groups with at least one slot, in order: (tier, key, retries desc, sibling returned, turn, id).
 
-        What was returned does not change while it is walked; it is made anew only after a change.
+        The returned sequence does not change during iteration; a new one is built only after a change.
         """
         return self._order.lent()
 
     def may_have(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> RefusalCode | None:
-        """SAME_HOST or SAME_VOLUNTEER when an instance of the job is known to be there already."""
+        """Return SAME_HOST or SAME_VOLUNTEER if the host or volunteer is known to have an instance of the job."""
         return self._siblings.refusal(slot.job_id, host_id, volunteer_id)
 
     def take(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> None:
-        """Remove the slot for a host that is getting it; it counts as that host's from now on."""
+        """Remove the slot for a host, which from now on counts as having the instance."""
         held = self._held.pop(slot.instance_id, None)
         if held is not None:
             self.level.note_taken(held, self._take_out(held), left=len(self._held))
             slot = held
         elif slot.instance_id not in self.in_flight:
-            self._siblings.hold(slot.job_id)  # it left the array while the request looked at it
+            self._siblings.hold(slot.job_id)  # the slot left the array while the request examined it
         self._siblings.note(slot.job_id, (host_id,), (volunteer_id,))
         self.in_flight.add(Taken(slot, host_id, volunteer_id, self._clock.monotonic()))
         self.rotation.note_taken(group_key(slot), now=self._clock.now())
 
     def give_back(self, slot: Ready) -> None:
-        """Put a slot back whose dispatch was not committed. Without effect on one that was not taken."""
+        """Put back a slot whose dispatch was not committed. Has no effect on a slot that was not taken."""
         settings = self._settings()
         group = self._groups.get(group_key(slot))
         full = len(self._held) >= settings.slots + room_for_search(settings)
@@ -100,40 +100,40 @@ class JobArray:
             self._put_in(taken.ready, group)
 
     def sent(self, instance_ids: Iterable[InstanceId]) -> None:
-        """These dispatches are committed: nothing is open about them any more."""
+        """Mark these dispatches as committed: they are no longer in flight."""
         for instance_id in instance_ids:
             self._confirm(instance_id)
 
     def lost(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Somebody else has these, or nobody needs them: they do not come back, and the host has them not."""
+        """Drop these: another host has them or they are no longer needed. The host does not have them."""
         for instance_id in instance_ids:
             taken = self._confirm(instance_id)
             if taken is not None:
                 self._siblings.forget(taken.ready.job_id, taken.host_id, taken.volunteer_id)
 
     async def recheck(self, lost: Collection[Ready]) -> None:
-        """Ask the database about the first slots of the groups these were in; those that are gone leave."""
+        """Revalidate the first slots of these slots' groups in the database and drop those that are gone."""
         if self.stale is not None:
             await self.stale.recheck(lost)
 
     def note_refusals(self, refused: Iterable[tuple[Refusable, RefusalCode]], host_id: HostId) -> None:
-        """Count the groups a host could not take; groups that all hosts refuse leave the array for a while."""
+        """Count the groups that a host could not take; groups that all hosts refuse leave the array for a while."""
         codes = [((group.batch.batch_id, group.job_class.job_class_id, group.urgent), code) for group, code in refused]
         self.rotation.note_refusals(codes, host_id, now=self._clock.now())
 
     def note_request(self, wanted: Sequence[ProcessorType]) -> None:
-        """Count what a request asked for; partitions follow this mix."""
+        """Count the processor types of a request; partitions follow this mix."""
         self.mix.note(wanted, now_s=self._clock.monotonic())
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
-        """Look in the database for work of these kinds the array does not hold; True when some was added."""
+        """Search the database for work of these kinds that is not in the array; return True if any was added."""
         return self.fall_through is not None and await self.fall_through.search(wanted, limit)
 
-    # ------------------------------------------------------------ what refills and searches do
+    # ------------------------------------------------------------ used by refills and searches
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """While rows are read and placed: what is sent meanwhile is remembered, for a row may be older than that."""
+        """Remember instances sent while rows are read and placed: a row may be older than the dispatch."""
         self._readers += 1
         try:
             yield
@@ -149,15 +149,15 @@ class JobArray:
         return instance_id in self._held
 
     def each_group(self) -> Sequence[Group]:
-        """The same as `groups`, for whoever changes nothing meanwhile."""
+        """Return the same as `groups`, for callers that change nothing meanwhile."""
         return self._order.groups()
 
     def batches(self) -> set[BatchId]:
-        """The batches with at least one slot."""
+        """Return the batches with at least one slot."""
         return {batch_id for batch_id, _, _ in self._order}
 
     def place(self, candidate: Candidate, batch: Batch, job_class: JobClass) -> bool:
-        """Add an instance as a slot; False when it is in the array or in flight already.
+        """Add an instance as a slot; return False if it is already in the array or in flight.
 
         An instance in the array whose retries or returned siblings have changed moves to its new group.
         """
@@ -165,7 +165,7 @@ class JobArray:
         held = self._held.get(ready.instance_id)
         new = held is None and ready.instance_id not in self.in_flight
         if held is not None and held != ready and _is_no_older(ready, held):
-            self._siblings.hold(ready.job_id)  # so that what is known of the job outlives the move
+            self._siblings.hold(ready.job_id)  # keeps the job's siblings during the move
             self.drop(ready.instance_id)
             self._add(ready, batch, job_class)
             self._siblings.release(ready.job_id)
@@ -176,7 +176,7 @@ class JobArray:
         return new
 
     def drop(self, instance_id: InstanceId) -> Ready | None:
-        """Remove a slot that nobody is getting; None when the array does not hold it."""
+        """Remove a slot that was not sent; return None if it is not in the array."""
         ready = self._held.pop(instance_id, None)
         if ready is not None:
             self._take_out(ready)
@@ -192,7 +192,7 @@ class JobArray:
         return slots
 
     def own(self, owned: Collection[int]) -> None:
-        """Slots of these shards stand before others of equal rank: those are what other workers begin with."""
+        """Sort slots of these shards before others of equal rank, so that workers start with different slots."""
         turns = turns_of(owned)
         if turns == self.turns:
             return
@@ -202,7 +202,7 @@ class JobArray:
             self._order.update(group)
 
     def refresh(self, batches: Mapping[BatchId, Batch]) -> None:
-        """Take over the batches' new order and forecasts, and forget groups that have run empty."""
+        """Update the batches' order and forecasts, and remove empty groups."""
         for key, group in list(self._groups.items()):
             batch = batches.get(key[0])
             if batch is not None:
@@ -219,42 +219,42 @@ class JobArray:
             self._siblings.forget(job_id, host_id, volunteer_id)
 
     def head_of(self, key: GroupKey, most: int) -> Sequence[Ready]:
-        """The first slots of a group, at most `most`."""
+        """Return the first slots of a group, at most `most`."""
         group = self._groups.get(key)
         return group.slots()[:most] if group is not None else ()
 
     def slots_of_groups(self) -> dict[GroupKey, int]:
-        """How many slots each group has."""
+        """Return the number of slots per group."""
         return {key: len(self._groups[key]) for key in self._order}
 
     def slots_of_parts(self) -> dict[tuple[BatchId, bool], int]:
-        """How many urgent (True) and other slots each batch has."""
+        """Return the number of urgent (True) and other slots per batch."""
         parts: dict[tuple[BatchId, bool], int] = {}
         for (batch_id, _, urgent), count in self.slots_of_groups().items():
             parts[batch_id, urgent] = parts.get((batch_id, urgent), 0) + count
         return parts
 
     def remembers(self, ready: Ready) -> bool:
-        """Whether the instance is a slot, in flight, or of a group in its cool-off: it need not be read again yet."""
+        """Return whether the instance is a slot, in flight, or in a group in back-off: no need to read it again yet."""
         return self.is_known(ready.instance_id) or self.rotation.is_out(ready)
 
     def is_known(self, instance_id: InstanceId) -> bool:
-        """Whether the instance is a slot or in flight."""
+        """Return whether the instance is a slot or in flight."""
         return instance_id in self._held or instance_id in self.in_flight
 
     def unknown(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        """Those that are neither slots nor in flight."""
+        """Return the candidates that are neither slots nor in flight."""
         held, in_flight = self._held, self.in_flight
         return [one for one in candidates if (i := one.ready.instance_id) not in held and i not in in_flight]
 
     def unrunnable(self) -> tuple[Unrunnable, ...]:
-        """What nobody can run, and why."""
+        """Return the unschedulable groups with the reasons."""
         return self.rotation.report(self._slots_by_shard, now=self._clock.now())
 
     def _slots_by_shard(self, key: GroupKey) -> Mapping[int, int]:
         return by_shard(self._groups.get(key, ()))
 
-    # ------------------------------------------------------------ in and out
+    # ------------------------------------------------------------ internal
 
     def _confirm(self, instance_id: InstanceId) -> Taken | None:
         """The fate of an instance in flight is known; None when it was before."""
@@ -287,6 +287,6 @@ class JobArray:
 
 
 def _is_no_older(ready: Ready, held: Ready) -> bool:
-    """Whether `ready` was read no earlier: an instance only becomes more urgent, and its job only needs more copies."""
+    """Return whether `ready` was read no earlier: instances only get more urgent, and jobs only need more copies."""
     is_urgent = (ready.retries, ready.sibling_returned) >= (held.retries, held.sibling_returned)
     return is_urgent and ready.copies >= held.copies

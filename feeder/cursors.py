@@ -1,4 +1,4 @@
-"""Positions up to which the fresh instances of each (batch, shard) have been read."""
+"""Keyset cursors: how far the fresh instances of each (batch, shard) have been read."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from itertools import islice
 from domain.jobs import Ready
 from domain.units import SHARDS, BatchId, InstanceId, Seconds, shard_of
 
-PROBE_S = Seconds(5.0)  # a range that was read to its end is not looked at again for this long
+PROBE_S = Seconds(5.0)  # a fully read range is not read again within this time
 
 
 @dataclass(slots=True)
 class _Positions:
-    """One batch: per shard the last instance read; and which shards were read to their end, till when that holds."""
+    """One batch: the last instance read per shard, and until when fully read shards stay closed."""
 
     after: array[int] = field(default_factory=lambda: array("q", bytes(8 * SHARDS)))
     closed: dict[int, Seconds] = field(default_factory=dict)
     _in_order: list[int] | None = None
 
     def in_order(self) -> list[int]:
-        """All shards: least advanced first, once read to the end last. Made anew after a change."""
+        """Return all shards: least advanced first, previously fully read ones last. Cached until a change."""
         if self._in_order is None:
             closed, after = self.closed, self.after
             self._in_order = sorted(range(SHARDS), key=lambda shard: (closed.get(shard, 0.0), after[shard], shard))
@@ -42,12 +42,11 @@ class _Positions:
 
 
 class Cursors:
-    """Keyset cursors. All times are of the monotonic clock.
+    """Keyset cursors of all batches. All times are of the monotonic clock.
 
-    A cursor has passed an instance only if somebody remembers it: the array, the instances in flight, or a
-    group's cool-off. Whoever lets go of an unsent instance calls `rewind`. A range that was read to its end
-    starts over after PROBE_S, so that an instance whose transaction committed late is found too.
-    Memory: about 1.5 KiB per batch that was read.
+    A cursor may pass an instance only if the instance is remembered: as a slot, in flight, or in a group in back-off. A
+    caller that drops an unsent instance must call `rewind`. A fully read range starts over after PROBE_S, so that
+    instances whose transaction committed late are found too. Memory: about 1.5 KiB per batch that was read.
     """
 
     def __init__(self) -> None:
@@ -56,14 +55,16 @@ class Cursors:
         self._owned: frozenset[int] = frozenset()
 
     def after(self, batch_id: BatchId, shard: int) -> InstanceId:
-        """The instance behind which to read on; 0 is the start."""
+        """Return the instance after which to continue reading; 0 is the start."""
         positions = self._batches.get(batch_id)
         return InstanceId(positions.after[shard] if positions is not None else 0)
 
     def open_shards(
         self, batch_id: BatchId, shards: Collection[int], *, now_s: Seconds, most: int = SHARDS
     ) -> list[int]:
-        """The first of `shards` that may have more to read: least advanced first, once read to the end last."""
+        """Return up to `most` of `shards` that may have more to read: least advanced first, previously fully read ones
+        last.
+        """
         positions = self._batches.get(batch_id)
         if positions is None:
             return sorted(shards)[:most]
@@ -72,48 +73,48 @@ class Cursors:
         return list(islice(still_open, most))
 
     def is_probed(self, batch_id: BatchId, shard: int) -> bool:
-        """Whether the range was read to its end before: if it is open, it is to be looked at once more."""
+        """Return whether the range was fully read before: while open, it is being probed again."""
         positions = self._batches.get(batch_id)
         return positions is not None and shard in positions.closed
 
     def is_open(self, batch_id: BatchId, shards: Collection[int], *, now_s: Seconds) -> bool:
-        """Whether any of `shards` may have more to read."""
+        """Return whether any of `shards` may have more to read."""
         positions = self._batches.get(batch_id)
         if positions is None or len(positions.closed) < len(shards):
             return bool(shards)
         return any(positions.closed.get(shard, now_s) <= now_s for shard in shards)
 
     def advance(self, ready: Ready) -> None:
-        """The instance was read and somebody remembers it."""
+        """Move the cursor past an instance that was read and is remembered."""
         positions = self._batches.setdefault(ready.batch_id, _Positions())
         shard = shard_of(ready.job_id)
         if ready.instance_id > positions.after[shard]:
             positions.read_until(shard, ready.instance_id)
 
     def found_end(self, batch_id: BatchId, shard: int, *, now_s: Seconds) -> None:
-        """Nothing is left behind the cursor now."""
+        """Close a shard: nothing is left after the cursor now."""
         positions = self._batches.setdefault(batch_id, _Positions())
         positions.read_until(shard, 0)
         positions.close(shard, Seconds(now_s + PROBE_S))
 
     def found_dry(self, batch_id: BatchId, *, now_s: Seconds) -> None:
-        """All fresh instances of a batch were read and are remembered."""
+        """Record that all fresh instances of a batch were read and are remembered."""
         self._dry[batch_id] = Seconds(now_s + PROBE_S)
 
     def is_dry(self, batch_id: BatchId, *, now_s: Seconds) -> bool:
-        """Whether the whole remainder of a batch was read less than PROBE_S ago."""
+        """Return whether the whole tail of a batch was read less than PROBE_S ago."""
         return self._dry.get(batch_id, now_s) > now_s
 
     def is_not_dry(self, batch_id: BatchId) -> None:
-        """There is something that was not read with the remainder: read it again."""
+        """Read the tail again: the database has rows that were not in it."""
         self._dry.pop(batch_id, None)
 
     def rewind(self, ready: Ready) -> None:
-        """An unsent instance was let go of: read on before it."""
+        """Move the cursor back before an unsent instance that was dropped."""
         self.rewind_batch(ready.batch_id, {shard_of(ready.job_id): ready.instance_id})
 
     def rewind_batch(self, batch_id: BatchId, smallest: Mapping[int, InstanceId]) -> None:
-        """Read on before the smallest instance let go of in each shard."""
+        """Move the cursors back before the smallest dropped instance of each shard."""
         self._dry.pop(batch_id, None)
         positions = self._batches.get(batch_id)
         if positions is None:

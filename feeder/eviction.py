@@ -1,4 +1,4 @@
-"""Evicts what must leave the array before a refill: ended batches, lost shards, stale and unschedulable slots."""
+"""Evicts slots before a refill: ended batches, lost shards, stale and unschedulable slots."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from feeder.ports import WaitingWork
 from feeder.reading import Classes, Snapshot
 from feeder.revalidation import Sweep
 
-CHECK_OWN_S = Seconds(60.0)  # a round of checks of slots only this worker holds
-CHECK_SHARED_S = Seconds(5.0)  # of slots every worker holds: others send them too
+CHECK_OWN_S = Seconds(60.0)  # period in which all slots that only this worker has are checked
+CHECK_SHARED_S = Seconds(5.0)  # the same for slots that every worker has: others send them too
 MOST_CHECKED = 1000  # instances in flight, and slots of each kind, per refill
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Slots that left: `dropped` in all, `rotated_out` of them because nobody could run them."""
+    """Evicted slots: `dropped` is the total, `rotated_out` the part that was unschedulable."""
 
     dropped: int
     rotated_out: int
 
 
 class Eviction:
-    """Keeps the array true. Whatever leaves and may be unsent is read again later."""
+    """Removes slots that are no longer valid. Slots that may still be unsent are read again later."""
 
     def __init__(self, waiting: WaitingWork, array: JobArray, cursors: Cursors, classes: Classes, clock: Clock) -> None:
         self._waiting = waiting
@@ -40,7 +40,7 @@ class Eviction:
         self._shared = Sweep(CHECK_SHARED_S)
 
     async def do(self, view: Snapshot, held_before: Collection[BatchId]) -> Left:
-        """Everything in turn. `held_before` are the batches in the array before the view was read."""
+        """Run all evictions. `held_before` are the batches that were in the array before the snapshot was read."""
         ended = self._forget_ended(view, held_before)
         foreign = self._drop_foreign(view)
         stale = await self._drop_stale(view)
@@ -48,7 +48,7 @@ class Eviction:
         return Left(ended + foreign + stale + rotated, rotated)
 
     def _forget_ended(self, view: Snapshot, held_before: Collection[BatchId]) -> int:
-        """Batches without unsent instances vanish, with all that is known of them."""
+        """Forget batches without unsent instances."""
         gone = {batch_id for batch_id in held_before if batch_id not in view.by_id} if view.whole else set()
         ended = [group.key for group in self._array.each_group() if group.batch.batch_id in gone] if gone else []
         slots = sum(len(self._array.drop_group(key)) for key in ended)
@@ -59,7 +59,7 @@ class Eviction:
         return slots
 
     def _drop_foreign(self, view: Snapshot) -> int:
-        """Slots of shards this worker does not own leave, except for those every worker holds."""
+        """Drop slots of shards that this worker does not own, except for those that every worker has."""
         self._cursors.own(view.owned)
         self._array.own(view.owned)
         foreign = [
@@ -75,7 +75,7 @@ class Eviction:
         return len(foreign)
 
     async def _drop_stale(self, view: Snapshot) -> int:
-        """Ask the database about some slots, and about instances whose dispatch should long be written."""
+        """Revalidate a share of the slots, and instances that have been in flight for too long."""
         now_s = self._clock.monotonic()
         groups = self._array.each_group()
         shared = (ready.instance_id for group in groups if _is_shared(group, view) for ready in group)
@@ -94,7 +94,7 @@ class Eviction:
         return sum(self._array.drop(instance_id) is not None for instance_id in stale)
 
     def _rotate(self, kept: Collection[BatchId]) -> int:
-        """Cool-offs end, and groups everybody refused leave, but for those that slots are kept for."""
+        """End expired back-offs; drop groups that all recent hosts refused, except batches with reserved slots."""
         now_s = self._clock.monotonic()
         self._array.rotation.recall(kept)
         for returning in self._array.rotation.returning(now_s=now_s):
@@ -110,5 +110,5 @@ class Eviction:
 
 
 def _is_shared(group: Group, view: Snapshot) -> bool:
-    """Whether every worker holds the group's slots."""
+    """Return whether every worker has the group's slots."""
     return group.urgent or view.everywhere(group.batch.batch_id)

@@ -1,6 +1,6 @@
-"""Groups slots that are alike for every decision, and keeps groups and slots in order.
+"""Groups slots that are alike for every decision, and keeps groups and slots sorted.
 
-A group's slots are kept in pieces, so that a request that looks at them copies none of them.
+A group's slots are stored in chunks, so that requests read them without copying.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from domain.jobs import JobClass, Ready
 from domain.units import SHARDS, BatchId, JobClassId
 
 SlotRank = tuple[int, bool, int, int]
-PIECE = 128  # slots; a piece of twice as many is halved
+PIECE = 128  # slots per chunk; a chunk of twice as many is split
 
 
 class Lent(Sequence[Ready]):
-    """The slots as they were at one moment. Access is fast near the start, where requests look."""
+    """A snapshot of the slots. Access is fast near the start, where requests read."""
 
     __slots__ = ("_count", "_pieces")
 
@@ -56,9 +56,9 @@ class Lent(Sequence[Ready]):
 
 
 class SortedSlots:
-    """Slots by rank. What `lent` returned never changes; the first change of a piece after it copies that piece.
+    """Slots sorted by rank. Snapshots from `lent` never change: the first change of a chunk after it copies that chunk.
 
-    A change costs O(log slots + PIECE + slots / PIECE), the last two in C; taking the first slot less.
+    A change costs O(log slots + PIECE + slots / PIECE), the last two in C; taking the first slot costs less.
     """
 
     __slots__ = ("_copied", "_count", "_lasts", "_lent", "_pieces", "_ranks")
@@ -67,8 +67,8 @@ class SortedSlots:
         in_order = sorted(ranked)
         self._pieces: list[list[Ready]] = []
         self._ranks: list[list[SlotRank]] = []
-        self._lasts: list[SlotRank] = []  # the greatest rank of each piece
-        self._copied: list[bool] = []  # whether the piece was made after the slots were lent
+        self._lasts: list[SlotRank] = []  # the greatest rank of each chunk
+        self._copied: list[bool] = []  # whether the chunk is newer than the last snapshot
         self._count = len(in_order)
         self._lent: Sequence[Ready] | None = None
         for start in range(0, len(in_order), PIECE):
@@ -86,14 +86,14 @@ class SortedSlots:
         return self._ranks[0][0]
 
     def lent(self) -> Sequence[Ready]:
-        """The slots as they are now."""
+        """Return a snapshot of the slots."""
         if self._lent is None:
             self._lent = self._pieces[0] if len(self._pieces) == 1 else Lent(tuple(self._pieces), self._count)
             self._copied = [False] * len(self._pieces)
         return self._lent
 
     def add(self, rank: SlotRank, slot: Ready) -> None:
-        """Put in a slot whose rank no other has."""
+        """Add a slot; its rank must be unique."""
         self._count += 1
         if not self._pieces:
             self._lent = None
@@ -109,7 +109,7 @@ class SortedSlots:
             self._halve(at)
 
     def remove(self, rank: SlotRank) -> Ready:
-        """Take out the slot of that rank, which is there."""
+        """Remove the slot of that rank, which must exist."""
         at = 0 if rank <= self._lasts[0] else bisect_left(self._lasts, rank)
         piece, ranks = self._changing(at), self._ranks[at]
         place = 0 if ranks[0] == rank else bisect_left(ranks, rank)
@@ -124,7 +124,7 @@ class SortedSlots:
         return slot
 
     def _changing(self, at: int) -> list[Ready]:
-        """The piece, nobody else's."""
+        """Return the chunk, copied if a snapshot uses it."""
         self._lent = None
         if not self._copied[at]:
             self._pieces[at] = self._pieces[at].copy()
@@ -145,20 +145,20 @@ class SortedSlots:
 
 GroupKey = tuple[BatchId, JobClassId, bool]  # batch, class, urgent
 GroupRank = tuple[int, float, SlotRank]
-Turns = tuple[int, ...]  # per shard, when it has its turn among slots of equal rank
+Turns = tuple[int, ...]  # per shard, its position among slots of equal rank
 
-ONE_TURN: Turns = (0,) * SHARDS  # all shards alike
+ONE_TURN: Turns = (0,) * SHARDS  # no preference among shards
 
 
 def group_key(ready: Ready) -> GroupKey:
-    """The group an instance belongs to."""
+    """Return the key of the group that an instance belongs to."""
     return ready.batch_id, ready.job_class_id, ready.urgent
 
 
 def turns_of(owned: Collection[int]) -> Turns:
-    """The shards' turns in a worker: its own first, then the others, beginning behind its first own.
+    """Return the shards' turns in a worker: 0 for its own, then ascending from the first one it owns.
 
-    Every worker holds gated jobs and tails; so each begins with other ones, and they rarely meet.
+    Every worker has all gated jobs and tails; with different turns the workers rarely pick the same slot.
 
     >>> turns_of(range(2, 62))[:4], turns_of(range(2, 62))[62:]
     ((62, 63, 0, 0), (60, 61))
@@ -168,9 +168,9 @@ def turns_of(owned: Collection[int]) -> Turns:
 
 
 def slot_rank(ready: Ready, turns: Turns = ONE_TURN) -> SlotRank:
-    """The place of a slot in its group, smaller first: retries descending, a sibling returned first, turn, id.
+    """Return a slot's rank in its group, smaller first: retries descending, a sibling returned first, turn, id.
 
-    Slots of shards whose turn comes later stand by descending id: the worker that owns them begins at the other end.
+    Slots of shards with a later turn are sorted by descending id: the worker that owns them starts at the other end.
 
     >>> from domain.units import InstanceId, JobId
     >>> slot_rank(Ready(InstanceId(9), JobId(4), BatchId(1), JobClassId(1), retries=2, sibling_returned=True))
@@ -181,17 +181,17 @@ def slot_rank(ready: Ready, turns: Turns = ONE_TURN) -> SlotRank:
 
 
 def reading_rank(ready: Ready, turns: Turns) -> SlotRank:
-    """The place of an instance among those that are to become slots: as `slot_rank`, but ascending ids throughout.
+    """Return the rank in which instances become slots: like `slot_rank`, but always with ascending ids.
 
-    A cursor passes the instances of a shard one after the other.
+    A cursor moves through the instances of a shard in ascending order.
     """
     return -ready.retries, not ready.sibling_returned, turns[ready.job_id % SHARDS], ready.instance_id
 
 
 class Group:
-    """The slots of one class of one batch, retries apart from the rest.
+    """The slots of one class of one batch, retries in a separate group.
 
-    What `slots()` returned never changes afterwards, so a request may take slots while it walks them.
+    The result of `slots()` never changes, so a request may take slots while it iterates over them.
     """
 
     __slots__ = ("_slots", "_turns", "batch", "foreign", "job_class", "key", "sticky_files", "urgent")
@@ -204,26 +204,26 @@ class Group:
         self.sticky_files = frozenset(file.name for file in job_class.inputs if file.sticky)
         self._slots = SortedSlots()
         self._turns = turns
-        self.foreign = 0  # slots of shards whose turn comes later
+        self.foreign = 0  # slots of shards with a later turn
 
     def __len__(self) -> int:
         return len(self._slots)
 
     def __iter__(self) -> Iterator[Ready]:
-        """The slots in order; the group must not change meanwhile."""
+        """Iterate over the slots in order; the group must not change meanwhile."""
         return iter(self._slots)
 
     @property
     def rank(self) -> GroupRank:
-        """The place of the group among groups, smaller first. No two groups have the same."""
+        """The group's rank among groups, smaller first; unique."""
         return self.batch.order_tier, self.batch.order_key, self._slots.first_rank
 
     def slots(self) -> Sequence[Ready]:
-        """The group's slots in order, as they are now."""
+        """Return a snapshot of the group's slots in order."""
         return self._slots.lent()
 
     def take_turns(self, turns: Turns) -> None:
-        """Stand in the order of other turns from now on."""
+        """Sort the slots by other turns from now on."""
         self._turns = turns
         self._slots = SortedSlots((slot_rank(slot, turns), slot) for slot in self._slots)
         self.foreign = sum(map(self.is_foreign, self._slots))
@@ -233,39 +233,39 @@ class Group:
         self.foreign += self.is_foreign(ready)
 
     def remove(self, ready: Ready) -> None:
-        """Take out a slot that is in the group."""
+        """Remove a slot that is in the group."""
         self._slots.remove(slot_rank(ready, self._turns))
         self.foreign -= self.is_foreign(ready)
 
     def is_foreign(self, ready: Ready) -> bool:
-        """Whether other workers begin with the slot, and this one comes to it later."""
+        """Return whether the slot belongs to another worker's shard, so that this worker takes it later."""
         return self._turns[ready.job_id % SHARDS] > 0
 
 
 class Order:
-    """Groups with at least one slot by rank. A change costs O(log groups), and one copy of pointers after `lent`."""
+    """Non-empty groups sorted by rank. A change costs O(log groups), and one copy of the list after `lent`."""
 
     def __init__(self) -> None:
-        self._rank_of: dict[GroupKey, GroupRank] = {}  # as they stand in _ranks
+        self._rank_of: dict[GroupKey, GroupRank] = {}  # as listed in _ranks
         self._ranks: list[GroupRank] = []
-        self._groups: list[Group] = []  # beside their ranks
+        self._groups: list[Group] = []  # parallel to _ranks
         self._lent = False
 
     def __iter__(self) -> Iterator[GroupKey]:
-        """The keys of the groups, in no particular order."""
+        """Iterate over the keys of the groups, in no particular order."""
         return iter(self._rank_of)
 
     def groups(self) -> Sequence[Group]:
-        """The groups in order, for whoever changes none meanwhile."""
+        """Return the groups in order, for callers that change none meanwhile."""
         return self._groups
 
     def lent(self) -> Sequence[Group]:
-        """The groups in order. What was returned never changes; it is the same until a group changes its place."""
+        """Return an immutable snapshot of the groups in order; it is the same object until the order changes."""
         self._lent = True
         return self._groups
 
     def update(self, group: Group) -> None:
-        """Move a group to where its first slot belongs now; an empty one leaves."""
+        """Move a group to the position of its first slot; remove it if empty."""
         before = self._rank_of.get(group.key)
         after = group.rank if group else None
         if before == after:
@@ -285,6 +285,6 @@ class Order:
             self._rank_of[group.key] = after
 
     def _fits(self, place: int, rank: GroupRank) -> bool:
-        """Whether a group of this rank may stay at this place."""
+        """Return whether a group of this rank may stay at this position."""
         ranks = self._ranks
         return (place == 0 or ranks[place - 1] < rank) and (place + 1 == len(ranks) or rank < ranks[place + 1])

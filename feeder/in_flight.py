@@ -1,4 +1,4 @@
-"""Tracks instances taken from the array whose dispatch is still open, and the hosts that have an instance of a job."""
+"""Tracks instances in flight (taken, dispatch not yet committed), and the hosts with an instance of each job."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from domain.quick import quick_dataclass
 from domain.refusals import RefusalCode
 from domain.units import BatchId, HostId, InstanceId, JobId, Seconds, VolunteerId
 
-IN_FLIGHT_S = Seconds(60.0)  # a dispatch is written or given up well within this
+IN_FLIGHT_S = Seconds(60.0)  # a dispatch is committed or abandoned well within this time
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Taken:
-    """An instance on its way to a host. `taken_s` is on the monotonic clock."""
+    """An instance being sent to a host. `taken_s` is on the monotonic clock."""
 
     ready: Ready
     host_id: HostId
@@ -26,8 +26,8 @@ class Taken:
 class InFlight:
     """Instances that must not be read again yet.
 
-    An instance leaves when its dispatch is known to be committed or lost, when it is given back, or when it is
-    older than IN_FLIGHT_S and the database was asked what became of it.
+    An instance leaves when its dispatch is known to be committed or lost, when it is given back, or when it is older
+    than IN_FLIGHT_S and was revalidated in the database.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class InFlight:
         return instance_id in self._taken or instance_id in self._doubtful or instance_id in self._confirmed
 
     def of_batch(self, batch_id: BatchId) -> int:
-        """How many instances of a batch are in flight."""
+        """Return the number of a batch's instances in flight."""
         return self._of_batch[batch_id]
 
     def add(self, taken: Taken) -> None:
@@ -53,9 +53,9 @@ class InFlight:
         self._of_batch[taken.ready.batch_id] += 1
 
     def give_back(self, instance_id: InstanceId, now_s: Seconds, *, room: bool) -> Taken | None:
-        """The instance that comes back; None when it is not in flight.
+        """Return the instance that is given back; None if it is not in flight.
 
-        Without room in the array it stays here until the database is asked about it.
+        If the array is full, the instance stays here until it is revalidated.
         """
         taken = self._taken.pop(instance_id, None)
         if taken is None:
@@ -68,7 +68,7 @@ class InFlight:
         return taken
 
     def due(self, now_s: Seconds, limit: int) -> list[Taken]:
-        """At most `limit` instances the database should be asked about."""
+        """Return at most `limit` instances that should be revalidated in the database."""
         found = list(self._doubtful.values())[:limit]
         for taken in self._taken.values():
             if len(found) >= limit or taken.taken_s > now_s - IN_FLIGHT_S:
@@ -77,14 +77,14 @@ class InFlight:
         return found
 
     def confirm(self, instance_id: InstanceId) -> Taken | None:
-        """The instance's fate is known, but it must be remembered a little longer; None when it is not in flight."""
+        """Mark the instance's fate as known but remember it for now; return None if it is not in flight."""
         taken = self._taken.pop(instance_id, None) or self._doubtful.pop(instance_id, None)
         if taken is not None:
             self._confirmed[instance_id] = taken
         return taken
 
     def confirmed(self) -> list[InstanceId]:
-        """Instances whose fate is known."""
+        """Return the instances whose fate is known."""
         return list(self._confirmed)
 
     def remove(self, instance_id: InstanceId) -> Taken | None:
@@ -96,9 +96,9 @@ class InFlight:
         return taken
 
     def stale_notes(self, now_s: Seconds) -> list[tuple[JobId, HostId, VolunteerId]]:
-        """Hosts whose dispatch came back IN_FLIGHT_S ago: they may be tried with that job again.
+        """Return the hosts whose dispatch was given back IN_FLIGHT_S ago: they may get that job again.
 
-        Not at once: the reason may be that the host has a sibling, which only the database knew.
+        Not at once: the host may have a sibling that only the database knows of.
         """
         stale = []
         while self._returned and self._returned[0].taken_s <= now_s - IN_FLIGHT_S:
@@ -113,7 +113,7 @@ class InFlight:
 
 
 class _Known:
-    """Who has instances of one job, and how many of its instances the array still cares for."""
+    """The hosts with instances of one job, and a reference count of its instances."""
 
     __slots__ = ("hosts", "instances", "volunteers")
 
@@ -133,21 +133,21 @@ class SiblingIndex:
         return len(self._jobs)
 
     def hold(self, job_id: JobId) -> None:
-        """One more instance of the job is cared for."""
+        """Increment the job's reference count."""
         known = self._jobs.get(job_id)
         if known is None:
             known = self._jobs[job_id] = _Known()
         known.instances += 1
 
     def release(self, job_id: JobId) -> None:
-        """One instance less; with the last one the job is forgotten."""
+        """Decrement the job's reference count and forget the job at 0."""
         known = self._jobs[job_id]
         known.instances -= 1
         if known.instances == 0:
             del self._jobs[job_id]
 
     def note(self, job_id: JobId, hosts: Iterable[HostId], volunteers: Iterable[VolunteerId]) -> None:
-        """Remember who has instances of a job; without effect on jobs nobody holds."""
+        """Record hosts with instances of a job; ignored for jobs without references."""
         known = self._jobs.get(job_id)
         if known is None:
             return
@@ -159,14 +159,14 @@ class SiblingIndex:
             known.volunteers += new_volunteers
 
     def forget(self, job_id: JobId, host_id: HostId, volunteer_id: VolunteerId) -> None:
-        """The host turned out not to have an instance of the job."""
+        """Remove a host that does not have an instance of the job after all."""
         known = self._jobs.get(job_id)
         if known is not None:
             known.hosts = tuple(host for host in known.hosts if host != host_id)
             known.volunteers = tuple(volunteer for volunteer in known.volunteers if volunteer != volunteer_id)
 
     def refusal(self, job_id: JobId, host_id: HostId, volunteer_id: VolunteerId) -> RefusalCode | None:
-        """Why the job is not for this host: it or its volunteer has an instance of it; None when it may."""
+        """Return why the host may not get the job (it or its volunteer has an instance); None if it may."""
         known = self._jobs.get(job_id)
         if known is None:
             return None

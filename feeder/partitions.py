@@ -1,8 +1,8 @@
-"""Plans how many slots each kind of work gets: by what hosts ask for, in the batches' order, under two caps. Pure.
+"""Plans the slots of each kind of work: by request mix and batch order, under two caps. Pure.
 
-A partition is an (app, processor type). An instance can be run by every processor type its app has a version for, so
-the partitions of one app hold the same instances: they are weighed apart and filled together.
-Then slots are kept for wide jobs, and one refill goes only part of the way to the plan, so that no request waits long.
+A partition is an (app, processor type). An instance can run on every processor type that its app has a version for, so
+the partitions of one app contain the same instances: they are weighted separately and filled together. Then slots are
+reserved for wide jobs, and one refill makes only part of the planned change, so that no request waits long.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from domain.units import AppId, BatchId, SubmitterId
 Partition = tuple[AppId, ProcessorType]
 Part = tuple[BatchId, bool]  # a batch's urgent (True) or other instances
 
-NOBODY = SubmitterId(0)
+NO_SUBMITTER = SubmitterId(0)
 FIRST_FRACTION = 0.25  # of an app's slots are for batches that go first (decision 49)
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """What one part of a batch could fill: `instances` counts its slots and those that could be read."""
+    """The demand of one part of a batch: `instances` counts its slots and the instances that could be read."""
 
     batch_id: BatchId
     app_id: AppId
     urgent: bool
     gated: bool
     instances: int
-    submitter_id: SubmitterId = NOBODY
+    submitter_id: SubmitterId = NO_SUBMITTER
 
     @property
     def part(self) -> Part:
@@ -41,13 +41,13 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """How many slots one submitter's jobs may take while others could use them: a fraction, and some at least."""
+    """How many slots one submitter's jobs may take while others could use them: a fraction with a minimum."""
 
     fraction: float = 1.0
     least: int = 1
 
     def cap(self, slots: int) -> int:
-        """In whole slots.
+        """Return the cap in whole slots.
 
         >>> Idle(0.25, least=4).cap(100), Idle(0.25, least=4).cap(8)
         (25, 4)
@@ -61,7 +61,8 @@ NO_IDLE_LIMIT = Idle()
 def partition_weights(
     types_of_app: Mapping[AppId, Collection[ProcessorType]], requests: Mapping[ProcessorType, float]
 ) -> dict[Partition, float]:
-    """The weight of every partition: the requests for its processor type, divided by the apps that have it.
+    """Return the weight of every partition: the requests for its processor type, divided by the number of apps that
+    have it.
 
     Before the first request all types weigh the same.
 
@@ -84,7 +85,7 @@ def partition_weights(
 
 
 def app_weights(weights: Mapping[Partition, float]) -> dict[AppId, float]:
-    """The weights of an app's partitions, summed.
+    """Return the sum of the weights of each app's partitions.
 
     >>> app_weights({(AppId(2), ProcessorType("cpu")): 3.0, (AppId(2), ProcessorType("NVIDIA")): 1.0})
     {2: 4.0}
@@ -96,9 +97,9 @@ def app_weights(weights: Mapping[Partition, float]) -> dict[AppId, float]:
 
 
 def capacities(slots: int, *, weights: Mapping[AppId, float], instances: Mapping[AppId, int]) -> dict[AppId, int]:
-    """Slots per app: by weight, never more than it has instances, what one leaves is lent to the others.
+    """Return the slots per app: by weight, at most its instances; unused slots go to the other apps.
 
-    Every app with work first gets max(1, slots // (4 * apps)) of it, whatever its weight, while slots last.
+    Every app with work first gets max(1, slots // (4 * apps)), regardless of its weight, while slots last.
 
     >>> capacities(100, weights={AppId(1): 3.0, AppId(2): 1.0}, instances={AppId(1): 1000, AppId(2): 1000})
     {1: 69, 2: 31}
@@ -132,13 +133,13 @@ def plan(
     idle: Idle = NO_IDLE_LIMIT,
     first: Collection[BatchId] = (),
 ) -> dict[Part, int]:
-    """How many slots every part of every batch should have; `supplies` are in the batches' order.
+    """Return how many slots every part of every batch should have; `supplies` are in the batches' order.
 
     Within an app the slots are filled in order. Gated work takes at most `feeder.gated_share_fraction` of them, one
-    batch at most `feeder.batch_share_fraction`, and one submitter what `idle` says, while other work could use them.
-    What the caps leave goes to the work one cap alone limits, first to what is not gated, and in the end to any work.
-    With `turns`, the batch of each slot in turn, a batch first takes as many as it has turns. Those that go `first`
-    share a quarter of the slots wherever they stand: requests that look for them must find them.
+    batch at most `feeder.batch_share_fraction`, and one submitter at most what `idle` allows, while other work could
+    use them. Slots left by the caps go to work that only one cap limits, ungated work first, and then to any work. With
+    `turns`, which lists the batch of each slot, a batch first takes its number of turns. The batches in `first` share a
+    quarter of the slots regardless of their position, so that requests that prefer them can find them.
 
     >>> first = Supply(BatchId(1), AppId(1), urgent=False, gated=True, instances=900)
     >>> second = Supply(BatchId(2), AppId(1), urgent=False, gated=False, instances=900)
@@ -171,7 +172,7 @@ def plan(
 
 
 class _Filling:
-    """One app's slots being given out."""
+    """Distributes the slots of one app."""
 
     def __init__(self, slots: int, supplies: Sequence[Supply], target: dict[Part, int]) -> None:
         self._left = slots
@@ -189,7 +190,7 @@ class _Filling:
         submitter_cap: int | None = None,
         turns: Mapping[BatchId, int] | None = None,
     ) -> None:
-        """Give every supply, in order, what it can use and the caps allow."""
+        """Give every supply, in order, as many slots as it can use and the caps allow."""
         for supply in self._supplies:
             if self._left == 0:
                 return
@@ -211,12 +212,12 @@ class _Filling:
 
 
 def _cap(slots: int, fraction: float) -> int:
-    """A share in whole slots: at least one, unless the share is nothing at all."""
+    """Return a share in whole slots: at least one, unless the share is 0."""
     return max(math.floor(slots * fraction), 1 if fraction > 0 else 0)
 
 
 def _divided(slots: int, apps: Sequence[AppId], weights: Mapping[AppId, float]) -> dict[AppId, int]:
-    """`slots` in proportion to the weights, in whole numbers that add up (largest remainders first)."""
+    """Return `slots` in proportion to the weights, in whole numbers that add up (largest remainders first)."""
     total = sum(weights.get(app_id, 0.0) for app_id in apps)
     exact = {app_id: slots * (weights.get(app_id, 0.0) / total if total > 0 else 1 / len(apps)) for app_id in apps}
     shares = {app_id: math.floor(exact[app_id]) for app_id in apps}
@@ -229,9 +230,9 @@ def _divided(slots: int, apps: Sequence[AppId], weights: Mapping[AppId, float]) 
 def with_kept(
     target: Mapping[Part, int], supplies: Sequence[Supply], kept: Collection[BatchId], *, slots: int
 ) -> dict[Part, int]:
-    """The plan with at least one slot for each of the `kept` batches that has instances, its urgent ones first.
+    """Return the plan with at least one slot for each of the `kept` batches that has instances, urgent ones first.
 
-    While there are no slots left it is taken from the part with the most, the last in order among equals.
+    If no slot is free, it is taken from the part with the most slots, the last in order among equals.
 
     >>> small = Supply(BatchId(1), 1, urgent=False, gated=False, instances=900)
     >>> big = Supply(BatchId(2), 2, urgent=False, gated=False, instances=3)
@@ -241,7 +242,7 @@ def with_kept(
     planned = dict(target)
     has = {batch_id for (batch_id, _), count in planned.items() if count > 0}
     parts: dict[BatchId, Part] = {}
-    for one in supplies:  # a batch's urgent instances come before the others
+    for one in supplies:  # a batch's urgent instances come first
         if one.batch_id in kept and one.batch_id not in has and one.instances > 0:
             parts.setdefault(one.batch_id, one.part)
     used = sum(planned.values())
@@ -257,13 +258,14 @@ def with_kept(
     return planned
 
 
-MOST_CHANGED = 1000  # slots that one refill places or drops: no request is served meanwhile
+MOST_CHANGED = 1000  # slots that one refill places or drops: it blocks requests
 
 
 def approached(planned: Mapping[Part, int], held: Mapping[Part, int], *, free: int) -> dict[Part, int]:
-    """How many slots the parts should have after this refill, where so many slots are free.
+    """Return how many slots the parts should have after this refill, with `free` slots free.
 
-    Each part gets its share of what may be added, rounded up, while there is any; parts over the plan go down to it.
+    Each part gets its share of the slots that may be added, rounded up, while any are left; parts over the plan shrink
+    to it.
 
     >>> approached({(1, True): 30, (1, False): 4000, (2, False): 970}, {(2, False): 3000}, free=2000)
     {(1, True): 8, (1, False): 992, (2, False): 970}
@@ -282,7 +284,7 @@ def approached(planned: Mapping[Part, int], held: Mapping[Part, int], *, free: i
 
 
 def most_added(free: int) -> int:
-    """How many slots may be added where so many are free: for each above those another one is dropped.
+    """Return how many slots may be added if `free` are free: each slot beyond those replaces another one.
 
     >>> [most_added(free) for free in (5000, 400, 0)]
     [1000, 700, 500]

@@ -1,4 +1,4 @@
-"""Places instances that were read as slots: in order, within the plan, in place of what is over it."""
+"""Places the instances that were read as slots: in order, within the plan, replacing slots over it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from feeder.partitions import Part
 
 @quick_dataclass(frozen=True, slots=True)
 class Offer:
-    """An instance that was read; `by_cursor`: from a range behind a cursor, which passes it when it is dealt with."""
+    """An instance that was read; `by_cursor`: from a cursor's range, so that the cursor passes it once processed."""
 
     candidate: Candidate
     by_cursor: bool
@@ -24,14 +24,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """How many offers became slots, and whether all of them were dealt with."""
+    """How many offers became slots, and whether all of them were processed."""
 
     count: int
     complete: bool
 
 
 class Placing:
-    """One refill's changes of the array; nothing else runs meanwhile."""
+    """The array changes of one refill; synchronous."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Placing:
         self._victims = self._over_plan()
 
     def place(self, batch: Batch, offers: Sequence[Offer], most: int) -> Placed:
-        """Make slots of the first offers, at most `most`; the offers stand in the order they are to be held in."""
+        """Make slots of the first offers, at most `most`; the offers must be in slot order."""
         count = 0
         self.offered += len(offers)
         for offer in offers:
@@ -68,7 +68,7 @@ class Placing:
         return Placed(count, complete=True)
 
     def trim(self) -> None:
-        """Let go of what is above the settings' number of slots: what searches added, or an operator took away."""
+        """Drop slots above the setting's number, added by searches or left after an operator lowered it."""
         while len(self._array) > self._slots and self._evict_one():
             pass
         if len(self._array) > self._slots:
@@ -77,7 +77,7 @@ class Placing:
                 self._let_go(instance_id)
 
     def keep_bounds(self) -> None:
-        """Let go of slots over the plan of batches that limits bound: else they would be sent all the same."""
+        """Drop slots over the plan in batches with a usage limit: they would be sent otherwise."""
         for group in reversed(self._array.groups()):
             part = (group.batch.batch_id, group.urgent)
             if group.batch.sent_most is not None and self._surplus.get(part, 0) > 0:
@@ -87,10 +87,10 @@ class Placing:
                     self._let_go(slot.instance_id)
 
     def _place_one(self, batch: Batch, candidate: Candidate, *, room: bool) -> bool:
-        """Whether the instance is a slot now and was not before."""
+        """Place one instance; return whether it is a new slot."""
         ready = candidate.ready
         if ready.instance_id in self._array:
-            self._array.place(candidate, batch, self._classes[ready.job_class_id])  # its siblings may be news
+            self._array.place(candidate, batch, self._classes[ready.job_class_id])  # updates its siblings
             return False
         if self._array.remembers(ready):
             if self._array.rotation.is_out(ready):
@@ -103,7 +103,7 @@ class Placing:
         return True
 
     def _evict_one(self) -> bool:
-        """Let go of one slot over the plan, the last in order; False when there is none."""
+        """Drop one slot over the plan, the last in order; return False if there is none."""
         instance_id = next(self._victims, None)
         if instance_id is None:
             return False
@@ -111,7 +111,7 @@ class Placing:
         return True
 
     def _over_plan(self) -> Iterator[InstanceId]:
-        """Slots of parts that have more than planned, last in order first."""
+        """Yield slots of parts that have more than planned, last in order first."""
         for group in reversed(self._array.groups()):
             part = (group.batch.batch_id, group.urgent)
             for slot in reversed(group.slots()):

@@ -1,4 +1,4 @@
-"""What the feeder needs from the database, in its own words."""
+"""Interfaces that the feeder needs from the database."""
 
 from __future__ import annotations
 
@@ -13,52 +13,52 @@ from domain.units import AppId, BatchId, InstanceId, JobClassId
 
 
 class WaitingWork(Protocol):
-    """The unsent instances, read in order and never scanned."""
+    """The unsent instances, read in index order without scans."""
 
     async def ready_batches(self, limit: int) -> Sequence[Batch]:
-        """Active batches with unsent instances by (order_tier, order_key, batch_id), counts included."""
+        """Return active batches with unsent instances by (order_tier, order_key, batch_id), with counts."""
         ...
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]: ...
 
     async def fresh(self, ranges: Sequence[FreshRange]) -> Sequence[Candidate]:
-        """Fresh instances of every range, ascending id within a range."""
+        """Return fresh instances of every range, ascending id within a range."""
         ...
 
     async def urgent(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
-        """Urgent instances of each batch from the start of its range: retries descending, id."""
+        """Return urgent instances of each batch from the start of its range: retries descending, id."""
         ...
 
     async def tail(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
-        """Fresh instances of each batch over all shards, ascending id within a shard."""
+        """Return fresh instances of each batch over all shards, ascending id within a shard."""
         ...
 
     async def still_unsent(self, instance_ids: Sequence[InstanceId]) -> Collection[InstanceId]: ...
 
 
 class Shards(Protocol):
-    """Which shards this worker feeds."""
+    """The shards that this worker feeds."""
 
     def owned(self) -> frozenset[int]:
-        """The shards whose locks this worker holds now; empty while its lock connection is in doubt."""
+        """Return the shards whose locks this worker holds now; empty while its lock connection is in doubt."""
         ...
 
 
 class FallThrough(Protocol):
-    """Looks in the database for work the array does not hold."""
+    """Searches the database for work that is not in the array."""
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool: ...
 
 
 class Stale(Protocol):
-    """Finds slots that others have sent."""
+    """Finds slots that other workers have sent."""
 
     async def recheck(self, lost: Collection[Ready]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class FeederPorts:
-    """Everything the feeder reads."""
+    """The feeder's data sources."""
 
     waiting: WaitingWork
     shards: Shards

@@ -1,6 +1,7 @@
-"""Chooses what a refill reads: a snapshot of the ready batches, and a bounded number of rows, whatever the backlog.
+"""Decides what a refill reads: a snapshot of the ready batches and a bounded number of rows, independent of the
+backlog.
 
-Job classes are read once each.
+Each job class is read once.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from feeder.supply import FeedMode, feed_mode
 
 
 class Classes:
-    """Job classes by id, kept while their batch has work."""
+    """Caches job classes by id while their batch has work."""
 
     def __init__(self, waiting: WaitingWork) -> None:
         self._waiting = waiting
         self._known: dict[JobClassId, JobClass] = {}
 
     async def of(self, candidates: Iterable[Candidate]) -> dict[JobClassId, JobClass]:
-        """The classes of these instances. Raises NotFoundError."""
+        """Return the classes of these instances. Raises NotFoundError."""
         wanted = {candidate.ready.job_class_id for candidate in candidates}
         missing = sorted(wanted - self._known.keys())
         classes = {job_class_id: self._known[job_class_id] for job_class_id in wanted - set(missing)}
@@ -39,26 +40,26 @@ class Classes:
         return classes
 
     def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
-        """Forget the classes of other batches."""
+        """Forget the classes of all other batches."""
         for job_class_id in [key for key, known in self._known.items() if known.batch_id not in batch_ids]:
             del self._known[job_class_id]
 
 
 ALL_SHARDS = frozenset(range(SHARDS))
 MOST_RANGES = 1024  # index ranges of one refill
-MOST_TAIL_ROWS = 256  # a remainder up to this may be read whole, without cursors
-FEW_ROWS = 16  # and is, up to this; a larger one if half of it is wanted
-ROWS_PER_RANGE = 8  # few rows of many shards keep close to the order of ids
-SPARE_ROWS = 1  # more of each range, because no two shards hold the same number
+MOST_TAIL_ROWS = 256  # a tail up to this size may be read as a whole, without cursors
+FEW_ROWS = 16  # and always is up to this size; a larger one if half of it is wanted
+ROWS_PER_RANGE = 8  # reading few rows of many shards stays close to id order
+SPARE_ROWS = 1  # extra rows per range, because shards differ in size
 
 ByBatch = Mapping[BatchId, Sequence[Candidate]]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """How many first instances of a batch should be read, and of which shards.
+    """How many first instances of a batch to read, and from which shards.
 
-    `unheld` are those of all shards that are not in this array, about. Of the shards, `first` are read before others.
+    `unheld` estimates the instances of all shards that are not in this array. Shards in `first` are read before others.
     """
 
     batch: Batch
@@ -69,14 +70,16 @@ class ReadRequest:
 
     @property
     def whole(self) -> bool:
-        """Whether the remainder is ours, and so small that it is read at once."""
+        """Whether this worker owns the whole tail and it is small enough to be read at once."""
         most = min(MOST_TAIL_ROWS, max(FEW_ROWS, 2 * self.rows))
         return len(self.shards) == SHARDS and self.batch.counts.unsent <= most
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The arguments of one `fresh` and one `tail`; a batch that gives fewer than `tail_per_batch` was read whole."""
+    """The arguments of one `fresh` and one `tail` call; a batch with fewer than `tail_per_batch` rows was read
+    completely.
+    """
 
     ranges: tuple[FreshRange, ...]
     tail_batches: tuple[BatchId, ...]
@@ -84,9 +87,9 @@ class Reads:
 
 
 def reads(wants: Sequence[ReadRequest], cursors: Cursors, *, now_s: Seconds, most_tail_rows: int) -> Reads:
-    """What to read for these wants, in their order.
+    """Return the reads for these requests, in their order.
 
-    Rows: at most the wants, ROWS_PER_RANGE more each, SPARE_ROWS per range, and `most_tail_rows`.
+    Rows: at most those requested, ROWS_PER_RANGE more each, SPARE_ROWS per range, and `most_tail_rows`.
     """
     ranges: list[FreshRange] = []
     tails: list[Batch] = []
@@ -103,9 +106,9 @@ def reads(wants: Sequence[ReadRequest], cursors: Cursors, *, now_s: Seconds, mos
 
 
 def _ranges(want: ReadRequest, cursors: Cursors, now_s: Seconds) -> list[FreshRange]:
-    """The least advanced shards, as many as should hold the rows wanted: about ROWS_PER_RANGE of each.
+    """Return ranges of the least advanced shards, enough for the requested rows at about ROWS_PER_RANGE each.
 
-    Those to be read first are chosen alone if they should hold as many.
+    Shards in `first` are read alone if they should have enough rows.
     """
     batch_id = want.batch.batch_id
     per_shard = want.unheld / SHARDS
@@ -122,7 +125,7 @@ def _ranges(want: ReadRequest, cursors: Cursors, now_s: Seconds) -> list[FreshRa
 
 
 def by_batch(candidates: Sequence[Candidate]) -> ByBatch:
-    """What was read, each batch's in the order in which it was read."""
+    """Group candidates by batch, each in read order."""
     grouped: dict[BatchId, list[Candidate]] = {}
     for candidate in candidates:
         grouped.setdefault(candidate.ready.batch_id, []).append(candidate)
@@ -131,9 +134,9 @@ def by_batch(candidates: Sequence[Candidate]) -> ByBatch:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`batches` are in order; `whole` says whether there are no more ready ones than these.
+    """The ready batches in order; `whole` is True if these are all of them.
 
-    Slots of the `kept` ones are not rotated out.
+    `kept` are batches with reserved slots, which never go into back-off.
     """
 
     batches: tuple[Batch, ...]
@@ -149,18 +152,18 @@ class Snapshot:
         return found is not None and found.everywhere
 
     def shards_of(self, batch_id: BatchId) -> frozenset[int]:
-        """The shards this worker reads the batch's first instances from."""
+        """Return the shards from which this worker reads the batch's first instances."""
         return ALL_SHARDS if self.everywhere(batch_id) else self.owned
 
     def is_ours(self, ready: Ready) -> bool:
-        """Whether this worker may hold the instance: its shard is ours, or every worker holds it."""
+        """Return whether this worker may have the instance: it owns the shard, or every worker may have it."""
         return ready.urgent or shard_of(ready.job_id) in self.owned or self.everywhere(ready.batch_id)
 
 
 def snapshot_of(
     batches: Sequence[Batch], catalogue: Catalogue, *, owned: frozenset[int], limit: int, now: Instant
 ) -> Snapshot:
-    """The view of these ready batches, of which `limit` were asked for."""
+    """Build the snapshot of these ready batches; `limit` is the number requested."""
     medians_s = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in batches}}
     flags = catalogue.acceleration
     feeds = {

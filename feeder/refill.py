@@ -1,4 +1,4 @@
-"""Carries out one refill: see what is ready, evict, plan, read, place; between two, fill up from what was seen."""
+"""Runs a refill (snapshot, evict, plan, read, place), and fills up from the last snapshot between refills."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from feeder.ports import FeederPorts
 from feeder.reading import MOST_TAIL_ROWS, ByBatch, Classes, ReadRequest, Reads, Snapshot, by_batch, reads, snapshot_of
 from feeder.supply import BatchSupply, targets
 
-MOST_BATCHES = 500  # batches a refill looks at, first in order
-URGENT_PER_BATCH = 64  # urgent instances read beyond those in the array or in their cool-off
-SCANNED_BATCHES = 16  # batches with a group in its cool-off that are searched for other groups, per refill
-SCANNED_ROWS = 128  # of each of them
+MOST_BATCHES = 500  # batches per refill, first in order
+URGENT_PER_BATCH = 64  # urgent instances read beyond those in the array or in back-off
+SCANNED_BATCHES = 16  # batches with a group in back-off that are searched for other groups, per refill
+SCANNED_ROWS = 128  # rows of each of them
 
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """What one refill did. `offered` rows were dealt with, `dropped` slots left otherwise than to a host.
+    """The result of one refill. `offered` rows were processed; `dropped` slots left the array without being sent.
 
-    `in_vain`: another one at once would find nothing either.
+    `found_nothing`: another refill now would find nothing either.
     """
 
     started_at: Instant
@@ -43,12 +43,12 @@ class Refill:
     dropped: int
     rotated_out: int
     slots: int
-    in_vain: bool = False
+    found_nothing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the database gave, per batch."""
+    """The rows read from the database, per batch."""
 
     urgent: ByBatch
     fresh: ByBatch
@@ -58,7 +58,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Filled:
-    """As in Refill. `more`: another one may find more."""
+    """As in Refill. `more`: another pass may find more."""
 
     offered: int
     placed: int
@@ -67,9 +67,9 @@ class _Filled:
 
 
 class Refiller:
-    """Does refills: a query or two of each kind at most, each with a limit, so that the backlog does not matter.
+    """Runs refills with one or two limited queries of each kind, so that the cost does not depend on the backlog.
 
-    A large array comes to its plan by several, with requests between them (feeder.partitions).
+    A large array reaches its plan in several refills, with requests in between (feeder.partitions).
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class Refiller:
         self._classes = classes
         self._clock = clock
         self._upkeep = Eviction(ports.waiting, array, cursors, classes, clock)
-        self._seen: Snapshot | None = None  # by the last whole refill
-        self._more_urgent: frozenset[BatchId] = frozenset()  # batches whose urgent range was not read to its end
+        self._seen: Snapshot | None = None  # of the last full refill
+        self._more_urgent: frozenset[BatchId] = frozenset()  # batches whose urgent range was not fully read
 
     async def refill(self, catalogue: Catalogue) -> Refill:
-        """Bring the array to what it should hold. Raises what the database raises; the array stays usable."""
+        """Fill the array according to plan. Passes on database errors; the array stays usable."""
         started_at, started_s = self._clock.now(), self._clock.monotonic()
         with self._array.reading():
             held_before = self._array.batches()
@@ -100,18 +100,18 @@ class Refiller:
         return self._done(started_at, started_s, view, filled, left)
 
     async def plan(self, catalogue: Catalogue) -> Mapping[Part, int]:
-        """How many slots each batch's urgent and other instances should have now. Nothing is placed.
+        """Return how many slots each batch's urgent and other instances should have now, without placing any.
 
-        Raises what the database raises.
+        Passes on database errors.
         """
         view = await self._view(catalogue)
         urgent = await self._read_urgent(view, view.batches, catalogue.settings.feeder)
         return self._targets(self._supplies(view, urgent), catalogue, view, catalogue.settings.feeder.slots)
 
     async def fill_up(self, catalogue: Catalogue) -> Refill:
-        """Replace what was taken since, from the batches the last whole refill saw; a whole one if shards moved.
+        """Replace slots taken since the last full refill, using its snapshot; refill fully if shards have moved.
 
-        It asks for what it adds alone, so that it may be done many times a second.
+        It reads only what it adds, so it may run many times per second.
         """
         view = self._seen
         if view is None or view.owned != self._ports.shards.owned():
@@ -133,11 +133,11 @@ class Refiller:
             dropped=left.dropped + filled.dropped,
             rotated_out=left.rotated_out,
             slots=len(self._array),
-            in_vain=not filled.more,
+            found_nothing=not filled.more,
         )
 
     async def _fill(self, view: Snapshot, urgent: ByBatch, catalogue: Catalogue, *, scan: bool) -> _Filled:
-        """Plan, read and place. `scan`: look past groups in their cool-off."""
+        """Plan, read and place. `scan`: also search past groups in back-off."""
         whole, now_s = catalogue.settings.feeder.slots, self._clock.monotonic()
         supplies = self._supplies(view, urgent)
         plan = self._targets(supplies, catalogue, view, whole)
@@ -157,7 +157,7 @@ class Refiller:
         more = bool(placing.placed or found.fresh or (ended and readable))  # cursors have moved, if nothing else
         return _Filled(placing.offered, placing.placed, placing.dropped, more)
 
-    # ------------------------------------------------------------ see and plan
+    # ------------------------------------------------------------ snapshot and plan
 
     async def _view(self, catalogue: Catalogue) -> Snapshot:
         batches = await self._ports.waiting.ready_batches(MOST_BATCHES)
@@ -193,7 +193,7 @@ class Refiller:
         )
 
     def _reread_remainders(self, view: Snapshot, urgent: ByBatch) -> None:
-        """A remainder that was read whole is read again when more is unsent than is known of it."""
+        """Re-read a fully read tail when the database has more unsent rows than we track."""
         held = self._array.slots_of_parts()
         for batch in view.batches:
             batch_id = batch.batch_id
@@ -221,7 +221,7 @@ class Refiller:
     def _wants(
         self, supplies: Sequence[BatchSupply], target: Mapping[Part, int], view: Snapshot, *, scan: bool
     ) -> list[ReadRequest]:
-        """First instances to read: what the plan lacks, and a look past the groups that are in their cool-off."""
+        """Return the first instances to read: those the plan lacks, and some rows past groups in back-off."""
         wants = []
         scanned = 0
         for supply in supplies:
@@ -238,13 +238,13 @@ class Refiller:
     # ------------------------------------------------------------ read
 
     async def _read_urgent(self, view: Snapshot, batches: Sequence[Batch], settings: FeederSettings) -> ByBatch:
-        """The urgent range of these batches from its start, less what other workers are to hold."""
+        """Read the urgent range of these batches from its start, without instances reserved for other workers."""
         self._more_urgent = frozenset()
         slots, out = self._array.slots_of_parts(), self._array.rotation.out_of_batch
         known = {b.batch_id: slots.get((b.batch_id, True), 0) + out(b.batch_id) for b in batches}
         found: list[Candidate] = []
         for ids in ([one for one in known if known[one]], [one for one in known if not known[one]]):
-            if ids:  # one batch that has many in the array is no reason to read as many of every other
+            if ids:  # separate queries: one batch with many slots must not raise the row limit of all others
                 per_batch = min(max(known[one] for one in ids), settings.slots) + URGENT_PER_BATCH
                 read = await self._ports.waiting.urgent(ids, per_batch)
                 rows = Counter(candidate.ready.batch_id for candidate in read)
@@ -265,7 +265,7 @@ class Refiller:
     def _place(
         self, placing: Placing, batches: Sequence[Batch], rows_wanted: Mapping[BatchId, int], found: _Found
     ) -> dict[BatchId, Placed]:
-        """Place what was read, in the order of the batches; what became of each batch's first instances."""
+        """Place the rows in batch order; return the result for each batch's first instances."""
         placed: dict[BatchId, Placed] = {}
         for batch in batches:
             batch_id = batch.batch_id
@@ -277,14 +277,14 @@ class Refiller:
         return placed
 
     def _first_instances(self, batch_id: BatchId, urgent: Sequence[Candidate], found: _Found) -> list[Offer]:
-        """What is not urgent by nature, by turn and id: handed back, of the whole remainder, or behind the cursors."""
+        """Return the offers that are not urgent, by turn and id: handed back, from the tail, or from the cursors."""
         offers = [Offer(one, by_cursor=False) for one in urgent if not one.ready.urgent]
         offers += [Offer(one, by_cursor=False) for one in found.tail.get(batch_id, ())]
         offers += [Offer(one, by_cursor=True) for one in found.fresh.get(batch_id, ())]
         return sorted(offers, key=lambda offer: reading_rank(offer.candidate.ready, self._array.turns))
 
     def _note_ends(self, planned: Reads, found: _Found, placed: Mapping[BatchId, Placed]) -> int:
-        """Ranges that gave less than asked for are at their end, if all they gave was dealt with; how many are."""
+        """Close ranges that returned fewer rows than requested, if all were processed; return how many."""
         now_s = self._clock.monotonic()
         ended = 0
         rows = Counter((batch_id, shard_of(one.ready.job_id)) for batch_id, some in found.fresh.items() for one in some)

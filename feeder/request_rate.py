@@ -1,4 +1,4 @@
-"""Follows what requests want and take: the mix of processor types, and whether the array must be filled early."""
+"""Tracks the demand of requests: the mix of processor types, and whether the array needs an early refill."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from domain.jobs import Ready
 from domain.units import MINUTE_S, AppId, BatchId, Seconds
 from feeder.groups import Group
 
-LEAST_WATCHED = 16  # a batch or an app with fewer slots is not watched by itself
-MOST_TAKEN = 500  # so that no refill on the side keeps requests waiting for long
+LEAST_WATCHED = 16  # smaller batches and apps have no low watermark of their own
+MOST_TAKEN = 500  # bounds the size of a fill-up, which blocks requests
 
 
 def takes_until_low(slots: int, held: int) -> int:
-    """After how many takes an array that should have `slots` and has `held` is low: a quarter, at most MOST_TAKEN.
+    """Return the number of takes until the array is low: a quarter of `slots` or `held`, at most MOST_TAKEN.
 
     >>> takes_until_low(1000, 1000), takes_until_low(10_000, 10_000), takes_until_low(1000, 40)
     (250, 500, 10)
@@ -25,9 +25,9 @@ def takes_until_low(slots: int, held: int) -> int:
 
 
 class LowWatermark:
-    """Counts down to the next refill: over all slots, the slots of each app, and each batch's of own shards.
+    """Triggers the next refill: counts down all slots, the slots of each app, and each batch's slots of own shards.
 
-    `low` is set when one of the counts has run out. `taken` counts per batch what was taken since it was cleared.
+    `low` is set when a count reaches 0. `taken` counts takes per batch since it was cleared.
     """
 
     def __init__(self) -> None:
@@ -41,8 +41,8 @@ class LowWatermark:
     def reset(self, groups: Iterable[Group], *, slots: int, readable: Collection[BatchId], low: bool = False) -> None:
         """The array holds this now, and more can be read of the `readable` batches: count anew. `low`: at once.
 
-        A batch is low when half of its slots of own shards are taken, lest hosts are given what other workers give
-        too while there is more of ours; an app when half of its slots are.
+        A batch is low when half of its slots of own shards are taken, so that workers do not compete for shared slots
+        while this worker has more of its own; an app is low when half of its slots are taken.
         """
         of_app: Counter[AppId] = Counter()
         own: Counter[BatchId] = Counter()
@@ -66,7 +66,7 @@ class LowWatermark:
         self.low.clear()
 
     def note_taken(self, ready: Ready, group: Group, *, left: int) -> None:
-        """A slot of the group was taken; `left` slots remain in the array."""
+        """Count a slot taken from the group; `left` slots remain in the array."""
         batch_id = ready.batch_id
         self.taken[batch_id] += 1
         if self._resting:
@@ -89,10 +89,10 @@ MIX_HALF_LIFE_S = Seconds(10 * MINUTE_S)
 
 
 class RequestMix:
-    """Requests per processor type, each worth half as much after MIX_HALF_LIFE_S.
+    """Requests per processor type, with exponential decay (half-life MIX_HALF_LIFE_S).
 
-    A request counts 2^((t - t0) / half-life) on a scale that is moved along, so that noting one costs
-    no decay of the others.
+    A request counts 2^((t - t0) / half-life) on a scale with a moving origin, so that counting one does not require
+    decaying the others.
 
     >>> mix = RequestMix()
     >>> mix.note([ProcessorType("cpu")], now_s=Seconds(0.0))
@@ -106,15 +106,15 @@ class RequestMix:
         self._origin_s = Seconds(0.0)
 
     def note(self, wanted: Iterable[ProcessorType], *, now_s: Seconds) -> None:
-        """One request asked for these processor types at `now_s` of the monotonic clock."""
-        if now_s - self._origin_s > 64 * MIX_HALF_LIFE_S:  # 2^64 is far from what a float can hold
+        """Count a request for these processor types at `now_s` of the monotonic clock."""
+        if now_s - self._origin_s > 64 * MIX_HALF_LIFE_S:  # well before 2^x overflows a float
             self._move_origin(now_s)
         value = self._value(now_s)
         for processor_type in wanted:
             self._scaled[processor_type] = self._scaled.get(processor_type, 0.0) + value
 
     def weights(self, *, now_s: Seconds) -> dict[ProcessorType, float]:
-        """Decayed number of requests per processor type."""
+        """Return the decayed number of requests per processor type."""
         value = self._value(now_s)
         return {processor_type: count / value for processor_type, count in self._scaled.items()}
 

@@ -1,4 +1,4 @@
-"""Searches the database for a host when the array holds nothing for it."""
+"""Searches the database for work for a host when the array has none."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from feeder.groups import GroupKey, group_key
 from feeder.ports import FeederPorts
 from feeder.reading import ALL_SHARDS, Classes
 
-REMEMBER_S = Seconds(1.0)  # how long the outcome of a search answers for the next ones
-MOST_BATCHES = 2000  # ready batches looked at
-MOST_ABSENT = 32  # of the batches the array holds nothing of, first in order
-MOST_PRESENT = 8  # of those it holds a part of
-MOST_RANGES = 16  # shards of a batch that are read on behind the cursor
-LEAST_ROWS = 16  # of a batch, however many there are
+REMEMBER_S = Seconds(1.0)  # how long later searches reuse a result
+MOST_BATCHES = 2000  # ready batches read
+MOST_ABSENT = 32  # batches without slots, first in order
+MOST_PRESENT = 8  # batches with some slots
+MOST_RANGES = 16  # shards per batch that are read on after the cursor
+LEAST_ROWS = 16  # per batch, regardless of the number of batches
 
 Kinds = frozenset[tuple[AppId, ProcessorType]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """When a search for some kinds of work ended, its number, and what it added."""
+    """When a search for some kinds of work ended, its number, and the instances it added."""
 
     ended_s: Seconds
     serial: int
@@ -39,10 +39,10 @@ class _Outcome:
 
 
 class Search:
-    """Adds slots for a moment, above the settings' number; the next refill takes back what nobody took.
+    """Adds temporary slots above the setting's number; the next refill drops those not taken.
 
-    A crowd of hosts asks the database once: searches for the same kinds wait for each other, and for a second the
-    outcome stands for those that have seen it.
+    Concurrent searches share one query: searches for the same kinds wait for each other, and reuse the result for a
+    second.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class Search:
         self._outcomes: dict[Kinds, _Outcome] = {}
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
-        """Look for work of these kinds; at most `limit` slots are added, fewer when there is less room.
+        """Search work of these kinds and add at most `limit` slots, fewer if there is less room.
 
-        True when slots were added since the caller looked at the array.
+        Return True if slots were added since the caller searched the array.
         """
         kinds, done_before = frozenset(wanted), self._done
         async with self._one_at_a_time:
@@ -90,7 +90,7 @@ class Search:
         catalogue = self._settings.catalogue()
         apps = {app_id for app_id, kind in kinds if catalogue.has_version_for(app_id, kind)}
         all_ready = await self._ports.waiting.ready_batches(MOST_BATCHES) if apps else ()
-        # What limits leave to a batch is in the plan of a refill: more would be sent against them.
+        # Batches with a usage limit get slots only from the refill plan, which respects the limit.
         batches = [batch for batch in all_ready if batch.app_id in apps and batch.sent_most is None]
         if not batches:
             return frozenset()
@@ -112,7 +112,7 @@ class Search:
         return min(limit, spare, settings.slots + spare - len(self._array))
 
     async def _read(self, batches: Sequence[Batch], limit: int) -> list[Candidate]:
-        """The first instances of batches the array has no slot of, and what follows behind the cursors of others."""
+        """Read the first instances of batches without slots, and instances after the cursors of the others."""
         held = self._array.batches()
         absent = [batch.batch_id for batch in batches if batch.batch_id not in held][:MOST_ABSENT]
         present = [batch for batch in batches if batch.batch_id in held][:MOST_PRESENT]
@@ -120,7 +120,9 @@ class Search:
         room = self._room(limit)
         if not chosen:
             return []
-        rows = min(room, max(LEAST_ROWS, -(-2 * room // len(chosen))))  # a batch; some are known, or alike
+        rows = min(
+            room, max(LEAST_ROWS, -(-2 * room // len(chosen)))
+        )  # per batch; some rows are known already or alike
         found = list(await self._ports.waiting.urgent(chosen, rows))
         if absent:
             found += await self._ports.waiting.tail(absent, rows)
@@ -136,7 +138,7 @@ class Search:
         return [FreshRange(batch.batch_id, s, self._cursors.after(batch.batch_id, s), limit) for s in shards]
 
     def _new(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """What the array does not hold. Of a group in its cool-off a host may see slots only if there are none yet."""
+        """Return candidates that are not in the array; those of a group in back-off only if it has no slots yet."""
         new = self._array.unknown(candidates)
         held = self._array.slots_of_groups() if new else {}
         is_out = self._array.rotation.is_out
@@ -149,7 +151,7 @@ class Search:
 
 
 def _taking_turns(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """At most `most` of them, one of each group in turn: the host may be able to run only one of the groups."""
+    """Return at most `most` candidates, taking one per group in turn: the host may be able to run only one group."""
     groups: dict[GroupKey, deque[Candidate]] = {}
     for candidate in candidates:
         groups.setdefault(group_key(candidate.ready), deque()).append(candidate)

@@ -1,4 +1,4 @@
-"""Keeps the job array filled: a whole refill now and then, and more between them while the array is low."""
+"""Keeps the job array filled: periodic full refills, with fill-ups in between while the array is low."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from feeder.revalidation import Revalidation
 from feeder.search import Search
 from feeder.unschedulable import Unrunnable
 
-LEAST_GAP_S = Seconds(0.02)  # between two refills; at least as long as the last one took
+LEAST_GAP_S = Seconds(0.02)  # between two refills; at least the duration of the last one
 
 log = structlog.get_logger()
 
 
 class Feeder:
-    """One request worker's feeder. `last` is its latest refill, `failures` counts refills that raised."""
+    """One request worker's feeder. `last` is its latest refill, `failures` counts failed refills."""
 
     def __init__(self, array: JobArray, refiller: Refiller, settings: CatalogueSource, clock: Clock) -> None:
         self.array = array
@@ -39,16 +39,16 @@ class Feeder:
         self._clock = clock
 
     async def refill_once(self) -> Refill:
-        """Bring the array to what it should hold now. Raises what the database raises."""
+        """Run a full refill. Passes on database errors."""
         self.last = await self._refiller.refill(self._settings.catalogue())
         return self.last
 
     async def plan_once(self) -> Mapping[Part, int]:
-        """How many slots each batch's urgent (True) and other instances should have; nothing is placed."""
+        """Return how many slots each batch's urgent (True) and other instances should have, without placing any."""
         return await self._refiller.plan(self._settings.catalogue())
 
     async def fill_up_once(self) -> Refill:
-        """Replace what was taken since, from what the last whole refill saw. Raises what the database raises."""
+        """Replace slots taken since the last full refill, using its snapshot. Passes on database errors."""
         self.last = await self._refiller.fill_up(self._settings.catalogue())
         return self.last
 
@@ -59,11 +59,11 @@ class Feeder:
             await self._until_due()
 
     def report(self) -> tuple[Unrunnable, ...]:
-        """What nobody can run, and why; longest first."""
+        """Return unschedulable work with the reasons, longest waiting first."""
         return self.array.unrunnable()
 
     async def _logged(self, refill: Callable[[], Awaitable[Refill]]) -> Refill | None:
-        """What the refill did; None when it failed."""
+        """Return the refill's result; None if it failed."""
         try:
             done = await refill()
         except UnavailableError as error:
@@ -79,7 +79,7 @@ class Feeder:
         return done
 
     async def _until_due(self) -> None:
-        """Fill up while the array is low, until the next whole refill is due; one in vain was the last till then."""
+        """Fill up while the array is low until the next full refill is due; stop once a fill-up finds nothing."""
         due = asyncio.ensure_future(self._clock.sleep(self._settings.catalogue().settings.feeder.interval_s))
         took_s = self.last.took_s if self.last is not None else Seconds(0.0)
         try:
@@ -87,7 +87,7 @@ class Feeder:
                 if await self._passes_first(due, self.array.level.low.wait()):
                     return
                 done = await self._logged(self.fill_up_once)
-                if done is None or done.in_vain:
+                if done is None or done.found_nothing:
                     self.array.level.rest()
                 took_s = done.took_s if done is not None else Seconds(0.0)
         finally:
@@ -95,7 +95,7 @@ class Feeder:
 
     @staticmethod
     async def _passes_first(due: asyncio.Future[None], other: Coroutine[None, None, object]) -> bool:
-        """Wait for either; whether `due` has come to pass."""
+        """Wait for either; return whether `due` has passed."""
         waiting = asyncio.ensure_future(other)
         try:
             await asyncio.wait((due, waiting), return_when=asyncio.FIRST_COMPLETED)
@@ -105,7 +105,7 @@ class Feeder:
 
 
 def build_feeder(ports: FeederPorts, settings: CatalogueSource, clock: Clock) -> Feeder:
-    """A feeder whose `array` is what the request handler walks; `settings` are read anew at every refill."""
+    """Build a feeder; requests read its `array`. `settings` are read again at every refill."""
 
     def feeder_settings() -> FeederSettings:
         return settings.catalogue().settings.feeder

@@ -1,4 +1,4 @@
-"""Computes the supply behind the plan: what every ready batch could fill, on which hosts, behind which gate. Pure."""
+"""Computes the input of the slot plan: each ready batch's instances, gate and shards. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FeedMode:
 
     @property
     def everywhere(self) -> bool:
-        """Whether every worker holds them: a fast host must not miss them because it met another worker."""
+        """Whether every worker has them, so that a fast host finds them in any worker."""
         return self.gate is not Gate.NONE or self.tail
 
 
@@ -40,17 +40,17 @@ def feed_mode(
 ) -> FeedMode:
     """How a batch is fed now. `median_r_q_s` is the median of R_q over its app's hosts; None = unknown.
 
-    `is_accelerated`: its jobs are for low-turnaround hosts alone, by the rule `accelerated`.
+    `is_accelerated`: the rule `accelerated` reserves its jobs for low-turnaround hosts.
     """
     gate = Gate.LOW_TURNAROUND if is_accelerated else gate_of(batch, now=now, median_r_q_s=median_r_q_s)
     return FeedMode(gate, in_tail(batch, settings))
 
 
 def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate:
-    """The gate in front of a batch's first instances.
+    """Return the gate of a batch's first instances.
 
-    Gated are AFAP batches without an estimate, and batches with C - now < median R_q: then x > C for half
-    of the hosts (docs/formulas.md#due-dates, rows 2, 4, 5). Without a median no batch counts as late.
+    AFAP batches without an estimate are gated, and batches with C - now < median R_q: then x > C for half of the hosts
+    (docs/formulas.md#due-dates, rows 2, 4, 5). Without a median no batch counts as late.
     """
     completion_at = complete_at(batch, None)
     if completion_at is None:
@@ -61,7 +61,7 @@ def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate
 
 
 def tail_size(jobs_total: int, settings: FeederSettings) -> int:
-    """How many last jobs of a batch every worker holds: max(tail_fraction * jobs_total, tail_jobs).
+    """Return how many last jobs of a batch every worker has: max(tail_fraction * jobs_total, tail_jobs).
 
     >>> tail_size(1000, FeederSettings()), tail_size(30, FeederSettings())
     (50, 20)
@@ -70,7 +70,7 @@ def tail_size(jobs_total: int, settings: FeederSettings) -> int:
 
 
 def in_tail(batch: Batch, settings: FeederSettings) -> bool:
-    """Whether no more instances of the batch are unsent than its tail has jobs."""
+    """Return whether the batch's unsent instances fit into its tail."""
     return batch.counts.unsent <= tail_size(batch.counts.jobs_total, settings)
 
 
@@ -79,10 +79,10 @@ EQUAL_ACCESS = "equal_access"  # the policy
 
 @dataclass(frozen=True, slots=True)
 class BatchSupply:
-    """One ready batch as the refill sees it.
+    """One ready batch as seen by a refill.
 
     `urgent_read` and `handed_back_read` count instances of the urgent range that are neither in the array nor in
-    flight. `readable`: there may be more to read. `groups_out`: some of its groups are in their cool-off. `taken` left
+    flight. `readable`: there may be more to read. `groups_out`: some of its groups are in back-off. `taken` slots left
     the array since the batch was read.
     """
 
@@ -98,12 +98,12 @@ class BatchSupply:
 
     @property
     def unheld(self) -> int:
-        """First instances of all shards that are not in the array, about."""
+        """Estimated first instances of all shards that are not in the array."""
         known = self.held_urgent + self.urgent_read + self.held_other + self.taken
         return max(0, self.batch.counts.unsent - known)
 
     def supplies(self, owned: Collection[int]) -> tuple[Supply, Supply]:
-        """Its urgent and its other instances."""
+        """Return the supply of its urgent and of its other instances."""
         batch = self.batch
         gated = self.mode.gate is not Gate.NONE
         urgent, other = self._within_room(
@@ -115,7 +115,7 @@ class BatchSupply:
         )
 
     def _within_room(self, urgent: int, other: int) -> tuple[int, int]:
-        """At most as many as limits let it send until batches are ordered again, urgent ones first."""
+        """Limit both counts to what usage limits allow until the next ordering, urgent ones first."""
         most = self.batch.sent_most
         if most is None:
             return urgent, other
@@ -123,10 +123,10 @@ class BatchSupply:
         return min(urgent, room), min(other, max(0, room - urgent))
 
     def unread(self, owned: int) -> int:
-        """First instances this worker could still read; an estimate, for the database counts whole batches.
+        """Estimate the first instances that this worker could still read; the database counts whole batches only.
 
-        All that are left, or for sharded work the owned share of the batch less what is in the array; one at
-        least while there may be any.
+        All unread instances, or for sharded work the owned share of the batch less its slots; at least one while there
+        may be any.
         """
         if self.groups_out or not self.readable or not self.unheld:
             return self.handed_back_read
@@ -144,13 +144,13 @@ def targets(
     slots: int,
     now: Instant,
 ) -> dict[Part, int]:
-    """How many of these slots every part of every batch should have."""
+    """Return how many of these slots every part of every batch should have."""
     ordering = catalogue.settings.ordering
     supplies = [supply for batch in batches for supply in batch.supplies(owned)]
     instances: dict[AppId, int] = {}
     for supply in supplies:
         instances[supply.app_id] = instances.get(supply.app_id, 0) + supply.instances
-    # Work nobody has a version for is fed too: the refusals tell the operator what is missing.
+    # Work without any app version is fed too: its refusals show the operator what is missing.
     types = {app_id: catalogue.processor_types(app_id) or {CPU} for app_id, count in instances.items() if count}
     capacity = capacities(slots, weights=app_weights(partition_weights(types, requests)), instances=instances)
     planned = plan(
@@ -166,7 +166,7 @@ def targets(
 
 
 def _going_first(batches: Sequence[BatchSupply], catalogue: Catalogue, now: Instant) -> set[BatchId]:
-    """The batches that requests look for before what can wait, on whatever processors."""
+    """Return the batches that requests prefer to deferrable work, on any processor type."""
     deadline = catalogue.settings.deadline
     if not traits_of(deadline).afap_first:
         return set()
@@ -183,8 +183,8 @@ def _going_first(batches: Sequence[BatchSupply], catalogue: Catalogue, now: Inst
 def _turns(
     batches: Sequence[BatchSupply], supplies: Sequence[Supply], slots: int, equal_among: str
 ) -> Sequence[BatchId]:
-    """The batch of each slot, so that submitters, or accounts, alternate who hold as much: a batch's key says what its
-    owner holds. A slot counts with the processor equivalents of its job.
+    """Return the batch of each slot, alternating between submitters, or accounts, with equal usage: a batch's key is
+    its owner's usage. A slot counts with the processor equivalents of its job.
     """
 
     def owner_of(batch: Batch) -> int:

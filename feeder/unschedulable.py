@@ -1,4 +1,4 @@
-"""The back-off of groups that every recent host refused: out of the array for a while, with the reasons reported."""
+"""Unschedulable back-off: groups that all recent hosts refused leave the array for a while and are reported."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from domain.settings import FeederSettings
 from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, Seconds, later, shard_of
 from feeder.groups import GroupKey, group_key
 
-# In a back-off, the host the work waits for would never find it.
+# No back-off for these refusals: the host that the work waits for must be able to find it.
 WAITS_FOR_ANOTHER = codes_where(lambda traits: traits.fits)
 
 
 @dataclass(frozen=True, slots=True)
 class Unrunnable:
-    """Work that no host could take since `since_at`: how much waits, and which hosts said what last.
+    """Work that no host could take since `since_at`: the number of waiting slots, and each host's last refusal.
 
-    `slots` counts by shard the slots the group has, or had when it rotated out; the backlog behind it is the batch's
-    `unsent`.
+    `slots` counts by shard the group's slots, or those it had when its back-off began; the backlog behind them is the
+    batch's `unsent`.
     """
 
     batch_id: BatchId
@@ -43,21 +43,21 @@ class Unrunnable:
 
     @property
     def codes(self) -> Mapping[RefusalCode, int]:
-        """Each host once, by its latest reason."""
+        """The number of hosts by latest refusal."""
         return MappingProxyType(dict(sorted(Counter(self.refused_by.values()).items())))
 
 
 @dataclass(slots=True)
 class _Refused:
-    """A group since a host last took one of its slots. `row` are the refusals since it last rotated out.
+    """The refusals of a group since a host last took one of its slots. `row` counts those since its last back-off.
 
-    `waits` are those that rotate nothing out. A host is in one of the two, by its latest reason.
+    `waits` are refusals that cause no back-off. A host is in one of the two, by its latest refusal.
     """
 
     since_at: Instant
     row: dict[HostId, RefusalCode] = field(default_factory=dict)
     waits: dict[HostId, RefusalCode] = field(default_factory=dict)
-    before: Mapping[HostId, RefusalCode] = field(default_factory=dict)  # the row that rotated it out
+    before: Mapping[HostId, RefusalCode] = field(default_factory=dict)  # the refusals that caused the back-off
 
     def latest(self) -> Mapping[HostId, RefusalCode]:
         return {**self.before, **self.waits, **self.row}
@@ -65,7 +65,7 @@ class _Refused:
 
 @dataclass(slots=True)
 class _CoolOff:
-    """A group that is out. `smallest` is, per shard, the smallest instance that was dropped or passed over."""
+    """A group in back-off. `smallest` is the smallest instance per shard that was dropped or passed over."""
 
     until_s: Seconds
     slots: Mapping[int, int]  # by shard
@@ -74,30 +74,30 @@ class _CoolOff:
 
 @dataclass(frozen=True, slots=True)
 class Returning:
-    """A group whose cool-off is over: reading goes on before the smallest instance of each shard."""
+    """A group whose back-off is over: reading continues before the smallest instance of each shard."""
 
     batch_id: BatchId
     smallest: Mapping[int, InstanceId]
 
 
 class UnschedulableBackOff:
-    """Counts refusals per group and keeps those out that everybody refuses.
+    """Counts refusals per group and removes groups that all recent hosts refused.
 
-    Memory: at most `refusals_to_rotate` hosts three times per group that is refused.
+    Memory: at most `refusals_to_rotate` hosts three times per refused group.
     """
 
     def __init__(self, settings: Callable[[], FeederSettings]) -> None:
         self._settings = settings
         self._refused: dict[GroupKey, _Refused] = {}
-        self._full: set[GroupKey] = set()  # rows long enough to rotate
+        self._full: set[GroupKey] = set()  # with enough refusals for a back-off
         self._cooling: dict[GroupKey, _CoolOff] = {}
         self._taken_at: dict[GroupKey, Instant] = {}
 
     def note_refusals(self, codes: Iterable[tuple[GroupKey, RefusalCode]], host_id: HostId, *, now: Instant) -> None:
-        """Count groups that a host could not take. The same host counts once in a row.
+        """Count groups that a host could not take. Each host counts once.
 
-        Refusals of slots a search brought back during the cool-off start no new row. Those that say that the work
-        waits for another host are reported, and never keep it from that host.
+        Refusals of slots that a search added during the back-off are not counted. Refusals for work that waits for
+        another host are reported, but never hide it from that host.
         """
         enough, full, cooling = self._settings().refusals_to_rotate, self._full, self._cooling
         for key, code in codes:
@@ -118,7 +118,7 @@ class UnschedulableBackOff:
                 full.discard(key)
 
     def note_taken(self, key: GroupKey, *, now: Instant) -> None:
-        """A host took a slot of the group: the row is broken, and a cool-off ends with the next refill."""
+        """A host took a slot of the group: reset the refusal streak and end the back-off with the next refill."""
         self._taken_at[key] = now
         if self._refused.pop(key, None) is not None:
             self._full.discard(key)
@@ -127,17 +127,17 @@ class UnschedulableBackOff:
             cool_off.until_s = Seconds(float("-inf"))
 
     def recall(self, batch_ids: Collection[BatchId]) -> None:
-        """The cool-offs of these batches end with the next refill."""
+        """End the back-offs of these batches with the next refill."""
         for key, cool_off in self._cooling.items():
             if key[0] in batch_ids:
                 cool_off.until_s = Seconds(float("-inf"))
 
     def full_rows(self) -> list[GroupKey]:
-        """Groups to rotate out now, smallest key first."""
+        """Return the groups to remove now, smallest key first."""
         return sorted(key for key in self._full if key not in self._cooling)
 
     def rotate_out(self, key: GroupKey, slots: Collection[Ready], *, now_s: Seconds) -> None:
-        """The group's `slots` have left the array; its cool-off starts at `now_s` (monotonic)."""
+        """Start the group's back-off at `now_s` (monotonic); its `slots` have left the array."""
         refused = self._refused[key]
         refused.before, refused.row = refused.row, {}
         self._full.discard(key)
@@ -147,23 +147,23 @@ class UnschedulableBackOff:
             _lower(cool_off.smallest, slot)
 
     def is_out(self, ready: Ready) -> bool:
-        """Whether the instance's group is in its cool-off."""
+        """Return whether the instance's group is in back-off."""
         return bool(self._cooling) and group_key(ready) in self._cooling
 
     def pass_over(self, ready: Ready) -> None:
-        """An instance was read while its group is out: it will have to be read again."""
+        """Record an instance that was read during its group's back-off and must be read again later."""
         _lower(self._cooling[group_key(ready)].smallest, ready)
 
     def out_of_batch(self, batch_id: BatchId) -> int:
-        """Slots the groups of a batch had that are out now; 0 when none is."""
+        """Return the number of slots that a batch's groups in back-off had."""
         return sum(sum(one.slots.values()) for key, one in self._cooling.items() if key[0] == batch_id)
 
     def batches_out(self) -> frozenset[BatchId]:
-        """Batches with at least one group in its cool-off."""
+        """Return the batches with at least one group in back-off."""
         return frozenset(key[0] for key in self._cooling)
 
     def returning(self, *, now_s: Seconds) -> list[Returning]:
-        """Ends the cool-offs that are over at `now_s` (monotonic)."""
+        """End the back-offs that are over at `now_s` (monotonic) and return them."""
         over = sorted(key for key, cool_off in self._cooling.items() if cool_off.until_s <= now_s)
         return [Returning(key[0], self._cooling.pop(key).smallest) for key in over]
 
@@ -175,14 +175,14 @@ class UnschedulableBackOff:
                 known.pop(key, None)
 
     def taken(self) -> Mapping[GroupKey, Instant]:
-        """When a host last took a slot of each group."""
+        """Return when a host last took a slot of each group."""
         return self._taken_at
 
     def report(self, slots_of: Callable[[GroupKey], Mapping[int, int]], *, now: Instant) -> tuple[Unrunnable, ...]:
-        """What nobody can run, longest first; `slots_of` counts the slots the array has of a group, by shard.
+        """Return unschedulable work, longest waiting first; `slots_of` returns the array's slots of a group by shard.
 
-        A group is listed when it rotated out since a host last took one of its slots, or when hosts have
-        refused it for a whole cool-off: a small project never sees `refusals_to_rotate` hosts.
+        A group is listed if it had a back-off since a host last took one of its slots, or if hosts have refused it for
+        the length of a back-off: a small project never has `refusals_to_rotate` hosts.
         """
         patience_s = self._settings().cool_off_s
         rows = []
@@ -197,7 +197,7 @@ class UnschedulableBackOff:
 
 
 def by_shard(slots: Iterable[Ready]) -> Mapping[int, int]:
-    """How many slots there are of each shard."""
+    """Count the slots per shard."""
     return Counter(shard_of(slot.job_id) for slot in slots)
 
 

@@ -1,1 +1,1 @@
-"""Answers a host: which jobs it gets, and by when they must be back."""
+"""Answers scheduler requests: chooses jobs for hosts and sets their due dates."""

@@ -1,4 +1,6 @@
-"""Who sends a request, as which host, and for what work. Pure. docs/protocol.md#request."""
+"""Identifies the client of a request, matches it with a host record, and collects its work requests. Pure.
+docs/protocol.md#request.
+"""
 
 from __future__ import annotations
 
@@ -26,26 +28,26 @@ from scheduler.reports import reported_ids
 from wire.messages import InProgress, SchedulerRequest
 
 NO_HOST = HostId(0)
-REPEATED_WITHIN_S = HOUR_S  # a client that lost the reply with its new id calls again by then
+REPEATED_WITHIN_S = HOUR_S  # a client that lost the reply with its new id calls again within this time
 
 
 class HostCase(StrEnum):
     """How a request was matched with a host record."""
 
-    KNOWN = "known"  # the volunteer's host, its serial number going on
-    FIRST_CONTACT = "first_contact"  # a client without a host id, never seen
-    STATE_LOST = "state_lost"  # a client without a host id that we know by its CPID
-    NOT_THEIRS = "not_theirs"  # a host id that does not exist or is somebody else's
-    CLONE = "clone"  # a serial number behind the stored one: a copied or restored client
+    KNOWN = "known"  # the volunteer's host, with a continued serial number
+    FIRST_CONTACT = "first_contact"  # a new client without a host id
+    STATE_LOST = "state_lost"  # a client without a host id whose CPID is known
+    NOT_THEIRS = "not_theirs"  # a host id that does not exist or belongs to another volunteer
+    CLONE = "clone"  # a serial number below the stored one: a copied or restored client
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Admission:
-    """The host of a request, as it describes itself now.
+    """The host record of a request, updated with the client's current description.
 
-    `create`: a record is to be made, `host.host_id` is 0 until then. `tell_id`: the client must be told
-    the id, and will count its requests from 0. `detach`: what the host held is lost. `again`: the record was
-    made for this client before, which never learned of it.
+    `create`: a new record is needed, `host.host_id` is 0 until then. `tell_id`: the reply must contain the id, and the
+    client restarts its serial numbers at 0. `detach`: all jobs in progress on the host are lost. `again`: the record
+    was created for this client before, but the reply was lost.
     """
 
     volunteer: Volunteer
@@ -61,14 +63,14 @@ class Admission:
 
     @property
     def same_record(self) -> bool:
-        """Whether what was read of the host (its statistics, what it holds) is this host's."""
+        """Whether the data read for the host (statistics, jobs in progress) belongs to this record."""
         return self.again or self.case in (HostCase.KNOWN, HostCase.STATE_LOST)
 
     def may_take_over(self, other: Host) -> bool:
-        """Whether what the client lists may be an instance of another record of the same computer, by CPID and name.
+        """Return whether the client may list instances of another record of the same computer, by CPID and name.
 
-        `other` is the host that the request names. The client was restored from a snapshot, or is a copy of it on a
-        computer that calls itself the same; or one of its earlier requests was overtaken and taken for such a copy's.
+        `other` is the host that the request names. Either the client was restored from a snapshot, or it is a copy on a
+        computer with the same name, or one of its earlier requests was overtaken and mistaken for such a copy's.
         """
         host = self.host
         return (
@@ -83,7 +85,7 @@ class Admission:
 
 
 def key_of(request: SchedulerRequest) -> RequestKey:
-    """What to look up for a request. A host id no client can have been given counts as none."""
+    """Return the database key of a request. An impossible host id counts as none."""
     return RequestKey(
         authenticator_hash=hashlib.sha256(request.authenticator.encode("utf-8", "replace")).digest(),
         host_id=_named_host_id(request),
@@ -101,10 +103,10 @@ def admit(
 ) -> Admission:
     """Match a request of `volunteer` with a host record.
 
-    Without a host id: the volunteer's newest host of the same CPID, when there is one, or a new one; if
-    such a client has no results at all, whatever its host held is gone. With the id of no host of the
-    volunteer, or a serial number below the stored one: a new host; the statistics stay with the old one.
-    An equal serial number is the same request again, after its reply was lost.
+    Without a host id: the volunteer's newest host with the same CPID, or else a new host; if such a client has no
+    results at all, all jobs in progress on its host are lost. With an id that is not the volunteer's, or a serial
+    number below the stored one: a new host; the statistics stay with the old one. An equal serial number is the same
+    request again, after its reply was lost.
     """
     case = _case(request, view, settings, now)
     because = _because(case, request, view)
@@ -120,9 +122,9 @@ def admit(
 
 
 def earlier_key(key: RequestKey, admission: Admission) -> RequestKey | None:
-    """What to look up before a record is made: the newest host of the same CPID; None when it was looked for already.
+    """Return the key of the newest host with the same CPID, to read before a record is created; None if already read.
 
-    Without a CPID a computer cannot be told from others, and each lost first reply leaves a record.
+    Without a CPID a computer cannot be distinguished from others, and each lost first reply leaves a record.
     """
     if admission.case in (HostCase.NOT_THEIRS, HostCase.CLONE) and key.host_cpid:
         return replace(key, host_id=NO_HOST)
@@ -130,9 +132,9 @@ def earlier_key(key: RequestKey, admission: Admission) -> RequestKey | None:
 
 
 def admit_again(request: SchedulerRequest, admission: Admission, earlier: Host, *, now: Instant) -> Admission:
-    """The admission with the record `earlier`, if that was made for this client and its reply was lost.
+    """Return the admission with the record `earlier` if that was created for this client and its reply was lost.
 
-    That is a record of the same CPID and computer's name, at most an hour old, as which nobody has called.
+    Such a record has the same CPID and computer name, is at most an hour old and has never been used.
     """
     host = replace(sanity.described(earlier, request, now=now), rpc_seqno=0)
     is_young = now - earlier.created_at <= REPEATED_WITHIN_S
@@ -166,12 +168,12 @@ def _because(case: HostCase, request: SchedulerRequest, view: RequestView) -> st
             return f"host {request.host_id} is unknown or belongs to another volunteer"
         case HostCase.CLONE:
             stored = view.host.rpc_seqno if view.host else 0
-            return f"host {request.host_id} sent serial number {request.rpc_seqno}, {stored} was seen before"
+            return f"host {request.host_id} sent request number {request.rpc_seqno} after number {stored}"
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Contact:
-    """One request, what to look up for it, when it came, and the catalogue it is answered from."""
+    """One request, its database key, its arrival time and the catalogue it is answered from."""
 
     request: SchedulerRequest
     key: RequestKey
@@ -183,10 +185,10 @@ class Contact:
 def context_of(
     contact: Contact, admission: Admission, view: RequestView, wants: tuple[WorkRequest, ...], review: HeldReview
 ) -> SchedulingContext:
-    """What the decision depends on.
+    """Return the context of the decision.
 
-    The record of a new host has no statistics; resent jobs count against what was asked for. The quotas that the host
-    shares limit it as they were when it was read; they are charged, and asked again, when its jobs are chosen.
+    A new host has no statistics; resent jobs reduce the demand. Shared quotas apply as of the read; they are charged
+    and checked again when jobs are chosen.
     """
     request, now, catalogue = contact.request, contact.now, contact.catalogue
     host, resent = admission.host, review.resend
@@ -209,37 +211,39 @@ def context_of(
 
 
 def _alone_s(request: SchedulerRequest, known: Host | None, now: Instant) -> Seconds:
-    """For how long the host should have work without context: its owner's least buffer, or as long as it was away.
+    """Return how long the host should have work without another request: its minimum buffer, or the time since its last
+    request.
 
-    A stock client asks when its queue is shorter than that buffer (docs/protocol.md); so it is after days away.
+    A stock client requests work when its queue is shorter than the buffer (docs/protocol.md), so also after days
+    offline.
     """
     away_s = 0.0 if known is None else now - known.last_rpc_at
     return sanity.delay_s(max(request.work_buf_min_s, away_s))
 
 
 def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | None, now: Instant) -> Refusal | None:
-    """Why the request is given no work, whatever there is; None when it may have some.
+    """Return why the request gets no work at all; None if it may get some.
 
-    `paused` is what keeps this node from handing out work. The clock is checked after it: a node whose own clock is
-    off is paused.
+    `paused` is the reason why this node sends no work. It is checked before the client's clock: a node whose own clock
+    is off is paused.
     """
     if request.dont_send_work:
-        return Refusal(RefusalCode.NO_NEW_TASKS, "the computer's owner wants no new tasks")
+        return Refusal(RefusalCode.NO_NEW_TASKS, "the client is set to 'no new tasks'")
     if settings.project.down:
-        return Refusal(RefusalCode.PROJECT_DOWN, "the project hands out no work at the moment; results are taken")
+        return Refusal(RefusalCode.PROJECT_DOWN, "the project sends no work at the moment; results are accepted")
     if paused is not None:
         return Refusal(RefusalCode.PROJECT_DOWN, paused)
     if ANONYMOUS in request.platforms:
-        detail = "this computer uses programs of its own (app_info.xml), which this project has no jobs for"
+        detail = "this client runs its own programs (app_info.xml); the project has no jobs for them"
         return Refusal(RefusalCode.ANONYMOUS_PLATFORM, detail)
     return _clock_skew(request, settings.scheduler.max_clock_skew_s, now)
 
 
 def _clock_skew(request: SchedulerRequest, most_s: Seconds, now: Instant) -> Refusal | None:
-    """Refuse a client whose clock is off: it drops jobs whose deadline is over by its own clock.
+    """Refuse a client whose clock is off: by its own clock it would drop jobs as overdue.
 
-    The time a request takes to arrive looks like a clock that is behind: minutes, which the limit's lower bound covers.
-    A client that does not send its time is not checked.
+    The transfer time of a request looks like a clock that is behind: minutes, which the limit's lower bound covers.
+    Clients that do not send their time are not checked.
     """
     skew_s = sanity.clock_skew_s(request.client_now, now)
     if abs(skew_s) <= most_s:
@@ -248,27 +252,27 @@ def _clock_skew(request: SchedulerRequest, most_s: Seconds, now: Instant) -> Ref
     sentence = (
         "this computer's clock is {0:length} "
         + side
-        + " the project's, at most {1:length} is allowed: set it right, and the client gets work again"
+        + " the project's; at most {1:length} is allowed: correct the clock to get work again"
     )
     return Refusal(RefusalCode.CLOCK_SKEW, sentence, (abs(skew_s), most_s))
 
 
 def asks_for_work(request: SchedulerRequest) -> bool:
-    """Whether the client asks for work for any of its processors."""
+    """Return whether the client requests work for any of its processors."""
     wishes = (request.cpu_req_s, *(coproc.req_s for coproc in request.coprocs))
     return not request.dont_send_work and any(req_s > 0 for req_s in wishes)
 
 
 def unusable_refusal(request: SchedulerRequest, wants: tuple[WorkRequest, ...]) -> Refusal | None:
-    """Why a client that asks for work gets none although it `wants` none for usable processors."""
+    """Return why a client that requests work has no usable processor for it; None if it has one or requests nothing."""
     if wants or not asks_for_work(request):
         return None
     kinds = ", ".join(sorted({sanity.text(one.type, 64) or "?" for one in request.coprocs if one.req_s > 0})) or CPU
-    return Refusal(RefusalCode.PLAN_CLASS, f"{kinds}: the client has no usable processor of the type it asks for")
+    return Refusal(RefusalCode.PLAN_CLASS, f"{kinds}: the client has no usable processor of this type")
 
 
 def wants_of(request: SchedulerRequest, host: Host) -> tuple[WorkRequest, ...]:
-    """What is asked for, GPU types first, the CPU last; types without a wish are left out."""
+    """Return the work requests, GPU types first, the CPU last; types without a request are left out."""
     if request.dont_send_work:
         return ()
     wants = [
@@ -296,7 +300,7 @@ def wants_of(request: SchedulerRequest, host: Host) -> tuple[WorkRequest, ...]:
 def less_resent(
     wants: tuple[WorkRequest, ...], resent: Iterable[InstanceInProgress], catalogue: Catalogue
 ) -> tuple[WorkRequest, ...]:
-    """What is still wanted after lost jobs were sent again: req_s less R times the instances each uses."""
+    """Return the work requests left after lost jobs were resent: req_s less R times the instances of each job."""
     left = {want.processor_type: want for want in wants}
     for held in resent:
         plan = plan_of(catalogue.versions, held.app_version_id)
@@ -310,7 +314,7 @@ def less_resent(
 
 
 def kinds_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType], ...]:
-    """The kinds of work the host could do if there were some: per wanted type, the apps with a version for it."""
+    """Return the kinds of work the host could run: per requested processor type, the apps with a version for it."""
     catalogue, volunteer = context.catalogue, context.volunteer
     return tuple(
         (app_id, want.processor_type)

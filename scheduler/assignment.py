@@ -1,4 +1,4 @@
-"""Chooses jobs for a request and commits them, together with everything else the request changes."""
+"""Chooses jobs for a request and commits them together with everything else the request changes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from scheduler.messages import Reasons, counts_as_empty, kept_of
 from scheduler.ports import JobSource, Ledger, SlotSource
 from scheduler.quota import Draw, draw_of, quota_refusal
 
-MOST_ROUNDS = 6  # of choosing, when everything chosen was lost to other requests; 3 left one request in 8,000 without
-MOST_SEARCHED = 1000  # jobs to look for when the array has none for a host
+MOST_ROUNDS = 6  # of choosing if other requests take all chosen jobs; with 3, one request in 8,000 got no job
+MOST_SEARCHED = 1000  # jobs to search in the database when the array has none for a host
 
 log = structlog.get_logger()
 
@@ -32,11 +32,11 @@ Decide = Callable[[SchedulingContext, SlotSource], Choice]
 
 @quick_dataclass(frozen=True, slots=True)
 class Committed:
-    """The jobs that were committed. `lost` counts those others were given first.
+    """The committed jobs. `lost` counts chosen jobs that went to other requests first.
 
-    `refusals` counts by code why there are not more; `reasons` puts it in words, when there are none at all.
-    `left_out` are reports that were not written, because something else happened to their instances first; `moved` the
-    instances that were taken over.
+    `refusals` counts by code why there are not more; `reasons` has the sentences if there are none at all. `left_out`
+    are reports that were not written because their instances changed first; `moved` are the instances that were taken
+    over.
     """
 
     jobs: tuple[JobToSend, ...] = ()
@@ -49,14 +49,14 @@ class Committed:
 
 @quick_dataclass(frozen=True, slots=True)
 class _Charged:
-    """What jobs drew on shared quotas, and how many of them were granted."""
+    """What the jobs drew on shared quotas, and how many of them were granted."""
 
     draw: Draw
     granted: int
 
 
 class AssignmentCommitter:
-    """Gives out the jobs of the array. A slot leaves it when its job is committed, or turns out to be gone."""
+    """Commits jobs of the array. A slot leaves the array when its job is committed or no longer available."""
 
     def __init__(self, ledger: Ledger, array: JobSource, decide: Decide) -> None:
         self._ledger = ledger
@@ -64,11 +64,11 @@ class AssignmentCommitter:
         self._decide = decide
 
     async def give(self, context: SchedulingContext | None, writes: RequestWrites) -> Committed:
-        """Commit `writes` and, when `context` is not None, the jobs chosen for it, in one transaction.
+        """Commit `writes` and, if `context` is not None, the jobs chosen for it, in one transaction.
 
-        When every job chosen was lost to other requests it chooses again, at most MOST_ROUNDS times in all, after it
-        has asked which slots beside them are gone. Raises UnavailableError when nothing was written; all slots are then
-        back in the array.
+        If all chosen jobs were lost to other requests, it revalidates neighbouring slots and chooses again, at most
+        MOST_ROUNDS times in total. Raises UnavailableError if nothing was written; all slots are then back in the
+        array.
         """
         if context is None:
             outcome = await self._ledger.write(writes)
@@ -95,7 +95,7 @@ class AssignmentCommitter:
                 choice, charged = await self._charged(context, choice, set_aside)
                 reasons = {} if choice.chosen else choice.reasons()
                 outcome = await self._committed(choice, charged, reasons, RequestWrites(writes.host), set_aside)
-            except UnavailableError as error:  # the reports are written: the client can be answered
+            except UnavailableError as error:  # the reports are already written: the client still gets a reply
                 log.warning("jobs not committed", host_id=writes.host.host_id, why=str(error))
                 break
             given = _given(choice, reasons, outcome, lost_before=given.lost)
@@ -107,9 +107,9 @@ class AssignmentCommitter:
     async def _charged(
         self, context: SchedulingContext, choice: Choice, set_aside: list[Ready]
     ) -> tuple[Choice, _Charged | None]:
-        """Charge the jobs to the quotas that the host shares; those that other requests have used up are set aside.
+        """Charge the jobs to the host's shared quotas; set aside the jobs beyond them.
 
-        Nothing is charged, and the database is not asked, where the host's own record covers its jobs.
+        If the host's own record covers its jobs, nothing is charged and no query is made.
         """
         draw = draw_of(context, len(choice.chosen))
         if draw is None:
@@ -127,7 +127,7 @@ class AssignmentCommitter:
         return choice, _Charged(draw, grant.granted)
 
     async def _released(self, charged: _Charged | None, given: int) -> None:
-        """Take back the charge for jobs that were not given; mostly all were."""
+        """Return the charge for jobs that were not sent; rarely any."""
         unused = charged.draw.unused(given, charged.granted) if charged is not None else 0
         if charged is not None and unused:
             await self._ledger.release_quota(charged.draw.request, unused)
@@ -140,16 +140,17 @@ class AssignmentCommitter:
         writes: RequestWrites,
         set_aside: list[Ready],
     ) -> WriteOutcome:
-        """Write, and tell the array what became of each slot. `reasons`: why none was chosen, if none was.
+        """Commit the choice and report the fate of each slot to the array. `reasons`: why no job was chosen, if none
+        was.
 
-        Those of jobs the host may not have (a sibling is there) are set aside for other hosts.
+        Slots of jobs that the host must not get (it has a sibling) are set aside for other hosts.
         """
         assignments = tuple([chosen.assignment for chosen in choice.chosen])
         refused = () if assignments else kept_of(reasons)
         chosen_for = writes.with_choice(assignments, choice.lease, refused)
         try:
             outcome = await self._ledger.write(chosen_for)
-        except (Exception, asyncio.CancelledError):  # not GeneratorExit: who is closed may wait for nothing more
+        except (Exception, asyncio.CancelledError):  # not GeneratorExit: a closed coroutine must not await
             set_aside.extend(chosen.slot for chosen in choice.chosen)
             await self._released(charged, 0)
             raise
@@ -165,16 +166,16 @@ class AssignmentCommitter:
 
 
 def is_to_search(choice: Choice) -> bool:
-    """Whether to search the database after this choice from the array."""
+    """Return whether to search the database after this choice from the array."""
     if any(one.batch.unpaid for one in choice.chosen):
         return True
     return not choice.chosen and counts_as_empty(choice.counts())
 
 
 async def choice_of(context: SchedulingContext, array: SlotSource, decide: Decide) -> Choice:
-    """What the array has for the host; when it has nothing, what the database has. Only the array changes.
+    """Choose from the array, or from the database if the array has no job for the host. Only the array changes.
 
-    Work that is charged nothing is as good as nothing until the database has nothing else either.
+    Unpaid work counts as no job until the database has nothing else either.
     """
     choice = decide(context, array)
     if not is_to_search(choice):
@@ -187,8 +188,8 @@ async def choice_of(context: SchedulingContext, array: SlotSource, decide: Decid
     return decide(context, array)
 
 
-def _given(choice: Choice, told: Reasons, outcome: WriteOutcome, *, lost_before: int = 0) -> Committed:
-    """What came of a choice; `told`: why none was chosen, if none was."""
+def _given(choice: Choice, no_choice: Reasons, outcome: WriteOutcome, *, lost_before: int = 0) -> Committed:
+    """Return the result of a committed choice; `no_choice`: why no job was chosen, if none was."""
     jobs = tuple(
         [
             JobToSend(
@@ -199,9 +200,9 @@ def _given(choice: Choice, told: Reasons, outcome: WriteOutcome, *, lost_before:
         ]
     )
     lost = lost_before + len(choice.chosen) - len(jobs)
-    refusals = choice.counts() if choice.chosen else {code: count for code, (count, _) in told.items()}
-    reasons = {} if jobs else dict(choice.reasons() if choice.chosen else told)
+    refusals = choice.counts() if choice.chosen else {code: count for code, (count, _) in no_choice.items()}
+    reasons = {} if jobs else dict(choice.reasons() if choice.chosen else no_choice)
     if lost:
         refusals[RefusalCode.LOST_RACE] = lost
-        reasons[RefusalCode.LOST_RACE] = (lost, "other computers were given the jobs that fitted first")
+        reasons[RefusalCode.LOST_RACE] = (lost, "the suitable jobs were sent to other computers first")
     return Committed(jobs, reasons, refusals, lost)

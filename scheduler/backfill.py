@@ -1,9 +1,9 @@
-"""Leases of a host's future, what is backfilled around them, and displacement of a host's work. Pure.
+"""Manages host leases, backfills jobs around them, and limits displacement of a host's work. Pure.
 
-A host that could run a wide job whose slots are kept (decision 0046's reservations), but is too busy, is leased to its
-batch from the instant its work leaves enough processors free. Until it is sent such a job, it is given only what ends
-before the lease begins, or leaves enough processors to it. Displacement is checked only with `ordering.displace`:
-a tight job must not delay the host's other work too much. Owners are counted on this host alone.
+A host that could run a wide job with reserved slots (decision 0046), but is too busy now, is leased to that job's batch
+from the time at which enough processors are free. Until it gets such a job, it gets only jobs that end before the lease
+begins or leave enough processors free. Displacement is checked only with `ordering.displace`: a tight job must not
+delay the host's other work too much. Owners are counted on this host only.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from scheduler.busy import HostLoad, Timeline, usage_of
 from scheduler.context import ClientTask, SchedulingContext
 
 BUSY = codes_where(lambda traits: traits.ends_when_idle)
-LEAST_CORES = 2.0  # a job on one processor waits for its turn as every other does
+LEAST_CORES = 2.0  # jobs on a single processor need no lease
 
 
 def lease_of(context: SchedulingContext) -> Lease | None:
-    """The lease that holds the host: not one that has served its purpose, for the catalogue learns that later."""
+    """Return the host's lease; None if it was used already, which the catalogue learns later."""
     found = context.catalogue.reserved.leases.get(context.host.host_id)
     if found is None or not found.holds(context.now):
         return None
@@ -37,7 +37,9 @@ def lease_of(context: SchedulingContext) -> Lease | None:
 
 
 def may_be_leased(context: SchedulingContext, batch_id: BatchId) -> bool:
-    """Whether the host may be promised to a batch: slots are kept for it, and neither has or had a lease of late."""
+    """Return whether the host may be leased to a batch: the batch has reserved slots, and neither has or recently had a
+    lease.
+    """
     reserved = context.catalogue.reserved
     if batch_id not in reserved.kept or context.host.host_id in reserved.leases:
         return False
@@ -46,7 +48,7 @@ def may_be_leased(context: SchedulingContext, batch_id: BatchId) -> bool:
 
 @quick_dataclass(frozen=True, slots=True)
 class Wide:
-    """A job that the host could run if it were idle: what it occupies, and R_q."""
+    """A job that the host could run if it were idle: the processors it occupies, and R_q."""
 
     batch_id: BatchId
     usage: float
@@ -54,9 +56,9 @@ class Wide:
 
 
 def new_lease(wide: Wide, queue: Timeline, context: SchedulingContext, kind: ProcessorType) -> Lease | None:
-    """The lease for such a job; None when it needs one processor only, or would have to wait for too long.
+    """Return a lease for such a job; None if it needs only one processor or would have to wait too long.
 
-    `queue` is when each processor is free of all work, that of this reply included.
+    `queue` has the time at which each processor is free of all work, including this reply.
     """
     settings, now = context.catalogue.settings.ordering, context.now
     cores = float(math.ceil(wide.usage))
@@ -93,18 +95,18 @@ def around_refusal(
 
 
 def taken_of(queue: Timeline, now: Instant) -> list[CoreUse]:
-    """Each processor as taken until it is wholly free."""
+    """Return each processor as occupied until it is entirely free."""
     return [CoreUse(number, 1.0, now, Instant(now + parts[-1])) for number, parts in enumerate(queue.instances)]
 
 
 # ---- displacement
 
-LEAST_SHARE = 0.01  # of the time a host computes, so that nothing takes for ever
+LEAST_SHARE = 0.01  # of the time a host computes: keeps remaining times finite
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Sending:
-    """A job for this host: of which batch, on how many processors of which type, for how long, and when it is due."""
+    """A job for this host, with its batch, processors, runtime and due date."""
 
     batch_id: BatchId
     processor_type: ProcessorType
@@ -114,10 +116,12 @@ class Sending:
 
 
 def displacement_refusal(job: Sending, given: Sequence[Sending], context: SchedulingContext) -> Refusal | None:
-    """Why a tight job may not displace what the host has, `given` in this reply included; None when it may."""
+    """Return why a tight job may not displace the host's work, including `given` in this reply; None if it may."""
     kind = job.processor_type
     owners = Counter([one.batch_id for one in context.held] + [one.batch_id for one in given])
-    work = list(_told(context, kind, owners) if context.in_progress is not None else _held(context, kind, owners))
+    work = list(
+        _reported_work(context, kind, owners) if context.in_progress is not None else _held(context, kind, owners)
+    )
     work += [_given(one, context.now, owners) for one in given if one.processor_type == kind]
     found = may_displace(
         DisplacingJob(job.usage, job.runtime_s, job.due_at, owners[job.batch_id]),
@@ -129,8 +133,10 @@ def displacement_refusal(job: Sending, given: Sequence[Sending], context: Schedu
     return None if found.send else Refusal(RefusalCode.DISPLACES, found.because)
 
 
-def _told(context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]) -> Iterator[UnderWay]:
-    """What the client says it has, of other projects too; of those nothing but the time left is known."""
+def _reported_work(
+    context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]
+) -> Iterator[UnderWay]:
+    """Yield the jobs the client reports; for jobs of other projects only the remaining time is known."""
     host, ours = context.host, {one.name: one for one in context.held}
     share = max(LEAST_SHARE, host.cpu_availability_fraction if kind == CPU else host.gpu_availability_fraction)
     for one in context.in_progress or ():
@@ -149,7 +155,7 @@ def _under_way(
 
 
 def _held(context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]) -> Iterator[UnderWay]:
-    """What the server knows the host has: each R long, from its dispatch on."""
+    """Yield the jobs in progress that the server knows of: each takes R from its dispatch."""
     for one in context.held:
         plan = plan_of(context.catalogue.versions, one.app_version_id)
         if plan.processor_type == kind:
@@ -172,7 +178,7 @@ def _processors(context: SchedulingContext, kind: ProcessorType) -> int:
 
 
 class HostGuard:
-    """Refuses jobs that would delay the host's lease, or displace too much of its work."""
+    """Refuses jobs that would delay the host's lease or displace too much of its work."""
 
     def __init__(self, context: SchedulingContext) -> None:
         self._context = context
@@ -185,7 +191,7 @@ class HostGuard:
         self._given: list[Sending] = []  # in this reply
 
     def refusal(self, place: int, job: Sending, load: HostLoad, *, wait_s: Seconds, is_tight: bool) -> Refusal | None:
-        """Why a job that would start in `wait_s` is refused; None when it is in the way of nothing."""
+        """Return why a job that would start in `wait_s` is refused; None if it delays and displaces nothing."""
         held, kind = self.lease, job.processor_type
         if held is not None and kind == held.processor_type and job.batch_id != held.batch_id:
             why = around_refusal(held, load.busy().queue[kind], self._context, job=job, wait_s=wait_s)
@@ -202,7 +208,7 @@ class HostGuard:
             self._given.append(job)
 
     def promise(self, wide: Wide, queue: Timeline, kind: ProcessorType) -> None:
-        """Lease the host to a job that it could run when its work is done, if that helps."""
+        """Lease the host to a job that it could run after its current work, if that helps."""
         self.lease = self.made = new_lease(wide, queue, self._context, kind)
         self.is_active = True
 

@@ -1,8 +1,8 @@
-"""Computes when a host's processors are free: of endangered work, and of all work. Pure.
+"""Computes when a host's processors are free of endangered work and of all work. Pure.
 
-List scheduling: a vector of one free time per processor instance, in seconds from now. A job of k instances starts when
-the k least busy ones are free and keeps all k (docs/formulas.md). `start` holds work that runs first because it is
-endangered or tight, `queue` everything the host has to do.
+List scheduling with one free time per processor instance, in seconds from now. A job of k instances starts when the k
+least busy ones are free and occupies all k (docs/formulas.md). `start` covers endangered and tight work, which runs
+first, `queue` all work.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from domain.units import AppVersionId, Instant, Seconds
 from scheduler.context import ClientTask, SchedulingContext, WorkRequest
 from scheduler.deadline.inputs import Moment
 
-LEAST_SHARE = 0.01  # of a device that a job is counted with
-MOST_PARTS = 12  # a device is divided in at most this many equal parts for jobs that share it
+LEAST_SHARE = 0.01  # of a device: the smallest share a job counts for
+MOST_PARTS = 12  # a device is divided into at most this many equal parts for jobs that share it
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Timeline:
     """Free times of the instances of one processor type, in seconds from now.
 
-    Every instance has the same number of equal parts (1 unless jobs share a device), each with its free
-    time, ascending; instances are in ascending order of the time at which they are wholly free.
+    Every instance has the same number of equal parts (1 unless jobs share a device), each with its free time,
+    ascending; instances are sorted by the time at which they are entirely free.
     """
 
     instances: tuple[tuple[float, ...], ...]
 
     @classmethod
     def of(cls, free_s: Iterable[float]) -> Timeline:
-        """Whole instances with these free times."""
+        """Return a timeline of whole instances with these free times."""
         return cls(tuple((time_s,) for time_s in sorted(free_s)))
 
     def start_s(self, usage: float) -> Seconds:
-        """When a job that uses `usage` instances could start; the last instance's time if there are fewer.
+        """Return when a job that uses `usage` instances could start; the last instance's time if there are fewer.
 
         >>> four = Timeline.of([0.0, 10.0, 20.0, 30.0])
         >>> four.start_s(1), four.start_s(3), four.start_s(9)
@@ -60,7 +60,7 @@ class Timeline:
         return Seconds(self.instances[needed - 1][-1])
 
     def after(self, usage: float, runtime_s: float, not_before_s: float = -math.inf) -> Timeline:
-        """The timeline once a job of `runtime_s` is queued on the `usage` least busy instances.
+        """Return the timeline after a job of `runtime_s` is queued on the `usage` least busy instances.
 
         >>> Timeline.of([0.0, 10.0, 20.0]).after(2, 5.0).instances
         ((15.0,), (15.0,), (20.0,))
@@ -77,7 +77,7 @@ class Timeline:
         return Timeline(_inserted(instances[needed:], (end_s,) * len(instances[0]), needed))
 
     def at_least(self, other: Timeline) -> Timeline:
-        """Both in order of free time, the later of each pair: whichever knows of more work is right.
+        """Return the later of each pair of free times, both timelines in ascending order.
 
         >>> Timeline.of([0.0, 9.0]).at_least(Timeline.of([4.0, 5.0])).instances
         ((4.0,), (9.0,))
@@ -89,7 +89,7 @@ class Timeline:
         return Timeline(tuple(tuple(map(max, mine, theirs)) for mine, theirs in pairs))
 
     def clamped(self) -> Timeline:
-        """The same with every free time in the past moved to now.
+        """Return a copy with all free times in the past moved to now.
 
         >>> Timeline.of([-math.inf, -5.0, 10.0]).clamped().instances
         ((0.0,), (0.0,), (10.0,))
@@ -101,22 +101,22 @@ class Timeline:
 
     @property
     def parts(self) -> int:
-        """In how many parts every instance is divided."""
+        """Number of parts of each instance."""
         return len(self.instances[0]) if self.instances else 1
 
     def in_parts(self, parts: int) -> Timeline:
-        """The same free times with every instance in `parts` parts, a multiple of what it has."""
+        """Return the same free times with every instance in `parts` parts, a multiple of the current number."""
         times = parts // self.parts
         if times == 1:
             return self
         return Timeline(tuple(tuple(t for t in part for _ in range(times)) for part in self.instances))
 
     def _parts_used(self, usage: float) -> int:
-        """Parts of one device a sharing job occupies, when it is divided in as many as the job allows."""
+        """Return the number of parts of one device that a sharing job occupies."""
         return max(1, self._divided(usage).parts // _sharers(usage))
 
     def _divided(self, usage: float) -> Timeline:
-        """The same free times with every instance in parts of which some make up one sharing job's share."""
+        """Return the same free times, divided finely enough for one sharing job's share to be a number of parts."""
         wanted = math.lcm(self.parts, _sharers(usage))
         return self.in_parts(wanted if wanted <= MOST_PARTS else self.parts)
 
@@ -133,13 +133,13 @@ class Timeline:
 def _inserted(
     instances: tuple[tuple[float, ...], ...], one: tuple[float, ...], times: int
 ) -> tuple[tuple[float, ...], ...]:
-    """Instances in order with one more, `times` times."""
+    """Insert `one` into the sorted instances, `times` times."""
     place = bisect_right(instances, one) if len(one) == 1 else bisect_right(instances, one[-1], key=_wholly_free_s)
     return instances[:place] + (one,) * times + instances[place:]
 
 
 def _sharers(usage: float) -> int:
-    """Jobs that share one device: m = floor(1 / usage)."""
+    """Return the number of jobs that share one device: m = floor(1 / usage)."""
     return min(MOST_PARTS, math.floor(1.0 / usage + 1e-9)) if usage > 0 else MOST_PARTS
 
 
@@ -155,15 +155,15 @@ class Busy:
     queue: Mapping[ProcessorType, Timeline]
 
     def start_s(self, plan: PlanClass) -> Seconds:
-        """Seconds from now until a tight job of this plan class could start."""
+        """Return the seconds from now until a tight job of this plan class could start."""
         return self.start[plan.processor_type].start_s(usage_of(plan))
 
     def queue_s(self, plan: PlanClass) -> Seconds:
-        """Seconds from now until it could start behind everything the host has to do."""
+        """Return the seconds from now until such a job could start behind all the host's work."""
         return self.queue[plan.processor_type].start_s(usage_of(plan))
 
     def with_job(self, plan: PlanClass, runtime_s: float, *, tight: bool) -> Busy:
-        """Busy times once this job is sent, too. Only a tight job delays later tight ones."""
+        """Return the busy times with this job added. Only a tight job delays later tight ones."""
         queue, start = dict(self.queue), self.start
         _charge(queue, plan, runtime_s, -math.inf)
         if tight:
@@ -173,12 +173,12 @@ class Busy:
 
 
 def usage_of(plan: PlanClass) -> float:
-    """Instances of its own processor type that a job of this plan class occupies; a CPU job at least one."""
+    """Return the instances of its own processor type that a job of this plan class occupies; a CPU job at least one."""
     return max(LEAST_SHARE, plan.gpu_count) if plan.gpu_type is not None else max(1.0, plan.ncpus)
 
 
 def _charge(timelines: dict[ProcessorType, Timeline], plan: PlanClass, runtime_s: float, not_before_s: float) -> None:
-    """Put a job on timelines; a GPU job occupies CPUs only if it uses at least a whole one."""
+    """Add a job to the timelines; a GPU job occupies CPUs only if it uses at least one whole CPU."""
     kind = plan.processor_type
     timeline = timelines.get(kind)
     if timeline is not None:
@@ -189,7 +189,7 @@ def _charge(timelines: dict[ProcessorType, Timeline], plan: PlanClass, runtime_s
 
 @quick_dataclass(frozen=True, slots=True)
 class QueuedWork:
-    """A job a host has: what it occupies, for how long, and since when it may run (seconds from now)."""
+    """A job on a host: what it occupies, its runtime, and its earliest start in seconds from now."""
 
     plan: PlanClass
     runtime_s: float
@@ -200,39 +200,40 @@ class QueuedWork:
 def held_work(
     held: Iterable[InstanceInProgress], versions: Mapping[AppVersionId, AppVersion], *, now: Instant
 ) -> tuple[QueuedWork, ...]:
-    """What the server knows the host holds, oldest first: each R long, from its dispatch at the earliest."""
+    """Return the jobs in progress that the server knows of, oldest first; each runs for R and starts no earlier than
+    its dispatch.
+    """
     return tuple(
         QueuedWork(plan_of(versions, one.app_version_id), one.est_runtime_s, one.sent_at - now, one.tight)
         for one in sorted(held, key=lambda one: (one.sent_at, one.instance_id))
     )
 
 
-def told_work(
+def reported_work(
     in_progress: Iterable[ClientTask], held: Iterable[InstanceInProgress], host: Host
 ) -> tuple[QueuedWork, ...]:
-    """What the client says it has, earliest report deadline first; remaining time over availability."""
+    """Return the jobs that the client reports, earliest report deadline first; remaining time over availability."""
     tight_names = frozenset(one.name for one in held if one.tight)
     works = []
     for one in sorted(in_progress, key=lambda one: (one.report_deadline, one.name)):
-        plan = _told_plan(one.ncpus, one.gpu_type, one.gpu_count)
+        plan = _reported_plan(one.ncpus, one.gpu_type, one.gpu_count)
         share = host.cpu_availability_fraction if one.gpu_type is None else host.gpu_availability_fraction
         works.append(QueuedWork(plan, max(0.0, one.remaining_s) / max(0.01, share), 0.0, one.name in tight_names))
     return tuple(works)
 
 
 @lru_cache(maxsize=256)
-def _told_plan(ncpus: float, gpu_type: ProcessorType | None, gpu_count: float) -> PlanClass:
-    """What a job occupies that a client tells of: most are alike."""
+def _reported_plan(ncpus: float, gpu_type: ProcessorType | None, gpu_count: float) -> PlanClass:
+    """The plan class of a reported job; cached because most are alike."""
     return PlanClass("", ncpus=ncpus, gpu_type=gpu_type, gpu_count=gpu_count)
 
 
 def busy_of(wants: Iterable[WorkRequest], host: Host, work: Iterable[QueuedWork]) -> Busy:
-    """A host's busy time at the start of its request.
+    """Return a host's busy time at the start of its request.
 
-    `start`: idle instances are free now, the others at the client's `estimated_delay` (its least busy
-    instance, a lower bound) or when the tight work the host holds is done, if that is later.
-    `queue`: all the work it holds, list-scheduled, and never less than `start`.
-    A job that was sent before may have run since: its free time is counted from then.
+    `start`: idle instances are free now, the others at the client's `estimated_delay` (its least busy instance, a lower
+    bound) or when the host's tight work is done, if that is later. `queue`: all work in progress, list-scheduled, and
+    never less than `start`. A job sent earlier may already have run since its dispatch.
 
     >>> from domain.jobs import InstanceInProgress
     >>> want = WorkRequest(CPU, 2, Seconds(1.0), req_instances=1.0, estimated_delay_s=Seconds(600.0))
@@ -248,9 +249,9 @@ def busy_of(wants: Iterable[WorkRequest], host: Host, work: Iterable[QueuedWork]
     for kind, want in by_type.items():
         counts[kind] = want.count
     idle = {kind: min(count, _idle(by_type.get(kind))) for kind, count in counts.items()}
-    start = {kind: _told(by_type.get(kind), count, idle[kind]) for kind, count in counts.items()}
+    start = {kind: _client_timeline(by_type.get(kind), count, idle[kind]) for kind, count in counts.items()}
     works = tuple(work)
-    if not works:  # most hosts that ask for work hold none
+    if not works:  # most hosts that request work have none
         return Busy(start, start)
     tight = tuple(one for one in works if one.tight)
     if tight:
@@ -262,17 +263,17 @@ def busy_of(wants: Iterable[WorkRequest], host: Host, work: Iterable[QueuedWork]
 
 
 def _idle(want: WorkRequest | None) -> int:
-    """Whole idle instances; 1.9 idle CPUs are one to rely on."""
+    """Return the number of whole idle instances; 1.9 idle CPUs count as one."""
     return int(max(0.0, want.req_instances)) if want is not None else 0
 
 
-def _told(want: WorkRequest | None, count: int, idle: int) -> Timeline:
+def _client_timeline(want: WorkRequest | None, count: int, idle: int) -> Timeline:
     delay_s = max(0.0, want.estimated_delay_s) if want is not None else 0.0
     return Timeline(((0.0,),) * idle + ((delay_s,),) * (count - idle))
 
 
 def _scheduled(counts: Mapping[ProcessorType, int], works: Iterable[QueuedWork]) -> Mapping[ProcessorType, Timeline]:
-    """Free times of `counts` instances, from now, after this work in this order."""
+    """Return the free times of `counts` instances after this work in this order."""
     timelines = {kind: Timeline(((-math.inf,),) * count) for kind, count in counts.items()}
     for work in works:
         _charge(timelines, work.plan, work.runtime_s, work.since_s)
@@ -280,15 +281,16 @@ def _scheduled(counts: Mapping[ProcessorType, int], works: Iterable[QueuedWork])
 
 
 def busy_at_start(context: SchedulingContext) -> Busy:
-    """Busy times from the client's whole queue if it reports it, else from what the server knows to be in progress.
+    """Return busy times from the client's reported queue, or else from the jobs that the server knows to be in
+    progress.
 
-    Lost jobs that are sent again come on top: the client does not have them yet.
+    Resent jobs are added: the client does not have them yet.
     """
     versions = context.catalogue.versions
     if context.in_progress is None and not context.held:
         return busy_of(context.wants, context.host, ())
     if context.in_progress is not None:
-        work = told_work(context.in_progress, context.held, context.host)
+        work = reported_work(context.in_progress, context.held, context.host)
     else:
         resent = {one.instance_id for one in context.resent}
         known = (one for one in context.held if one.instance_id not in resent) if resent else context.held
@@ -298,18 +300,18 @@ def busy_at_start(context: SchedulingContext) -> Busy:
 
 
 class HostLoad:
-    """What a host has to do, with the jobs that the reply already gives it."""
+    """Tracks a host's work, including the jobs that the reply already sends."""
 
     def __init__(self, context: SchedulingContext) -> None:
         self._context = context
-        self._busy: Busy | None = None  # as of the last call of `busy`; most requests end without another
-        self._pending: list[tuple[PlanClass, Seconds, bool]] = []  # given since
+        self._busy: Busy | None = None  # as of the last call of `busy`; most requests never call it again
+        self._pending: list[tuple[PlanClass, Seconds, bool]] = []  # added since then
         self._moments: dict[AppVersionId, Moment] = {}
-        self.disk_bytes = context.host.disk_free_bytes  # still free for this project
-        self.sent: dict[AppVersionId, int] = {}  # jobs of this reply
+        self.disk_bytes = context.host.disk_free_bytes  # left for this project
+        self.sent: dict[AppVersionId, int] = {}  # jobs in this reply
 
     def busy(self) -> Busy:
-        """The host's busy times."""
+        """Return the host's busy times."""
         busy = self._busy or busy_at_start(self._context)
         for plan, runtime_s, tight in self._pending:
             busy = busy.with_job(plan, runtime_s, tight=tight)
@@ -318,7 +320,7 @@ class HostLoad:
         return busy
 
     def moment(self, version: AppVersion, percentile: Percentile) -> Moment:
-        """When the host could start a job of this version."""
+        """Return the host's state for a job of this version."""
         found = self._moments.get(version.app_version_id)
         if found is None:
             plan, busy, context = version.plan_class, self.busy(), self._context
@@ -327,7 +329,7 @@ class HostLoad:
         return found
 
     def add(self, version: AppVersion, runtime_s: Seconds, *, tight: bool, disk_bytes: float) -> int:
-        """Count a job that is given to the host; how many of this version the reply has."""
+        """Add a job of this reply and return how many of its version the reply has."""
         self._pending.append((version.plan_class, runtime_s, tight))
         self._moments.clear()
         self.disk_bytes -= disk_bytes

@@ -1,4 +1,4 @@
-"""What was chosen for a request, and why the rest was not. Pure."""
+"""The result of choosing jobs for a request: the jobs, and why others were refused. Pure."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from scheduler.ports import SlotGroup
 
 @quick_dataclass(frozen=True, slots=True)
 class Chosen:
-    """One job for the host: what to write, and what the reply needs to describe it.
+    """One job for the host: what to write, and the data for its elements in the reply.
 
-    `slot` is to be given back to the array when the assignment is not committed.
-    `flop_per_s` is the speed the client is told: its estimate is fpops_est over it.
+    `slot` is returned to the array if the assignment is not committed. `flop_per_s` is the speed sent to the client,
+    which estimates the runtime as fpops_est over it.
     """
 
     assignment: Assignment
@@ -41,9 +41,9 @@ class Chosen:
 
 @quick_dataclass(frozen=True, slots=True)
 class Refused:
-    """Why something was not given. Fields that do not apply are None.
+    """Why something was refused. Fields that do not apply are None.
 
-    About the whole request, an app on a processor type, or a class of jobs of a batch.
+    It applies to the whole request, an app on a processor type, or a job class of a batch.
     """
 
     refusal: Refusal
@@ -53,16 +53,16 @@ class Refused:
     job_class_id: JobClassId | None = None
 
 
-# A group that the host was given nothing more of on one processor type, and why. Most are only counted.
+# A group of which the host got no more on one processor type, and why. Most are only counted.
 NotGiven = tuple[SlotGroup, ProcessorType, Refusal]
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Choice:
-    """The decision about one request. `examined` counts the groups that were looked at.
+    """The decision about one request. `examined` counts the groups evaluated.
 
-    `refused_at_large` are refusals of the whole request, of a processor type or an app; `not_given` those of groups.
-    `lease` is the promise of the host's future that was made with it.
+    `refused_at_large` are refusals of the whole request, a processor type or an app; `not_given` those of groups.
+    `lease` is the lease made with this choice.
     """
 
     chosen: tuple[Chosen, ...]
@@ -73,17 +73,17 @@ class Choice:
 
     @property
     def refused(self) -> tuple[Refused, ...]:
-        """Every refusal, the most general first."""
+        """All refusals, the most general first."""
         return (*self.refused_at_large, *map(_spelled_out, self.not_given))
 
     def reasons(self) -> Mapping[RefusalCode, tuple[int, str]]:
-        """Per code: how often it was met and its first sentence, for the message to the volunteer."""
+        """Return the count and the first sentence per code, for the message to the volunteer."""
         refusals = self._refusals()
         firsts = {refusal.code: refusal for refusal in reversed(refusals)}
         return {code: (count, firsts[code].detail) for code, count in _counted(refusals).items()}
 
     def counts(self) -> dict[RefusalCode, int]:
-        """Per code, how often it was met, in the order they were met first."""
+        """Return the count per code, in order of first occurrence."""
         return _counted(self._refusals())
 
     def _refusals(self) -> list[Refusal]:
@@ -98,13 +98,13 @@ def _counted(refusals: Iterable[Refusal]) -> dict[RefusalCode, int]:
 
 
 def refused_by_all(refused: Mapping[tuple[int, ProcessorType], Refusal], kinds: int) -> Iterator[tuple[int, Refusal]]:
-    """Places that each of so many types of processors was refused, with the last reason.
+    """Yield the groups that all `kinds` processor types were refused, with the last reason.
 
     >>> why = Refusal(RefusalCode.MEMORY, "too little")
     >>> [place for place, _ in refused_by_all({(7, "cpu"): why, (8, "cpu"): why, (7, "gpu"): why}, 2)]
     [7]
     """
-    met: dict[int, int] = {}  # how many refusals of each place were passed
+    met: dict[int, int] = {}  # number of refusals seen per group
     for (place, _), why in refused.items():
         if kinds > 1:
             met[place] = met.get(place, 0) + 1
@@ -112,17 +112,17 @@ def refused_by_all(refused: Mapping[tuple[int, ProcessorType], Refusal], kinds: 
             yield place, why
 
 
-def not_told_by_app(
+def not_refused_by_app(
     refused: Mapping[tuple[int, ProcessorType], Refusal],
     groups: Sequence[SlotGroup],
-    told: Mapping[tuple[AppId, ProcessorType], Refusal],
+    refused_apps: Mapping[tuple[AppId, ProcessorType], Refusal],
 ) -> tuple[NotGiven, ...]:
-    """The refusals of groups whose app as a whole was not refused."""
+    """Return the refusals of groups whose app was not refused as a whole."""
     return tuple(
         [
             (groups[place], kind, why)
             for (place, kind), why in refused.items()
-            if not told or (groups[place].batch.app_id, kind) not in told
+            if not refused_apps or (groups[place].batch.app_id, kind) not in refused_apps
         ]
     )
 
@@ -140,7 +140,7 @@ def chosen_of(
     *,
     rng: Callable[[], random.Random],
 ) -> Chosen:
-    """The slot's job for the host, as the evaluation of its class says; `rng` is called only to draw."""
+    """Assign a slot's job as evaluated for its class; `rng` is called only if a draw is needed."""
     due, batch, job_class, host = evaluation.due, group.batch, group.job_class, context.host
     version, settings = evaluation.usable.version, context.catalogue.settings
     assignment = Assignment(
@@ -185,7 +185,7 @@ def _due_terms(evaluation: Evaluation, rule: DeadlineRule) -> DueTerms:
 def _copies(
     context: SchedulingContext, group: SlotGroup, evaluation: Evaluation, rng: Callable[[], random.Random]
 ) -> int:
-    """How many copies check this host's result, where the app replicates by trust."""
+    """Return how many copies verify this host's result, if the app uses adaptive replication."""
     app = context.catalogue.apps[group.batch.app_id]
     if app.adaptive_copies == 0 or group.job_class.quorum != 1:
         return 0

@@ -1,4 +1,4 @@
-"""Everything the decision about one request depends on, as one value. Pure."""
+"""Defines SchedulingContext: everything that the decision about one request depends on. Pure."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from domain.volunteers import Volunteer
 
 @quick_dataclass(frozen=True, slots=True)
 class WorkRequest:
-    """The processors of one type in a host, and how much work it asks for them.
+    """A host's processors of one type, and how much work the client requests for them.
 
-    `req_s` is in instance-seconds: 0 means no work wanted, 1 at least one job. `req_instances` instances
-    are idle now. `estimated_delay_s` is when the first instance is free of endangered jobs.
+    `req_s` is in instance-seconds: 0 means no work wanted, 1 at least one job. `req_instances` is the number of idle
+    instances. `estimated_delay_s` is when the first instance is free of endangered jobs.
     """
 
     processor_type: ProcessorType
@@ -33,9 +33,9 @@ class WorkRequest:
 
 @quick_dataclass(frozen=True, slots=True)
 class ClientTask:
-    """An unfinished job in the client's queue, of whatever project, as the client tells it.
+    """An unfinished job in the client's queue, of any project, as reported by the client.
 
-    `remaining_s` is computing time, without the time in which the host is off.
+    `remaining_s` is computing time; it excludes the time in which the host is off.
     """
 
     name: str
@@ -56,14 +56,14 @@ class JobQuota:
 
 @quick_dataclass(frozen=True, slots=True)
 class SchedulingContext:
-    """Who asks for what, at which moment, and what is known of it.
+    """A work request with everything known about the volunteer, the host and the project at that moment.
 
-    `wants` has the GPU types first and the CPU last; a type that is not in it is not wanted.
-    `in_progress` is None while the client does not send its whole queue. `resent` are those of `held` that the
-    client lost and this reply sends again: they are not in its own list, and start from the beginning.
-    `seed` makes the request's draws repeatable; it is logged. `alone_s` is how long the host is to have work without
-    asking for more: what its owner wants stored at least, or as long as it did not call, if that is more. `quota`
-    limits the jobs of this reply, None without such a limit. `network` is where the client connects from.
+    `wants` lists GPU types first and the CPU last; types that are not listed get no work. `in_progress` is None if the
+    client does not report its queue. `resent` is the part of `held` that the client lost and this reply sends again:
+    these jobs are not in its own list, and start from the beginning. `seed` makes the request's draws repeatable; it is
+    logged. `alone_s` is how long the host must be able to compute without another request: its owner's minimum buffer,
+    or the time since its last request if longer. `quota` limits the jobs of this reply, None for no limit. `network` is
+    the client's network address.
     """
 
     volunteer: Volunteer
@@ -82,12 +82,12 @@ class SchedulingContext:
     network: str = ""
 
 
-BELIEVED_AT_FIRST = 64  # processors of one type
+BELIEVED_AT_FIRST = 64  # processors of one type that are accepted without a track record
 
 
 @quick_dataclass(frozen=True, slots=True)
 class RemainingDemand:
-    """What is still wanted: instance-seconds, idle instances, and jobs the limits still allow.
+    """The demand still to be met: instance-seconds, idle instances, and the number of jobs the limits still allow.
 
     `had` and `had_gated` count the jobs of this type on the host, those of this reply included; a tight one is gated.
     """
@@ -126,7 +126,7 @@ class RemainingDemand:
         return RemainingDemand(self.seconds, self.instances, jobs, self.had, self.had_gated)
 
     def of_idle(self) -> RemainingDemand:
-        """What whole idle instances want now, and nothing for later.
+        """Return the demand of whole idle instances now, without work to buffer.
 
         >>> RemainingDemand(9000.0, 2.5, 8).of_idle()
         RemainingDemand(seconds=0.0, instances=2.0, jobs=8, had=0, had_gated=0)
@@ -157,10 +157,10 @@ class RemainingDemand:
 
 
 def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> RemainingDemand | Refusal:
-    """What may be sent for one processor type, or which limit is already reached.
+    """Return what may be sent for one processor type, or the refusal if a limit is already reached.
 
-    Limits: jobs per request and processor, jobs in progress per processor, the volunteer's own wish for the whole
-    host, and what the quotas that it shares allow. `sent` jobs of other types are in this reply.
+    Limits: jobs per request and processor, jobs in progress per processor, the volunteer's own limit for the whole
+    host, and the shared quotas. `sent` is the number of jobs of other types in this reply.
     """
     settings = context.catalogue.settings.scheduler
     kind, count = want.processor_type, believed(max(1, want.count), context.havs)
@@ -173,7 +173,7 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
     jobs = min(settings.jobs_per_request * count, most - len(held))
     wish, total = context.volunteer.max_jobs, len(context.held) + sent
     if wish and total >= wish:
-        return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer wants at most {wish}")
+        return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer's limit is {wish}")
     if wish:
         jobs = min(jobs, wish - total)
     quota = context.quota
@@ -185,11 +185,11 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
 
 
 def believed(claimed: int, havs: Mapping[AppVersionId, HostAppVersion]) -> int:
-    """How many processors a host's limits go by: those it claims, but no more than it has had results validated.
+    """Return the processor count for a host's limits: its claim, but at most its number of validated results.
 
-    BELIEVED_AT_FIRST are believed of anybody. Nobody can check what a client says of itself: without this one that
-    claims 4096 CPUs would get 32,768 jobs with its first request. One that really has them has had 512 results
-    validated after its first 512 jobs, and is believed 4096 after the next round.
+    Claims up to BELIEVED_AT_FIRST are always accepted. Client data cannot be verified: without this limit a client that
+    claims 4096 CPUs would get 32,768 jobs with its first request. A client that really has them gets 512 jobs first,
+    and 4096 processors are accepted after the next round.
 
     >>> believed(8, {}), believed(4096, {}), believed(4096, {1: HostAppVersion(1, 1, n_valid=512)})
     (8, 64, 512)

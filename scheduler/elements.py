@@ -1,7 +1,7 @@
-"""The elements that describe jobs to a client: files, app versions, workunits, each once. Pure. docs/protocol.md#reply.
+"""Builds the reply elements that describe jobs: files, app versions and workunits, each once. Pure.
+docs/protocol.md#reply.
 
-Everything that an element refers to is in the same reply: clients forget, and a part they know already
-costs them nothing.
+A reply contains everything its elements refer to: clients forget, and an element they already have costs them nothing.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from wire.messages import (
     WorkunitElement,
 )
 
-MOST_KNOWN_INPUTS = 1000  # lists of files, of job classes
+MOST_KNOWN_INPUTS = 1000  # cached file lists of job classes
 
 
 @quick_dataclass(frozen=True, slots=True)
 class JobToSend:
-    """One job of a reply. `flop_per_s` is the speed the client is to expect."""
+    """One job of a reply. `flop_per_s` is the speed sent to the client."""
 
     instance: Assignment | InstanceInProgress
     version: AppVersion
@@ -56,9 +56,9 @@ class ReplyWork:
 def lost_job(
     held: InstanceInProgress, version: AppVersion, job_class: JobClass, host: Host, sent: SentJob
 ) -> JobToSend:
-    """A lost job, with the due date and the speed it was first sent with.
+    """Return a lost job with the due date and the speed it was first sent with.
 
-    The speed is what R stood for: fpops_est / R / availability.
+    The speed is derived from R: fpops_est / R / availability.
     """
     gpu = version.plan_class.gpu_type is not None
     availability = host.gpu_availability_fraction if gpu else host.cpu_availability_fraction
@@ -67,7 +67,7 @@ def lost_job(
 
 
 class _OfVersion(NamedTuple):
-    """What every reply with an app version says of it, but for the speed of the host."""
+    """The part of an app version's description that is the same in every reply."""
 
     version: AppVersion
     app: App
@@ -85,7 +85,7 @@ NO_INPUTS = _OfInputs((), ())
 
 
 class Elements:
-    """Makes the elements of replies. What many replies have in common is made once."""
+    """Builds reply elements and caches the parts that many replies share."""
 
     def __init__(self, uploads: Uploads) -> None:
         self._uploads = uploads
@@ -93,7 +93,7 @@ class Elements:
         self._inputs: dict[tuple[Input, ...], _OfInputs] = {}  # of job classes
 
     def work_of(self, jobs: Iterable[JobToSend], catalogue: Catalogue) -> ReplyWork:
-        """The elements of `jobs`: each app, app version, file and workunit once."""
+        """Return the elements of `jobs`: each app, app version, file and workunit once."""
         apps: dict[str, AppElement] = {}
         downloads: dict[str, DownloadElement] = {}
         outputs: dict[str, UploadElement] = {}
@@ -144,7 +144,7 @@ class Elements:
         return found
 
     def _of_inputs(self, job: JobToSend) -> _OfInputs:
-        """The files a job reads: its class's, then its own."""
+        """Return a job's input files: those of its class, then its own."""
         own = job.sent.inputs
         if own:
             return self._described((*job.job_class.inputs, *own))

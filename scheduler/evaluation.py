@@ -1,7 +1,7 @@
-"""Evaluates a class of jobs for the host: the row of checks, the app version, the gate and the due date. Pure.
+"""Evaluates a job class for a host: checks, app version, gate and due date. Pure.
 
-Jobs of a class are alike, so this is done once per (class, retry) and processor type of a request, and again only after
-a job was given that changed busy times or disk space.
+Jobs of a class are alike, so each (class, retry, processor type) is evaluated once per request, and again only after a
+job was sent that changed busy times or disk space.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from scheduler.gates import reachable
 from scheduler.ports import SlotGroup
 from scheduler.versions import Best, Usable, best_version
 
-Question = tuple[int, ProcessorType, bool]  # a group's place in the order, the processors, retries or not
+Question = tuple[int, ProcessorType, bool]  # a group's place in the order, the processor type, retries or not
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The host may have jobs of the class: with this version, by this due date.
+    """The host may get jobs of the class, with this version and this due date.
 
     `runtime_s` is R, `safe_runtime_s` R_q; `moment` says how busy the host is. `percentile` is the host's with the
     version it is trusted with, also where this job tries another one: trying a new version does not make a ranked
@@ -51,10 +51,10 @@ class Evaluation:
 
 
 class ClassEvaluator:
-    """Evaluates classes for one request, and counts what the reply already gives.
+    """Evaluates job classes for one request and tracks the jobs that its reply already sends.
 
-    A refusal stays valid until a version's quota is used up: with more jobs given, a host only gets busier and its disk
-    fuller. An evaluation stays valid until the next job is given.
+    A refusal stays valid until a version's quota is used up: more jobs only make the host busier and its disk fuller.
+    An evaluation stays valid until the next job is added.
     """
 
     def __init__(self, context: SchedulingContext) -> None:
@@ -65,19 +65,19 @@ class ClassEvaluator:
         self.load = HostLoad(context)
         self.guard = HostGuard(context)
         self._rng: random.Random | None = None
-        self.bests: dict[tuple[AppId, ProcessorType], Best | Refusal] = {}  # as far as they were needed
+        self.bests: dict[tuple[AppId, ProcessorType], Best | Refusal] = {}  # filled on demand
         self._gates: dict[AppVersionId, DeadlineSettings] = {}
         self._refusals: dict[Question, Refusal] = {}
         self._evaluations: dict[Question, Evaluation] = {}
 
     def rng(self) -> random.Random:
-        """The request's draws, made when the first is needed: most requests draw nothing."""
+        """Return the request's random generator, created on first use: most requests draw nothing."""
         if self._rng is None:
             self._rng = random.Random(self._context.seed)  # noqa: S311 - a repeatable draw, not a secret
         return self._rng
 
     def evaluate(self, place: int, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> Evaluation | Refusal:
-        """The evaluation of a group's first instances or of its retries. `place` is the group's in the order."""
+        """Evaluate a group's first instances or its retries. `place` is the group's index in the order."""
         question = (place, kind, retry)
         found = self._refusals.get(question) or self._evaluations.get(question)
         if found is None:
@@ -93,9 +93,9 @@ class ClassEvaluator:
         return found
 
     def given(self, evaluation: Evaluation, job_class: JobClass) -> bool:
-        """Count a job that is given to the host.
+        """Count a job that the reply sends to the host.
 
-        True when the version's quota is used up with it, so that refusals are to be asked for again.
+        Return True if this uses up the version's quota, so that cached refusals are invalid.
         """
         version = evaluation.usable.version
         count = self.load.add(
@@ -111,14 +111,14 @@ class ClassEvaluator:
         return True
 
     def best(self, app_id: AppId, kind: ProcessorType) -> Best | Refusal:
-        """BAV(A, T), or why the host cannot have jobs of this app there at all."""
+        """Return BAV(A, T), or why the host cannot get any jobs of this app on this processor type."""
         found = self.bests.get((app_id, kind))
         if found is None:
             found = self.bests[app_id, kind] = self._best_version(app_id, kind)
         return found
 
     def gates(self, usable: Usable) -> DeadlineSettings:
-        """The gates as they hold for hosts of this version's kind."""
+        """Return the gates that apply to hosts with this version."""
         version_id = usable.version.app_version_id
         found = self._gates.get(version_id)
         if found is None:
@@ -126,10 +126,10 @@ class ClassEvaluator:
         return found
 
     def is_gated_whole(self, batch: Batch, *, refused: bool) -> bool:
-        """Whether the first instances of all jobs of a batch, whatever their size, are behind one gate if one is.
+        """Return whether one gate applies to the first instances of all jobs of a batch, regardless of their size.
 
-        So they are without an estimate, and once C is past. C of a long deadline depends on what each job allows; so
-        does, where AFAP batches go first, whether a host that was `refused` one job is done with another in its turn
+        True without an estimate, and once C is past. C of a long deadline depends on each job's delay bound. So does,
+        with the `muster` rule, whether a host that was `refused` one AFAP job can finish another in queue order
         (decision 0036).
         """
         if self.traits.accelerates:
@@ -142,7 +142,7 @@ class ClassEvaluator:
         return target is None or target <= self._context.now
 
     def promise(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> None:
-        """Lease the host to a group that is refused because the host is busy, if it may be and that helps."""
+        """Lease a busy host to a group that was refused because the host is busy, if that is allowed and useful."""
         context, best = self._context, self.best(group.batch.app_id, kind)
         is_leased = self.guard.lease is not None
         if is_leased or isinstance(best, Refusal) or not may_be_leased(context, group.batch.batch_id):
@@ -164,7 +164,7 @@ class ClassEvaluator:
     def _best_version(self, app_id: AppId, kind: ProcessorType) -> Best | Refusal:
         app = self._context.catalogue.apps.get(app_id)
         if app is None:
-            return Refusal(RefusalCode.NO_SLOTS, f"app {app_id} is too new: its versions are being loaded")
+            return Refusal(RefusalCode.NO_SLOTS, f"app {app_id} is new; its versions are still being loaded")
         for check in APP_CHECKS:
             refusal = check(app, self._context)
             if refusal is not None:

@@ -1,7 +1,7 @@
-"""May this host have this work? Small checks, cheapest first; the first refusal ends the row. Pure.
+"""Checks whether a host may get a job: small checks, cheapest first; the first refusal ends the search. Pure.
 
-Checks of an app are asked once per app and processor type, checks of a class once per class and state of
-the disk, checks of a job for every job. A refusal names both numbers.
+App checks run once per app and processor type, class checks once per class and disk state, job checks for each job. A
+refusal names both numbers.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from scheduler.context import SchedulingContext, WorkRequest
 from scheduler.ports import SlotGroup, SlotSource
 
 AppCheck = Callable[[App, SchedulingContext], Refusal | None]
-ClassCheck = Callable[[JobClass, SchedulingContext, float], Refusal | None]  # the last: disk bytes still free
+ClassCheck = Callable[[JobClass, SchedulingContext, float], Refusal | None]  # the float: disk bytes still free
 
 
-# ------------------------------------------------------------------ of a processor type
+# ------------------------------------------------------------------ processor type
 
 
 def device_refusal(want: WorkRequest, context: SchedulingContext) -> Refusal | None:
-    """Why no work is given for these processors at all; None when some may be."""
+    """Return why these processors get no work at all, or None if they may get some."""
     kind = want.processor_type
     if kind == CPU:
-        return Refusal(RefusalCode.NO_CPU, "cpu: the volunteer wants no CPU work") if context.volunteer.no_cpu else None
+        return Refusal(RefusalCode.NO_CPU, "cpu: the volunteer disabled CPU work") if context.volunteer.no_cpu else None
     if context.volunteer.no_gpu:
-        return Refusal(RefusalCode.NO_GPU, f"{kind}: the volunteer wants no GPU work")
+        return Refusal(RefusalCode.NO_GPU, f"{kind}: the volunteer disabled GPU work")
     if want.count < 1:
         return Refusal(RefusalCode.PLAN_CLASS, f"{kind}: needs at least 1 device, the client has {want.count}")
     return None
 
 
-# ------------------------------------------------------------------ of an app
+# ------------------------------------------------------------------ app
 
 
 def is_offered(app: App, _context: SchedulingContext) -> Refusal | None:
-    """A deprecated app gets no new work."""
+    """Refuse deprecated apps."""
     if not app.deprecated:
         return None
     return Refusal(RefusalCode.NO_APP_VERSION, f"app {app.name} is deprecated")
 
 
 def is_selected(app: App, context: SchedulingContext) -> Refusal | None:
-    """The volunteer chose this app, or none in particular."""
+    """Refuse apps that the volunteer did not select; an empty selection allows all."""
     chosen = context.volunteer.apps
     if not chosen or app.app_id in chosen:
         return None
@@ -59,17 +59,17 @@ def is_selected(app: App, context: SchedulingContext) -> Refusal | None:
 
 
 def is_beta_wanted(app: App, context: SchedulingContext) -> Refusal | None:
-    """A beta app is only for volunteers who opted in."""
+    """Refuse beta apps unless the volunteer opted in."""
     if not app.beta or context.volunteer.beta:
         return None
-    return Refusal(RefusalCode.BETA, f"app {app.name} is being tested; the volunteer did not opt in")
+    return Refusal(RefusalCode.BETA, f"app {app.name} is in beta; the volunteer did not opt in to beta apps")
 
 
-# ------------------------------------------------------------------ of a class of jobs
+# ------------------------------------------------------------------ job class
 
 
 def fits_memory(job_class: JobClass, context: SchedulingContext, _disk_bytes: float) -> Refusal | None:
-    """The job's memory bound against what the owner lets the client use."""
+    """Compare the job's memory bound with the RAM that the client may use."""
     if job_class.memory_bytes <= context.host.ram_bytes:
         return None
     return Refusal(
@@ -81,58 +81,58 @@ def fits_memory(job_class: JobClass, context: SchedulingContext, _disk_bytes: fl
 
 
 def fits_cpus(job_class: JobClass, context: SchedulingContext, _disk_bytes: float) -> Refusal | None:
-    """The CPUs of one instance against the host's, and against those the volunteer lends one job."""
+    """Compare the CPUs of one instance with the host's CPUs and with the volunteer's limit per job."""
     ncpus, lent = job_class.ncpus, context.volunteer.max_cpus
     if ncpus > context.host.ncpus:
         return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (ncpus, context.host.ncpus))
     if lent and ncpus > lent:
-        return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, the volunteer lends one job at most {1}", (ncpus, lent))
+        return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, the volunteer allows {1} per job", (ncpus, lent))
     return None
 
 
 def fits_disk(job_class: JobClass, _context: SchedulingContext, disk_bytes: float) -> Refusal | None:
-    """The job's disk bound against what is free after the jobs of this reply."""
+    """Compare the job's disk bound with the disk that is left after the jobs of this reply."""
     if job_class.disk_bytes <= disk_bytes:
         return None
     return Refusal(
         RefusalCode.DISK,
-        "job needs {0} of disk, project may use {1} more",
+        "job needs {0} of disk, the project may use {1} more on this host",
         (job_class.disk_bytes, disk_bytes),
         sizes=True,
     )
 
 
 def fits_hr(job_class: JobClass, context: SchedulingContext, _disk_bytes: float) -> Refusal | None:
-    """Homogeneous redundancy: the host's class must be known where jobs ask for one."""
+    """Homogeneous redundancy: refuse the host if the job requires an HR class and the host's class is unknown."""
     if job_class.hr_type == 0 or hr_class_of(context.host, job_class.hr_type):
         return None
     return Refusal(
         RefusalCode.HR_CLASS,
-        f"job asks for hosts alike (type {job_class.hr_type}), this one's system {context.host.os_name!r} "
-        f"and CPU {context.host.cpu_vendor!r} are not known",
+        "job requires homogeneous redundancy, but the host's OS or CPU vendor is unknown "
+        f"(type {job_class.hr_type}, OS {context.host.os_name!r}, CPU {context.host.cpu_vendor!r})",
     )
 
 
-# The page to show a volunteer who asks "why do I get no work?". Cheapest first; the first refusal counts.
-APP_CHECKS: tuple[AppCheck, ...] = (is_offered, is_selected, is_beta_wanted)  # then: a version that runs here
-CLASS_CHECKS: tuple[ClassCheck, ...] = (fits_memory, fits_cpus, fits_disk, fits_hr)  # then: due date and gate
+# All reasons for "no work", cheapest first; the first refusal counts.
+APP_CHECKS: tuple[AppCheck, ...] = (is_offered, is_selected, is_beta_wanted)  # next: app version
+CLASS_CHECKS: tuple[ClassCheck, ...] = (fits_memory, fits_cpus, fits_disk, fits_hr)  # next: due date and gate
 
-# ------------------------------------------------------------------ of one job
+# ------------------------------------------------------------------ single job
 
 
 def hr_refusal(slot: Ready, host_hr_class: int) -> Refusal | None:
-    """A job whose first instance fixed a class goes to hosts of that class only."""
+    """Refuse hosts outside the HR class that the job's first instance fixed."""
     if slot.hr_class in (0, host_hr_class):
         return None
     return Refusal(
-        RefusalCode.HR_CLASS, "job is for hosts of class {0}, this one is {1}", (slot.hr_class, host_hr_class)
+        RefusalCode.HR_CLASS, "job is bound to HR class {0}, this host is in class {1}", (slot.hr_class, host_hr_class)
     )
 
 
 def hr_class_of(host: Host, hr_type: int) -> int:
-    """The host's class for homogeneous redundancy: 10 * system + vendor; 0 where it cannot be told.
+    """Return the host's class for homogeneous redundancy, 10 * OS + vendor; 0 if unknown.
 
-    Type 2 compares the system only.
+    Type 2 compares the OS only.
 
     >>> linux = Host(1, 1, os_name="Linux Debian", cpu_vendor="GenuineIntel")
     >>> hr_class_of(linux, 1), hr_class_of(linux, 2), hr_class_of(linux, 0), hr_class_of(Host(1, 1), 1)
@@ -142,9 +142,10 @@ def hr_class_of(host: Host, hr_type: int) -> int:
 
 
 def uncommitted_refusal(slot: Ready, group: SlotGroup, classes: ClassesByApp, host_class: int) -> Refusal | None:
-    """Why a job without a class is not for hosts of this class; None where classes have not been looked at, too.
+    """Return why a job without an HR class is not for hosts of this class; None if it may be, or if no class is
+    measured yet.
 
-    Which jobs are whose is drawn once per job, not per request.
+    The class is drawn once per job, not per request.
     """
     job_class, batch = group.job_class, group.batch
     of_type = classes.of.get((batch.app_id, job_class.hr_type), NO_STANDINGS)
@@ -156,27 +157,25 @@ def uncommitted_refusal(slot: Ready, group: SlotGroup, classes: ClassesByApp, ho
     return Refusal(RefusalCode.HR_CLASS, CHOSEN, terms)
 
 
-CHOSEN = (
-    "job is for hosts of class {0}, where it is complete soonest; this one is of class {1}, which has {2:.0f} % of them"
-)
+CHOSEN = "job is assigned to HR class {0}, this host is in class {1}, which gets {2:.0f} % of the batch's jobs"
 
 
 @lru_cache(maxsize=256)
 def shares_of(classes: Standings, job_flop: Flop, jobs: int, replicas: int) -> Mapping[str, float]:
-    """The share of each class in so many jobs. A class of fewer hosts than a job has replicas gets none."""
+    """Return each class's share of `jobs` jobs. A class with fewer hosts than a job has replicas gets none."""
     alike = [_alike(one, job_flop) for one in classes]
     return shares(alike, Flop(jobs * job_flop), replicas=replicas)
 
 
 def _alike(one: ClassStanding, job_flop: Flop) -> HostClass:
-    """Turnaround: until one of its hosts calls again, and R on a core of theirs."""
+    """Turnaround: a host's request interval plus R on one of its cores."""
     per_core = one.flop_per_s / one.cores if one.cores > 0.0 else 0.0
     runtime_s = job_flop / per_core if per_core > 0.0 else 0.0
     return HostClass(str(one.hr_class), one.queued_flop, one.flop_per_s, Seconds(one.interval_s + runtime_s), one.hosts)
 
 
 def after_retries(slots: Sequence[Ready]) -> int:
-    """Where the slots without retries begin; they come last.
+    """Return the index of the first slot without retries; retries come first.
 
     >>> from domain.jobs import Ready
     >>> after_retries([Ready(1, 1, 1, 1, retries=2), Ready(2, 2, 1, 1, retries=1), Ready(3, 3, 1, 1)])
@@ -190,7 +189,7 @@ def after_retries(slots: Sequence[Ready]) -> int:
 def job_refusal(
     slot: Ready, group: SlotGroup, context: SchedulingContext, array: SlotSource, *, in_reply: Collection[JobId]
 ) -> Refusal | None:
-    """The checks of a single job: its app's limits per host and volunteer, hosts alike. `in_reply`: given already."""
+    """Check a single job: limits per host and volunteer, HR class. `in_reply`: jobs that this reply already sends."""
     if slot.job_id in in_reply:
         return Refusal(RefusalCode.SAME_HOST, "job {0} has another instance in this reply", (slot.job_id,))
     if slot.hr_class:
@@ -207,17 +206,17 @@ def job_refusal(
 
 
 def _spread_refusal(known: RefusalCode, slot: Ready, group: SlotGroup, context: SchedulingContext) -> Refusal | None:
-    """Why the job is not for a host that has had an instance (SAME_HOST), or whose volunteer has (SAME_VOLUNTEER)."""
+    """Return the refusal if this host (SAME_HOST) or its volunteer (SAME_VOLUNTEER) has already had an instance."""
     spread = context.catalogue.apps[group.batch.app_id].spread(group.job_class.quorum, slot.copies)
     if spread.per_volunteer:
         return Refusal(
             RefusalCode.SAME_VOLUNTEER,
-            "job {0} needs another volunteer: this one has had an instance of it",
+            "job {0} needs another volunteer: this volunteer has already had an instance",
             (slot.job_id,),
         )
     is_host = known is RefusalCode.SAME_HOST
     if is_host and (spread.per_host or any(held.job_id == slot.job_id for held in context.held)):
         return Refusal(
-            RefusalCode.SAME_HOST, "job {0} needs another host: this one has had an instance of it", (slot.job_id,)
+            RefusalCode.SAME_HOST, "job {0} needs another host: this host has already had an instance", (slot.job_id,)
         )
     return None

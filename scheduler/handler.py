@@ -1,7 +1,7 @@
-"""Handles HTTP requests of the scheduler: bytes of a client in, bytes of a reply out. docs/protocol.md.
+"""Handles the scheduler's HTTP requests: decodes the client's XML and encodes the reply. docs/protocol.md.
 
-A client backs off on any HTTP error and keeps its results, so an error costs nothing but time. What an
-error says is one line of text; details are in the log.
+A client backs off after any HTTP error and keeps its results, so an error costs only time. The body of an error
+response is one line of text; details are in the log.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Answers(Protocol):
 
 
 class SchedulerHandler:
-    """Answers POSTs to the scheduler's address. `max_request_bytes` is asked anew for every request."""
+    """Handles POST requests to the scheduler URL. `max_request_bytes` is read again for every request."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class SchedulerHandler:
         self._limit = limit
 
     async def handle(self, request: web.Request) -> web.Response:
-        """The reply, or an HTTP error with one line that says why."""
+        """Return the reply, or an HTTP error with a one-line reason."""
         try:
             body = await self._body(request)
             message = decode_request(body)
@@ -57,20 +57,20 @@ class SchedulerHandler:
             reply = await self._service.answer(message)
             return web.Response(body=encode_reply(reply), content_type=CONTENT_TYPE, charset="utf-8")
         except ProtocolError as error:
-            log.info("request not understood", remote=request.remote, status=error.status, why=str(error))
+            log.info("malformed request", remote=request.remote, status=error.status, why=str(error))
             return self._failed(error.status, str(error))
         except UnavailableError as error:
             log.warning("request not answered", remote=request.remote, why=str(error))
             return self._failed(503, "the project cannot serve requests now; your client will try again")
         except Exception:
             log.exception("request failed", remote=request.remote)
-            return self._failed(500, "the project could not handle this request; the error is in its log")
+            return self._failed(500, "the project could not handle this request; the error is in the server log")
 
     async def _body(self, request: web.Request) -> bytes:
-        """The whole body. ProtocolError 415 when it is compressed, 413 when it is too large, 400 when it breaks off."""
+        """Return the whole body. Raises ProtocolError: 415 if compressed, 413 if too large, 400 if incomplete."""
         encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower()
         if encoding not in ("", "identity"):
-            raise ProtocolError("Content-Encoding: expected none, requests are taken as plain text", 415)
+            raise ProtocolError("Content-Encoding: expected none; send requests uncompressed", 415)
         most = self._max_request_bytes()
         if (request.content_length or 0) > most:
             raise _too_large(most)
@@ -81,12 +81,14 @@ class SchedulerHandler:
                 if len(body) > most:
                     raise _too_large(most)
         except web.RequestPayloadError:
-            raise ProtocolError("scheduler request: expected the whole body, the connection broke off") from None
+            raise ProtocolError("scheduler request: connection closed before the end of the body") from None
         return bytes(body)
 
     def _too_soon(self, host_id: int, wait_s: float) -> web.Response:
-        log.info("host asks too often", host_id=host_id, wait_s=round(wait_s, 1))
-        refused = self._failed(503, f"host {host_id} asks too often: try again in {in_words(math.ceil(wait_s))}")
+        log.info("request rate exceeded", host_id=host_id, wait_s=round(wait_s, 1))
+        refused = self._failed(
+            503, f"host {host_id} sends requests too often; try again in {in_words(math.ceil(wait_s))}"
+        )
         refused.headers[hdrs.RETRY_AFTER] = str(math.ceil(wait_s))
         return refused
 
@@ -100,7 +102,7 @@ def _too_large(most: int) -> ProtocolError:
 
 
 def build_handler(ports: SchedulerPorts, clock: Clock, limit: RequestLimit | None = None) -> SchedulerHandler:
-    """The service behind its HTTP handler."""
+    """Build the request service and its HTTP handler."""
 
     def max_request_bytes() -> int:
         return ports.catalogue.catalogue().settings.scheduler.max_request_bytes

@@ -1,7 +1,7 @@
-"""What a host was given beside what its client says it has: lost jobs, and jobs better dropped. Pure.
+"""Compares the jobs in progress on a host with those its client lists: finds lost and useless jobs. Pure.
 
-A client lists every unfinished result. One we gave and it neither lists nor reports was lost, most likely
-with our reply; one it lists and nobody needs only keeps it busy.
+A client lists every unfinished result. A job that it neither lists nor reports was lost, most likely with our reply; a
+listed job that is no longer needed only keeps the host busy.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from domain.units import AppVersionId, HostId, InstanceId, Instant, JobId
 from lifecycle.states import Event, advance, host_record
 from scheduler.reports import is_dead, timed_out
 
-MOST_STRAYS = 1000  # looked up per request; a client lists more only when something is badly wrong
+MOST_STRAYS = 1000  # read per request; a client lists more only if something is badly wrong
 
 
 @quick_dataclass(frozen=True, slots=True)
 class HeldReview:
-    """`resend` goes to the client once more with the due dates it had; `ended` are lost for good.
+    """`resend` is sent to the client again with the same due dates; `ended` are permanently lost.
 
-    `abort` and `abort_if_not_started` name results the client should drop. `kept` is what the host has
-    in progress after this request, resent jobs included. `taken_over` moves to this host from other records of the same
-    computer; what is in progress of it is in `kept`. `overdue` ended here, mostly by time-out, but the client still
-    lists them and a success can still complete them.
+    `abort` and `abort_if_not_started` name results that the client should drop. `kept` is in progress on the host after
+    this request, resent jobs included. `taken_over` moves to this host from other records of the same computer; its
+    jobs in progress are in `kept`. `overdue` ended here, mostly by time-out, but the client still lists them and a
+    success can still complete them.
     """
 
     resend: tuple[InstanceInProgress, ...] = ()
@@ -42,7 +42,9 @@ class HeldReview:
     overdue: tuple[InstanceInProgress, ...] = ()
 
     def moved(self, instance_ids: Collection[InstanceId]) -> HeldReview:
-        """What follows when only these were taken over: another host has the others, the client should drop them."""
+        """Return the review after only these were taken over: the others belong to another host, and the client should
+        drop them.
+        """
         lost = [held.name for held in self.taken_over if held.instance_id not in instance_ids]
         if not lost:
             return self
@@ -53,7 +55,7 @@ class HeldReview:
         return replace(self, abort=(*self.abort, *lost), abort_if_not_started=late, kept=kept, taken_over=taken_over)
 
     def resending(self, instance_ids: Collection[InstanceId]) -> HeldReview:
-        """What follows when only these lost jobs are sent again: the others ended since the host was read."""
+        """Return the review after only these lost jobs were resent: the others ended since the host was read."""
         ended = {held.instance_id for held in self.resend}.difference(instance_ids)
         if not ended:
             return self
@@ -65,7 +67,7 @@ class HeldReview:
 
 
 def stray_ids(listed: Collection[str], held: Iterable[InstanceInProgress]) -> tuple[InstanceId, ...]:
-    """Instances the client lists that it does not have in progress as far as we know, at most MOST_STRAYS."""
+    """Return listed instances that are not in progress on the host as far as we know, at most MOST_STRAYS."""
     if not listed:
         return ()
     known = {entry.instance_id: entry.name for entry in held}
@@ -74,7 +76,7 @@ def stray_ids(listed: Collection[str], held: Iterable[InstanceInProgress]) -> tu
 
 
 def runnable_versions(catalogue: Catalogue, host: Host) -> frozenset[AppVersionId]:
-    """The app versions a lost job may be sent with again: known here, for a platform the host has."""
+    """Return the app versions that lost jobs may be resent with: known, and for a platform of the host."""
     return frozenset(i for i, version in catalogue.versions.items() if version.platform in host.platforms)
 
 
@@ -89,15 +91,14 @@ def review_held(
     hold_back: bool,
     now: Instant,
 ) -> HeldReview:
-    """Compare what the client lists and reports with what the host has in progress (`held`).
+    """Compare the results that the client lists and reports with the host's jobs in progress (`held`).
 
-    A lost job is resent if it is needed, the host may be sent its version again (`runnable`: none of them if the client
-    wants no work) and now + R <= due_at. Otherwise it ends at once, so that a retry is made now and not after its
-    time-out. A job lost too late to be resent counts as a time-out in the host's statistics: a host that keeps losing
-    jobs would otherwise look as if it never had them. A loss that is of no use to the project does not count.
-    `strays` are the instances of `stray_ids` as the database has them, None for those this host (`host_id`) was never
-    given; those of another host are taken over. `hold_back`: the server may not send anything now, so lost jobs wait
-    for the next request.
+    A lost job is resent if it is needed, the host may run its version (`runnable`: empty if the client wants no work)
+    and now + R <= due_at. Otherwise it ends at once, so that a retry is created now and not after its time-out. A job
+    lost too late to be resent counts as a time-out in the host's statistics: otherwise losing jobs would leave no trace
+    there. A lost job that is no longer needed does not count. `strays` are the instances of `stray_ids` as stored, None
+    for those never sent to this host (`host_id`); instances of another host are taken over. `hold_back`: the server may
+    not send anything now, so lost jobs wait for the next request.
     """
     listed, reported, held = frozenset(listed), frozenset(reported), tuple(held)
     if not listed and not held:
@@ -111,9 +112,9 @@ def review_held(
         if entry.name in listed or hold_back:
             kept.append(entry)
         elif entry.no_longer_needed or entry.app_version_id not in runnable:
-            ended.append(_lost(entry, Event.DETACHED, "the client no longer has it", now))
+            ended.append(_lost(entry, Event.DETACHED, "lost by the client", now))
         elif now + entry.est_runtime_s > entry.due_at:
-            ended.append(_lost(entry, Event.UNSTARTED, "the client no longer has it, too late to send it again", now))
+            ended.append(_lost(entry, Event.UNSTARTED, "lost by the client; too late to send it again", now))
         else:
             resend.append(entry)
             kept.append(entry)
@@ -135,7 +136,7 @@ def review_held(
 
 def _lost(entry: InstanceInProgress, event: Event, reason: str, now: Instant) -> Report:
     step = advance(InstanceState.IN_PROGRESS, event, instance_id=entry.instance_id)
-    told = None if entry.no_longer_needed else _told(entry, host_record(step.instructions), now)
+    hav_event = None if entry.no_longer_needed else _hav_event(entry, host_record(step.instructions), now)
     return Report(
         entry.instance_id,
         job_id=entry.job_id,
@@ -144,23 +145,23 @@ def _lost(entry: InstanceInProgress, event: Event, reason: str, now: Instant) ->
         to_state=step.state,
         reported_at=now,
         reason=reason,
-        turnaround_sample=None if told is None else told.ln_turnaround_ratio,
-        hav_event=told,
+        turnaround_sample=None if hav_event is None else hav_event.ln_turnaround_ratio,
+        hav_event=hav_event,
     )
 
 
-def _told(entry: InstanceInProgress, kind: HavEventKind | None, now: Instant) -> HavEvent | None:
-    """What the host's statistics are told of an instance that it lost."""
+def _hav_event(entry: InstanceInProgress, kind: HavEventKind | None, now: Instant) -> HavEvent | None:
+    """Return the statistics event for an instance that the host lost."""
     if kind is None or kind is HavEventKind.TIMED_OUT:
         return None if kind is None else timed_out(entry, now)
     return HavEvent(entry.host_id, entry.app_version_id, kind, now)
 
 
 class _Strays(NamedTuple):
-    """Results listed that are not in progress here. `abort`: drop them; `late`: drop them unless started.
+    """Listed results that are not in progress here. `abort`: drop them; `late`: drop them unless started.
 
-    `overdue` are the host's own that ended here. `of_others` are another host's, by job: the newest, because a host has
-    one instance of a job at a time. A success could still complete either.
+    `overdue` are the host's own instances that ended here. `of_others` are instances of another host, by job: the
+    newest, because a host has one instance of a job at a time. A success could still complete either.
     """
 
     abort: list[str]
@@ -170,7 +171,7 @@ class _Strays(NamedTuple):
 
 
 def _strays(names: Iterable[str], known: Mapping[InstanceId, Reported | None], host_id: HostId) -> _Strays:
-    """Sort the results named. Names we never gave, and those that were not looked up, are left alone."""
+    """Classify the named results. Names that we never issued, or that were not read, are ignored."""
     found = _Strays([], [], [], {})
     for name in names:
         instance_id = instance_id_of(name)

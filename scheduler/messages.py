@@ -1,4 +1,4 @@
-"""Writes the messages of a reply: why there is no work, what went wrong, and when to call again. Pure."""
+"""Builds the messages of a reply: why no work was sent, what went wrong, and when to call again. Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from scheduler.context import WorkRequest
 from scheduler.elements import JobToSend
 from wire.messages import Message
 
-LEAST_FRACTION = 1.0 / 6.0  # of request_delay_s, for a host whose work is done by then: 10 s by default
+LEAST_FRACTION = 1.0 / 6.0  # of request_delay_s, the shortest delay for a host that finishes sooner: 10 s by default
 
 WRONG_PLATFORM = codes_where(lambda traits: traits.wrong_platform)
-_UNSAID = codes_where(lambda traits: traits.known_to_client)
+_KNOWN_TO_CLIENT = codes_where(lambda traits: traits.known_to_client)
 _NOT_ABOUT_JOBS = codes_where(lambda traits: traits.about is not About.JOBS)
 
 
@@ -38,10 +38,10 @@ def request_delay_s(
 ) -> Seconds:
     """Return the seconds until the client may call again.
 
-    If jobs were sent, or other hosts were given them first: when the host has done its work (`work_s`), at least a
-    sixth of `request_delay_s` and at most `request_delay_s`. A host with little work so comes back soon, and never
-    calls more often than jobs are sent to it. If the client wanted work and there was none: `no_work_delay_s`, or
-    `refused_delay_s` if the host can run no version of the project (`unrunnable`) and has no work to report.
+    After jobs were sent, or lost to other hosts: the time until the host has finished its work (`work_s`), between a
+    sixth of `request_delay_s` and `request_delay_s`, so that a host with little work returns soon. If the client wanted
+    work and got none: `no_work_delay_s`, or `refused_delay_s` if the host can run no version of the project
+    (`unrunnable`) and has no work to report.
 
     >>> def delay_s(work_s):
     ...     return request_delay_s((), sent=True, wanted=True, work_s=work_s, unrunnable=False, holds_work=True,
@@ -65,9 +65,9 @@ def work_s(
     wants: Sequence[WorkRequest],
     versions: Mapping[AppVersionId, AppVersion],
 ) -> Seconds:
-    """Return how long the processors that were given jobs, or wanted some, have work for, the least of all types.
+    """Return how long the processors that got jobs, or wanted some, have work: the minimum over all types.
 
-    By the client's own estimate of new jobs, fpops_est over the speed it is told, shared by all processors of the
+    Uses the client's own estimate for new jobs, fpops_est over the speed sent to it, divided by the processors of the
     type; jobs in progress count in full.
     """
     sent = [(job.version, job.job_class.fpops_est_flop / job.flop_per_s) for job in jobs]
@@ -83,10 +83,10 @@ def work_s(
 
 
 def is_unrunnable(reasons: Collection[RefusalCode], host: Host, catalogue: Catalogue, *, now: Instant) -> bool:
-    """Whether no app of the project has a version for any platform and processor of the host.
+    """Return whether no app of the project has a version for any platform and processor of the host.
 
-    Not within `refused_delay_s` after a version was added: versions for other platforms may follow. A client with
-    programs of its own (anonymous platform) runs none of the project's.
+    False within `refused_delay_s` after a version was added: versions for other platforms may follow. A client with its
+    own programs (anonymous platform) runs none of the project's versions.
     """
     if not reasons or not WRONG_PLATFORM.issuperset(reasons):
         return False
@@ -101,32 +101,32 @@ def is_unrunnable(reasons: Collection[RefusalCode], host: Host, catalogue: Catal
 
 
 MOST_REASONS = 3
-MOST_CHARS = 300  # of a sentence that is kept
+MOST_CHARS = 300  # of a stored sentence
 HIGH = "high"
 NOTICE = "notice"
 
-Reasons = Mapping[RefusalCode, tuple[int, str]]  # how often a reason was met, and its first sentence
+Reasons = Mapping[RefusalCode, tuple[int, str]]  # count and first sentence of each reason
 _PLACE = {code: place for place, code in enumerate(RefusalCode)}
 
 
 def about_host(admission: Admission, *, taken_over: int = 0) -> tuple[Message, ...]:
-    """What the volunteer should know of how the computer was recognised, and of the tasks that it goes on with."""
+    """Tell the volunteer how the computer was matched to a host record, and which tasks it continues."""
     match admission.case:
         case HostCase.KNOWN | HostCase.FIRST_CONTACT:
             return ()
         case HostCase.STATE_LOST:
-            return (Message(f"This computer is known as host {admission.host.host_id}; it continues as that."),)
+            return (Message(f"This computer was recognised as host {admission.host.host_id} and keeps that record."),)
         case HostCase.NOT_THEIRS | HostCase.CLONE:
             return (
                 Message(
                     f"This computer is now host {admission.host.host_id}: {admission.because}. "
-                    + (f"It goes on with {tasks(taken_over)}." if taken_over else "Its earlier tasks are cancelled.")
+                    + (f"It continues with {tasks(taken_over)}." if taken_over else "Its earlier tasks are cancelled.")
                 ),
             )
 
 
 def tasks(count: int) -> str:
-    """A number of tasks that a client has.
+    """Return the number of a client's tasks in words.
 
     >>> tasks(1), tasks(2)
     ('the task it has', 'the 2 tasks it has')
@@ -135,15 +135,15 @@ def tasks(count: int) -> str:
 
 
 def wrong_account(project_name: str) -> Message:
-    """For a client whose account key nobody has."""
+    """The message for a client with an unknown account key."""
     return Message(
-        f"{project_name} does not know this account key. Remove the project and add it again with your account.",
+        f"Unknown account key: remove {project_name} from your client and add it again with your account.",
         NOTICE,
     )
 
 
 def too_many_hosts(because: str) -> Message:
-    """For a computer of which no record is made.
+    """The message for a computer that gets no host record.
 
     >>> too_many_hosts("2 new computers of this account were added today").text
     'This computer was not added: 2 new computers of this account were added today.'
@@ -152,30 +152,30 @@ def too_many_hosts(because: str) -> Message:
 
 
 def why_no_work(reasons: Reasons, delay_s: Seconds, *, unrunnable: bool = False) -> tuple[Message, ...]:
-    """Why nothing was sent, as the volunteers' pages say it, and when to call again.
+    """Explain in volunteer-facing wording why nothing was sent, and when to call again.
 
-    At most three reasons, the most frequent first; every decision without a job has one
-    (tests/properties/test_choices.py). If the host can run no version of the project, that is the
-    owner's to know: the client shows it as an important message.
+    At most three reasons, the most frequent first; every decision without a job has at least one
+    (tests/properties/test_choices.py). If the host can run no version of the project, the client shows it as an
+    important message.
 
     >>> reasons = {RefusalCode.MEMORY: (3, "job needs 4 GB of RAM, host offers 2 GB")}
     >>> why_no_work(reasons, Seconds(300.0))[0].text
     'No work sent. The available jobs need more memory than the client may use.'
     """
-    told = [code for code in _by_frequency(reasons) if code not in _UNSAID]
-    if not told and any(code in reasons for code in _UNSAID):
+    shown = [code for code in _by_frequency(reasons) if code not in _KNOWN_TO_CLIENT]
+    if not shown and any(code in reasons for code in _KNOWN_TO_CLIENT):
         return ()
     messages = [
         Message(
-            f"{'No work sent. ' if position == 0 else ''}{_said(code, reasons)}",
+            f"{'No work sent. ' if position == 0 else ''}{_text_of(code, reasons)}",
             _priority(code, unrunnable=unrunnable),
         )
-        for position, code in enumerate(told[:MOST_REASONS])
+        for position, code in enumerate(shown[:MOST_REASONS])
     ]
     return (*(messages or [Message("No work sent.", "low")]), _again(delay_s))
 
 
-def _said(code: RefusalCode, reasons: Reasons) -> str:
+def _text_of(code: RefusalCode, reasons: Reasons) -> str:
     if not code.traits.in_full:
         return code.traits.meaning
     sentence = _sentence(reasons[code][1])
@@ -189,7 +189,8 @@ def _priority(code: RefusalCode, *, unrunnable: bool) -> str:
 
 
 def kept_of(reasons: Reasons) -> Whys:
-    """What is kept of the reasons for those who look later: as many as are told, and those the client knows itself.
+    """Return the reasons to store for the host's page: the most frequent ones, including those the client already
+    shows.
 
     >>> [(str(code), why) for code, why in kept_of({RefusalCode.DISK: (1, "too little")})]
     [('disk', 'too little')]
@@ -199,22 +200,21 @@ def kept_of(reasons: Reasons) -> Whys:
 
 
 def _by_frequency(reasons: Reasons) -> list[RefusalCode]:
-    """The most frequent first."""
+    """Sort the codes, the most frequent first."""
     if len(reasons) == 1:
         return list(reasons)
     return sorted(reasons, key=lambda code: (-reasons[code][0], _PLACE[code]))
 
 
 def reasons_of(refusal: Refusal) -> Reasons:
-    """One refusal as the only reason."""
+    """Return a single refusal as the only reason."""
     return {refusal.code: (1, refusal.detail)}
 
 
 def counts_as_empty(reasons: Collection[RefusalCode]) -> bool:
-    """Whether other work than what was looked at could have been sent.
+    """Return whether other work than the examined jobs could have been sent.
 
-    Not when every reason lies in the computer: its limits, its platform, its owner's choices; nor while more
-    work was there than was looked at.
+    False if every reason concerns the computer (limits, platform, owner's choices) or if a search limit was reached.
     """
     if RefusalCode.REQUEST_LIMIT in reasons:
         return False
@@ -225,6 +225,6 @@ def _sentence(detail: str) -> str:
     return detail if detail.endswith((".", "!", "?")) else detail + "."
 
 
-@lru_cache(maxsize=64)  # a handful of delays are set, or follow from others
+@lru_cache(maxsize=64)  # few distinct delays occur
 def _again(delay_s: Seconds) -> Message:
-    return Message(f"Your client may ask again in {in_words(delay_s)}.")
+    return Message(f"Your client may request work again in {in_words(delay_s)}.")

@@ -1,4 +1,4 @@
-"""What the request handler needs from elsewhere, in its own words."""
+"""Interfaces that the request handler needs from other packages."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ class Ledger(Protocol):
     """The database as one request sees it. Every call is durable when it returns."""
 
     async def read(self, key: RequestKey) -> RequestView:
-        """Who asks, and what is known of the host and of the instances it reports."""
+        """Read the volunteer, the host and the reported instances."""
         ...
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
-        """A new host record; `host.host_id` is ignored. Raises TooManyHostsError where none is to be made now."""
+        """Create a host record; `host.host_id` is ignored. Raises TooManyHostsError if a limit is reached."""
         ...
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
         """Commit everything a request changes, in one transaction.
 
-        A report or assignment that lost a race is left out and the rest is committed.
-        Raises UnavailableError when nothing was written, or when the connection was lost while the commit was
-        under way: it may then have been made. Told to nobody, it is found again as held and as reported.
+        A report or assignment that lost a race is left out and the rest is committed. Raises UnavailableError if
+        nothing was written, or if the connection was lost during the commit: it may then have succeeded. Its jobs and
+        reports, which the client does not know of, are found again as in progress and as reported.
         """
         ...
 
     async def keep_trickles(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
-        """Store trickle messages, at most `per_instance` of each instance; how many there was no room for.
+        """Store trickle messages, at most `per_instance` of each instance; return how many exceeded that limit.
 
-        A message that is stored already is left as it is. Messages received before `forget_before` are deleted, some
-        at a time.
+        A message that is already stored is unchanged. Messages received before `forget_before` are deleted in small
+        batches.
         """
         ...
 
     async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
-        """Charge jobs to the quotas that the host shares, as many as they allow; those count as sent today."""
+        """Charge jobs to the host's shared quotas, as many as they allow; those count as sent today."""
         ...
 
     async def release_quota(self, request: QuotaRequest, unused: int) -> None:
-        """Take back so much of the charge."""
+        """Return the unused part of the charge."""
         ...
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
-        """What a reply needs to send these instances once more."""
+        """Read what a reply needs to resend these instances."""
         ...
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
-        """Job classes by id, for instances whose class is not in the array."""
+        """Read job classes by id, for instances whose class is not in the array."""
         ...
 
 
 class SlotGroup(Protocol):
-    """Slots that are alike for every decision: one class of one batch, retries apart from the rest."""
+    """Slots that are alike for every decision: one class of one batch, retries separate."""
 
     @property
     def batch(self) -> Batch: ...
@@ -74,70 +74,72 @@ class SlotGroup(Protocol):
 
     @property
     def sticky_files(self) -> frozenset[str]:
-        """Names of the sticky input files its jobs share."""
+        """Names of the sticky input files that all its jobs use."""
         ...
 
     def slots(self) -> Sequence[Ready]:
-        """The group's slots in order: retries descending, a sibling returned first, own shards first, then id."""
+        """Return the slots in order: retries descending, a sibling returned first, own shards first, then id."""
         ...
 
 
 class SlotSource(Protocol):
-    """The feeder's job array, as far as the choice of jobs for one request goes."""
+    """The feeder's job array, as needed to choose jobs for one request."""
 
     def groups(self) -> Sequence[SlotGroup]:
-        """Groups with slots, in order: (tier, key, retries descending, a sibling returned, own shards first, id)."""
+        """Return groups with slots, in order: (tier, key, retries descending, a sibling returned, own shards first,
+        id).
+        """
         ...
 
     def may_have(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> RefusalCode | None:
-        """SAME_HOST or SAME_VOLUNTEER when an instance of the job is known to be there already."""
+        """Return SAME_HOST or SAME_VOLUNTEER if the host or volunteer is known to have had an instance of the job."""
         ...
 
     def take(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> None:
-        """Remove the slot for a host that is getting it."""
+        """Remove the slot for a host that gets it."""
         ...
 
     def give_back(self, slot: Ready) -> None:
-        """Put a slot back whose dispatch was not committed."""
+        """Put back a slot whose dispatch was not committed."""
         ...
 
     def note_refusals(self, refused: Iterable[tuple[SlotGroup, RefusalCode]], host_id: HostId) -> None:
-        """Count the groups a host could not take; groups that all hosts refuse leave the array for a while."""
+        """Count the groups that a host could not take; groups that all hosts refuse leave the array for a while."""
         ...
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
-        """Look in the database for work of these kinds the array does not hold.
+        """Search the database for work of these kinds that is not in the array.
 
-        True when slots were added: walk the groups once more before answering "no work".
+        Return True if slots were added: search the groups again before answering "no work".
         """
         ...
 
 
 class JobSource(SlotSource, Protocol):
-    """The feeder's job array, with what becomes of the jobs that were chosen."""
+    """The feeder's job array, with the fate of chosen jobs."""
 
     def sent(self, instance_ids: Iterable[InstanceId]) -> None:
-        """These were committed: nothing is open about them any more."""
+        """Mark these as committed: they are no longer in flight."""
         ...
 
     def lost(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Others were given these first, or nobody needs them: they do not come back."""
+        """Drop these: they went to other hosts first or are no longer needed."""
         ...
 
     async def recheck(self, lost: Collection[Ready]) -> None:
-        """Ask the database about the first slots of the groups these were in; those that are gone leave."""
+        """Revalidate the first slots of these slots' groups in the database and remove those that are gone."""
         ...
 
     def note_request(self, wanted: Sequence[ProcessorType]) -> None:
-        """Count what a request asked for; partitions follow this mix."""
+        """Count the processor types of a request; partitions follow this mix."""
         ...
 
 
 class Uploads(Protocol):
-    """The names and tokens under which a host may upload."""
+    """The URLs and tokens for uploads and downloads."""
 
     def token(self, file_name: str, max_bytes: int) -> str:
-        """What the client must show with the upload of this file."""
+        """Return the token that the client must send with the upload of this file."""
         ...
 
     def upload_url(self) -> str: ...
@@ -146,44 +148,44 @@ class Uploads(Protocol):
 
 
 class CodeSigning(Protocol):
-    """The public key clients check app files with."""
+    """The public key with which clients verify app files."""
 
     def public_key_text(self) -> str: ...
 
     def rotation_signature(self, client_key_text: str) -> str | None:
-        """The new key signed by the key the client holds; None when we never had that key."""
+        """Return the new key signed with the client's key; None if the client's key was never ours."""
         ...
 
 
 class Pauses(Protocol):
-    """Whether this node may hand out work now."""
+    """Whether this node may send work now."""
 
     def refuse_work_because(self, now: Instant) -> str | None:
-        """A sentence when it may not (its clock or its locks are in doubt); None when it may."""
+        """Return the reason if it may not (its clock or its locks are in doubt), else None."""
         ...
 
 
 class RequestLimit(Protocol):
-    """How much of the server one host may take."""
+    """Rate limit per host."""
 
     def wait_s(self, authenticator: str, host_id: int) -> Seconds:
-        """How long the host has to wait before its request is answered; 0: it is answered now."""
+        """Return how long the host must wait before a request is answered; 0 if it is answered now."""
         ...
 
 
 class RequestObserver(Protocol):
-    """Counts what requests come to, for the metrics. Called once per request; it must not fail."""
+    """Counts the results of requests, for the metrics. Called once per request; must not fail."""
 
     def request_answered(
         self, *, sent: int, resent: int, reports: int, refusals: Mapping[RefusalCode, int], took_s: Seconds
     ) -> None:
-        """A client was answered: jobs sent and sent again, reports taken, refusals met by code."""
+        """Count an answered request: jobs sent and resent, reports taken, refusals by code."""
         ...
 
     def trickles_taken(self, fates: Mapping[TrickleFate, int]) -> None:
-        """A request brought trickle messages."""
+        """Count the trickle messages of a request by their fate."""
         ...
 
     def request_failed(self, status: int) -> None:
-        """A request got no reply but an HTTP error."""
+        """Count a request that got an HTTP error instead of a reply."""
         ...

@@ -1,4 +1,4 @@
-"""What a host may have today beyond what its own record covers, from the quotas of its account and address. Pure."""
+"""Limits a host's daily jobs by the quotas of its account and address, beyond what its own record covers. Pure."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from domain.refusals import Refusal, RefusalCode
 from scheduler.context import JobQuota, RemainingDemand, SchedulingContext, believed, demand_of
 from scheduler.versions import day_of
 
-COVER_FACTOR = 2  # jobs a day that each validated result of the host lets it have
+COVER_FACTOR = 2  # jobs per day for each validated result of the host
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Draw:
-    """What is charged to the shared quotas, and the jobs that the host may have without them."""
+    """The charge to the shared quotas, and the number of jobs that need no charge."""
 
     request: QuotaRequest
     covered: int
 
     def unused(self, given: int, granted: int) -> int:
-        """How many of the jobs granted were not given."""
+        """Return how many of the granted jobs were not sent."""
         return granted - min(granted, max(0, given - self.covered))
 
 
 def draw_of(context: SchedulingContext, jobs: int) -> Draw | None:
-    """What so many jobs draw on the shared quotas; None when the host's own record covers them.
+    """Return what `jobs` jobs draw on the shared quotas; None if the host's own record covers them.
 
-    A host may have COVER_FACTOR times as many jobs a day as it has had results validated. With one for each of its
-    processors it has a record.
+    A record covers COVER_FACTOR jobs per day for each validated result. A host with one result per processor has a
+    record.
     """
     if not jobs or not context.catalogue.settings.scheduler.shared_quota_start:
         return None
@@ -54,7 +54,7 @@ def draw_of(context: SchedulingContext, jobs: int) -> Draw | None:
 
 
 def within_quotas(context: SchedulingContext, quotas: Iterable[SharedQuota]) -> SchedulingContext:
-    """The request with the most jobs that the host's record and the quotas it shares allow, where that is a limit."""
+    """Return the context with the job limit from the host's record and its shared quotas, if they limit it."""
     start = context.catalogue.settings.scheduler.shared_quota_start
     if not start:
         return context
@@ -69,10 +69,10 @@ def within_quotas(context: SchedulingContext, quotas: Iterable[SharedQuota]) -> 
 
 
 def quota_refusal(grant: QuotaGrant) -> Refusal:
-    """Why a host gets no more jobs than were granted."""
+    """Return why a host gets no more jobs than were granted."""
     whose = "address" if grant.name.startswith("address") else "account"
     sentence = (
-        "computers of this {0} without a record had {1} jobs today, their quota is {2}; beyond {3} each gets one job "
-        "per idle processor"
+        "computers of this {0} without a record got {1} jobs today of a shared quota of {2}; above {3}, each gets "
+        "one job per idle processor"
     )
     return Refusal(RefusalCode.DAILY_QUOTA, sentence, (whose, grant.sent, grant.quota, grant.quota // FREE_PART))

@@ -1,4 +1,4 @@
-"""The reply to a client, from what was decided and committed. Pure. docs/protocol.md#reply."""
+"""Builds the reply to a client from committed data. Pure. docs/protocol.md#reply."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from wire.messages import Message, ProjectPreferences, SchedulerReply
 
 @quick_dataclass(frozen=True, slots=True)
 class Answer:
-    """What a volunteer's client is to be told. Everything in it is committed.
+    """The content of a reply. All of it is committed.
 
-    `reasons` say why there is not more work; `wanted` whether the client asked for any. For `work_s` the host has
-    work now; `unrunnable`: it can run no version of the project.
+    `reasons` explain why there is not more work; `wanted`: the client requested work. `work_s` is how long the host now
+    has work; `unrunnable`: it can run no version of the project.
     """
 
     admission: Admission
@@ -37,7 +37,7 @@ class Answer:
 
 
 def to_unknown(why: Message, settings: Settings) -> SchedulerReply:
-    """The reply to an unknown account, or a new host that is refused: nothing is acknowledged, the client keeps all."""
+    """Reply to an unknown account or a refused new host; nothing is acknowledged, so the client keeps its results."""
     return SchedulerReply(
         master_url=settings.project.url,
         project_name=settings.project.name,
@@ -47,9 +47,9 @@ def to_unknown(why: Message, settings: Settings) -> SchedulerReply:
 
 
 def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
-    """The answer to a host of a volunteer; its id is told when it is new to the client.
+    """Reply to a volunteer's host; includes the host id if the client does not know it.
 
-    `send_full_workload` and `dont_use_dcf` are in every reply: clients forget the second.
+    `send_full_workload` and `dont_use_dcf` are in every reply: clients forget the latter.
     """
     admission, review, work = answer.admission, answer.review, answer.work
     volunteer, host = admission.volunteer, admission.host
@@ -91,7 +91,7 @@ def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
 
 
 def preferences_of(volunteer: Volunteer) -> ProjectPreferences:
-    """What the volunteer saved here last; a client that has it already compares the text and does nothing."""
+    """Return the volunteer's saved preferences; a client that has them already ignores the copy."""
     return ProjectPreferences(
         volunteer.preferred_at or volunteer.created_at,
         no_cpu=volunteer.no_cpu,
@@ -110,9 +110,9 @@ def _about_work(answer: Answer, delay_s: Seconds) -> tuple[Message, ...]:
 
 
 def with_key(reply: SchedulerReply, client_key: str, signing: CodeSigning) -> SchedulerReply:
-    """The reply with the code-signing key, when the client has none or an older one of ours.
+    """Add the code-signing key if the client has none or an older one of ours.
 
-    A client that has the key must not be sent it again (docs/protocol.md#reply).
+    A client that has the current key must not get it again (docs/protocol.md#reply).
     """
     ours = signing.public_key_text()
     if client_key == ours or client_key.split() == ours.split():

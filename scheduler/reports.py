@@ -1,8 +1,7 @@
-"""What the reports of a request change, and which of them are acknowledged. Pure. docs/protocol.md#reports.
+"""Processes the reports of a request and selects the acknowledgements. Pure. docs/protocol.md#reports.
 
-Every reported result is acknowledged, also one we do not know: a client repeats a result until it is.
-Only an instance that the context host was given takes a step, so a result slipped into a request through
-an application's output changes nothing.
+Every reported result is acknowledged, even an unknown one: a client repeats a result until it is. Only instances sent
+to the requesting host change state, so a result that an application's output smuggles into a request changes nothing.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ MOST_REASON_CHARS = 500
 
 @quick_dataclass(frozen=True, slots=True)
 class ReportsTaken:
-    """`reports` are the steps to be written; `acks` the names to acknowledge once they are."""
+    """`reports` are the state changes to write; `acks` the names to acknowledge once they are written."""
 
     reports: tuple[Report, ...] = ()
     acks: tuple[str, ...] = ()
 
     def acks_without(self, left_out: frozenset[InstanceId]) -> tuple[str, ...]:
-        """The names to acknowledge when the steps of these instances were not written after all.
+        """Return the names to acknowledge if the changes of the `left_out` instances were not written.
 
         >>> ReportsTaken(acks=("pi_1_1_1", "pi_1_2_2")).acks_without(frozenset({2}))
         ('pi_1_1_1',)
@@ -44,7 +43,7 @@ class ReportsTaken:
 
 
 def reported_ids(results: Iterable[ReportedResult]) -> tuple[InstanceId, ...]:
-    """The instances that results name, each once; names we never gave are left out.
+    """Return the instances that results name, each once; names we never issued are skipped.
 
     >>> reported_ids([ReportedResult("pi_3_41_77", 5, 0), ReportedResult("fake_0x", 5, 0)])
     (77,)
@@ -61,7 +60,7 @@ def take_reports(
     *,
     now: Instant,
 ) -> ReportsTaken:
-    """Judge every result of a request that came at `now` from `host`.
+    """Process every result of a request that arrived at `now` from `host`.
 
     A repeated report, one after which nothing can change any more, and a failure of the `only_successes` are
     acknowledged and make no step.
@@ -84,7 +83,7 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
     judgement = judge_report(result, known.outputs, known.uploads)
     held, happened = known.held, judgement.event
     if happened is Event.SERVER_ABORTED and not held.no_longer_needed:
-        happened = Event.USER_ABORTED  # the server asks for no abort of a job that is open, whatever the client says
+        happened = Event.USER_ABORTED  # the server never aborts a job that is still needed
     if not allows(known.state, happened):
         return None
     step = advance(known.state, happened, instance_id=held.instance_id)
@@ -110,10 +109,10 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
 
 
 def _hav_event(known: Reported, kind: HavEventKind, now: Instant) -> HavEvent:
-    """What the host's statistics are told now; a success is told once it is validated.
+    """Return the statistics event of a report; a success counts only after validation.
 
-    An error leaves the censored sample of a time-out: all that is known of the turnaround is still that it is longer.
-    A job given up unstarted is a time-out the client noticed before we did, and leaves such a sample.
+    An error keeps the censored sample of a time-out: all that is known of the turnaround is still its lower bound. A
+    job that the client gave up unstarted counts as a time-out and leaves such a sample too.
     """
     held = known.held
     if kind is HavEventKind.TIMED_OUT:
@@ -130,7 +129,7 @@ def _hav_event(known: Reported, kind: HavEventKind, now: Instant) -> HavEvent:
 
 
 def timed_out(held: InstanceInProgress, now: Instant) -> HavEvent:
-    """What the host's statistics are told of a job that will not come back, before its time-out: a censored sample."""
+    """Return the statistics event, with a censored sample, for a job that will not come back, before its time-out."""
     usual_s = yardstick_s(
         tight=held.tight, est_runtime_s=held.est_runtime_s, median_turnaround_s=held.median_turnaround_s
     )
@@ -146,9 +145,9 @@ def timed_out(held: InstanceInProgress, now: Instant) -> HavEvent:
 
 
 def _sample_left(known: Reported, event: HavEvent | None) -> float | None:
-    """The sample that stays on the instance.
+    """Return the sample that is stored on the instance.
 
-    A late success keeps the time-out's, for the validation that will replace it, and a late error keeps it for good.
+    A late success keeps the time-out's sample until validation replaces it; a late error keeps it permanently.
     """
     if event is None or event.ln_turnaround_ratio is None:
         return known.turnaround_sample
@@ -156,7 +155,7 @@ def _sample_left(known: Reported, event: HavEvent | None) -> float | None:
 
 
 def is_dead(state: InstanceState) -> bool:
-    """Whether an instance in `state` can no longer be of use, whatever its host reports.
+    """Return whether no report can make an instance in `state` useful any more.
 
     >>> is_dead(InstanceState.TIMED_OUT), is_dead(InstanceState.VALID)
     (False, True)
@@ -178,20 +177,20 @@ class TricklesTaken:
 def take_trickles(
     request: SchedulerRequest, running: Iterable[InstanceInProgress], *, settings: FileSettings, now: Instant
 ) -> TricklesTaken:
-    """Choose the messages to keep of a request that came at `now` from a host with `running` instances."""
+    """Select the messages to store from a request that arrived at `now` from a host with `running` instances."""
     ids = {one.name: one.instance_id for one in running}
     keep = []
     dropped = Counter[TrickleFate]()
     if request.more_trickles:
         dropped[TrickleFate.TOO_MANY] = request.more_trickles
-    for said in request.trickles:
-        instance_id = ids.get(said.result_name)
+    for trickle in request.trickles:
+        instance_id = ids.get(trickle.result_name)
         if instance_id is None:
             dropped[TrickleFate.NOT_IN_PROGRESS] += 1
-        elif len(said.text.encode("utf-8", "replace")) > settings.max_trickle_bytes:
+        elif len(trickle.text.encode("utf-8", "replace")) > settings.max_trickle_bytes:
             dropped[TrickleFate.TOO_LARGE] += 1
         else:
-            sent_at = Instant(sanity.clamped(said.sent_at, 0.0, MOST_SENT_AT))
-            text = sanity.text(said.text, settings.max_trickle_bytes)
-            keep.append(Trickle(instance_id, sent_at, now, sanity.text(said.variety), text))
+            sent_at = Instant(sanity.clamped(trickle.sent_at, 0.0, MOST_SENT_AT))
+            text = sanity.text(trickle.text, settings.max_trickle_bytes)
+            keep.append(Trickle(instance_id, sent_at, now, sanity.text(trickle.variety), text))
     return TricklesTaken(tuple(keep), dropped)

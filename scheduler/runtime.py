@@ -1,4 +1,4 @@
-"""How long would a host take for a job with an app version: on average, and safely? Pure."""
+"""Estimates how long a host takes for a job with an app version: R on average, R_q with 90 % confidence. Pure."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from domain.settings import DeadlineSettings
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
 
 LEAST_AVAILABILITY_FRACTION = 0.01
-LEAST_FLOP_PER_S = 1e6  # a host that tells nonsense about itself still gets a finite runtime
-MOST_MEASURED_OVER_A_PRIORI = 250.0  # a faster measurement is not believed
-A_PRIORI_SAMPLES = 1.0  # the a-priori speed weighs as much as this many measurements
-POPULATION_SAMPLES = 10.0  # docs/formulas.md#run-times: the app's slack weighs as much as this many of the host's own
-LEAST_POPULATION_SAMPLES = 50.0  # until then the app's slack is the setting's
-MOST_SLACK = 10.0  # R_q over R, if the setting is not greater: a time-out's sample grows with the time given
-ASSUMED_LN_RATIO_SD = 0.4  # spread of ln(turnaround / R) assumed where nothing is measured
+LEAST_FLOP_PER_S = 1e6  # keeps the runtime finite if a host reports nonsense
+MOST_MEASURED_OVER_A_PRIORI = 250.0  # faster measurements are capped
+A_PRIORI_SAMPLES = 1.0  # weight of the a-priori speed, in measurements
+POPULATION_SAMPLES = 10.0  # docs/formulas.md#run-times: weight of the app's slack, in samples of the host
+LEAST_POPULATION_SAMPLES = 50.0  # with fewer samples the app uses the setting's slack
+MOST_SLACK = 10.0  # cap of R_q / R, unless the setting is greater: a time-out's sample grows with the time allowed
+ASSUMED_LN_RATIO_SD = 0.4  # assumed spread of ln(turnaround / R) without measurements
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Speed:
-    """How fast a host is with an app version. `flop_per_s` is what the client is told, too.
+    """The speed of a host with an app version. `flop_per_s` is also sent to the client.
 
-    R = fpops_est / `effective_flop_per_s`, which includes the share of time the host computes.
-    R_q = R * `slack_factor`, before the least slack. `samples` says how many effective measurements
-    `flop_per_s` rests on, `tight_samples` how many of the host's own the slack factor rests on.
+    R = fpops_est / `effective_flop_per_s`, which includes the fraction of time the host computes. R_q = R *
+    `slack_factor`, before the minimum slack. `samples` is the effective number of measurements behind `flop_per_s`,
+    `tight_samples` the host's own number behind the slack factor.
     """
 
     flop_per_s: FlopPerSecond
@@ -47,7 +47,7 @@ class Speed:
         return Seconds(fpops_est_flop / self.effective_flop_per_s)
 
     def safe_runtime_s(self, runtime_s: Seconds, min_slack_s: Seconds) -> Seconds:
-        """R_q = max(R * slack_factor, R + min_slack): what the host needs in nine cases of ten.
+        """R_q = max(R * slack_factor, R + min_slack): enough for the host in 90 % of cases.
 
         >>> speed = Speed(FlopPerSecond(1e9), FlopPerSecond(1e9), 1.0, FlopPerSecond(1e9), 2.5)
         >>> speed.safe_runtime_s(Seconds(7200.0), Seconds(3600.0)), speed.safe_runtime_s(Seconds(60.0), Seconds(3600.0))
@@ -65,7 +65,7 @@ def speed_of(
     now: Instant,
     settings: DeadlineSettings,
 ) -> Speed:
-    """The speed of a host with an app version, from its own record as far as there is one."""
+    """Return the speed of a host with an app version, from its own record where available."""
     a_priori = a_priori_flop_per_s(version, host)
     measured = hav.speed.at_time(now) if hav is not None else DecayedSums()
     tight = hav.tight.at_time(now) if hav is not None else DecayedSums()
@@ -85,7 +85,7 @@ def speed_of(
 
 
 def a_priori_flop_per_s(version: AppVersion, host: Host) -> FlopPerSecond:
-    """ncpus * benchmark * cpu_speed_fraction + gpu_count * peak * gpu_speed_fraction.
+    """Return ncpus * benchmark * cpu_speed_fraction + gpu_count * peak * gpu_speed_fraction.
 
     A plan class of 2 CPUs and one GPU of 1e12 at a tenth, on CPUs of 1e9: 2e9 + 1e11 = 1.02e11.
 
@@ -104,11 +104,11 @@ def a_priori_flop_per_s(version: AppVersion, host: Host) -> FlopPerSecond:
 
 
 def projected_flop_per_s(measured: DecayedSums, a_priori: FlopPerSecond) -> FlopPerSecond:
-    """The measured speed, drawn to the a-priori one while there are few measurements.
+    """Return the measured speed, weighted with the a-priori speed while there are few measurements.
 
-    exp((n ln m + k ln a) / (n + k)) with k = 1, m = 1 / mean(elapsed seconds per estimated flop) but at
-    most 250 a. The geometric mean: an a-priori value 100 times off, either way, is a factor of 1.5 off
-    after ten results.
+    exp((n ln m + k ln a) / (n + k)) with k = 1, m = 1 / mean(elapsed seconds per estimated flop) but at most 250 a.
+    With the geometric mean, an a-priori value that is off by a factor of 100, either way, is off by 1.5 after ten
+    results.
 
     >>> projected_flop_per_s(DecayedSums(n=3.0, total=3.0 / 1.6e10), FlopPerSecond(1e9)) / 8e9
     1.0
@@ -121,13 +121,13 @@ def projected_flop_per_s(measured: DecayedSums, a_priori: FlopPerSecond) -> Flop
 
 
 def slack_factor(tight: DecayedSums, cuts: CutPoints | None, *, settings: DeadlineSettings) -> float:
-    """R_q / R = exp(mean + z sd) of ln(turnaround / R) while tight; `slack_factor` until there is data.
+    """R_q / R = exp(mean + z sd) of ln(turnaround / R) of tight instances; the setting `slack_factor` until there is
+    data.
 
-    The host's n samples are pooled with 10 pseudo-samples that are distributed as the app's tight
-    instances, or, while there are fewer than 50 of those, around the setting:
-    mean = (sum + 10 M) / (n + 10), mean square = (sum_sq + 10 (S^2 + M^2)) / (n + 10). At most 10, or the
-    setting: what a time-out leaves is ln of what the host was given over R, which follows from this factor. Where half
-    of all instances are lost the two would drive each other up without end.
+    The host's n samples are pooled with 10 pseudo-samples distributed as the app's tight instances or, with fewer than
+    50 of those, around the setting: mean = (sum + 10 M) / (n + 10), mean square = (sum_sq + 10 (S^2 + M^2)) / (n + 10).
+    Capped at 10, or the setting if greater: a time-out leaves the sample ln(time allowed / R), which itself follows
+    from this factor. If half of all instances were lost, the two would drive each other up without limit.
 
     >>> round(slack_factor(DecayedSums(), None, settings=DeadlineSettings()), 6)
     2.5
@@ -154,7 +154,7 @@ def slack_factor(tight: DecayedSums, cuts: CutPoints | None, *, settings: Deadli
 
 
 def runtime_behind_s(safe_runtime_s: Seconds, cuts: CutPoints | None, settings: DeadlineSettings) -> Seconds:
-    """R of a host with the app's slack whose R_q is `safe_runtime_s` = max(R slack, R + min_slack).
+    """Return R of a host with the app's slack whose R_q is `safe_runtime_s` = max(R slack, R + min_slack).
 
     >>> day = Seconds(86_400.0)
     >>> [runtime_behind_s(one, None, DeadlineSettings()) for one in (day, Seconds(3660.0))]

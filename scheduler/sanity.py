@@ -1,6 +1,6 @@
-"""What of a host's own description is believed: every number in a sane range, every text cut. Pure.
+"""Sanitizes a host's description of itself: clamps every number and truncates every text. Pure.
 
-All of it feeds runtimes and due dates, and none of it can be checked; so nothing absurd gets past here.
+Runtimes and due dates depend on this data, and none of it can be verified.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from domain.hosts import Coprocessor, Host
 from domain.units import DAY_S, FlopPerSecond, Instant, Seconds
 from wire.messages import CoprocRequest, SchedulerRequest
 
-LEAST_FRACTION = 0.01  # a host that says it never runs would never be given a runtime
+LEAST_FRACTION = 0.01  # with 0, a host that reports that it never runs would have infinite runtimes
 MOST_CPUS = 4096
 MOST_GPUS = 64  # of one type
 MOST_COPROC_TYPES = 8
@@ -26,7 +26,7 @@ LEAST_RAM_BYTES = 64 * 2.0**20
 MOST_BYTES = 2.0**60
 MOST_WANTED_S = 28 * DAY_S  # per processor instance
 MOST_DELAY_S = 365 * DAY_S
-MOST_SKEW_S = 36_525 * DAY_S  # told of a clock; a century
+MOST_SKEW_S = 36_525 * DAY_S  # of a reported clock; a century
 MOST_PLATFORMS = 16
 MOST_TEXT_CHARS = 255
 MOST_INT = 2**31 - 1
@@ -36,7 +36,7 @@ _TEXTS = attrgetter("host_cpid", "domain_name", "os_name", "os_version", "cpu_ve
 
 
 def clamped(value: float, low: float, high: float) -> float:
-    """`value`, moved into [low, high].
+    """Return `value` limited to [low, high].
 
     >>> clamped(-3.0, 0.0, 1.0), clamped(0.5, 0.0, 1.0)
     (0.0, 0.5)
@@ -46,28 +46,27 @@ def clamped(value: float, low: float, high: float) -> float:
 
 
 def text(value: str, most_chars: int = MOST_TEXT_CHARS) -> str:
-    """`value` as the database can keep it: no NUL, no broken surrogates, at most `most_chars` long."""
-    if value.isascii() and "\x00" not in value:  # nearly every text: nothing to clean
+    """Return `value` in a form that the database can store: no NUL, no broken surrogates, at most `most_chars` long."""
+    if value.isascii() and "\x00" not in value:  # the usual case: nothing to clean
         return value[:most_chars]
     return value.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")[:most_chars]
 
 
 def seqno(request: SchedulerRequest) -> int:
-    """The request's serial number, 0 to 2^31 - 1."""
+    """Return the request's serial number, 0 to 2^31 - 1."""
     return min(MOST_INT, max(0, request.rpc_seqno))
 
 
 def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
-    """`host` as it describes itself in this request, which came at `now`.
+    """Return `host` updated with its description in this request, received at `now`.
 
-    Ids, the creation time and the volunteer stay; everything else is the request's, made sane:
-    fractions in [0.01, 1], 1 to 4096 CPUs of which the owner's share counts, 1e6 to 1e12 flop/s per CPU
-    (1e9 when not measured), RAM = size * max(busy, idle) share and at least 64 MB, disk = the project's
-    share less what it uses.
+    Ids, the creation time and the volunteer stay; everything else comes from the request, sanitized: fractions in
+    [0.01, 1], 1 to 4096 CPUs reduced to the owner's share, 1e6 to 1e12 flop/s per CPU (1e9 if not measured), RAM = size
+    * max(busy, idle) share and at least 64 MB, disk = the project's share less its usage.
     """
     info = request.host
     texts = _TEXTS(info)
-    if texts != _TEXTS(host):  # what is known was cleaned before
+    if texts != _TEXTS(host):  # stored texts are already clean
         texts = tuple(map(text, texts))
     host_cpid, domain_name, os_name, os_version, cpu_vendor, cpu_model = texts
     return Host(
@@ -97,7 +96,7 @@ def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
 
 
 def clock_skew_s(client_now: Instant | None, now: Instant) -> Seconds:
-    """By how much a client's clock is ahead of the project's; 0 when it does not send its time.
+    """Return by how much the client's clock is ahead of the project's; 0 if it does not send its time.
 
     >>> clock_skew_s(Instant(900.0), Instant(1000.0)), clock_skew_s(None, Instant(1000.0))
     (-100.0, 0.0)
@@ -106,7 +105,7 @@ def clock_skew_s(client_now: Instant | None, now: Instant) -> Seconds:
 
 
 def platforms(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The platforms a client names, each once, in its order.
+    """Return the client's platforms without duplicates, in its order.
 
     >>> platforms(("x86_64-pc-linux-gnu", "", "i686-pc-linux-gnu", "x86_64-pc-linux-gnu"))
     ('x86_64-pc-linux-gnu', 'i686-pc-linux-gnu')
@@ -115,7 +114,7 @@ def platforms(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def usable_cpus(ncpus: int, max_ncpus_fraction: float) -> int:
-    """The CPUs the owner lets the client use, at least one; a share of 0 or less means no limit.
+    """Return the number of CPUs that the client may use, at least one; a share of 0 or less means no limit.
 
     >>> usable_cpus(8, 0.5), usable_cpus(1, 0.1), usable_cpus(10**9, 1.0), usable_cpus(4, 0.0)
     (4, 1, 4096, 4)
@@ -126,7 +125,7 @@ def usable_cpus(ncpus: int, max_ncpus_fraction: float) -> int:
 
 
 def speed_of(flop_per_s: float) -> FlopPerSecond:
-    """A CPU's benchmark in [1e6, 1e12]; 1e9 when there is none.
+    """Return a CPU's benchmark, limited to [1e6, 1e12]; 1e9 if there is none.
 
     >>> speed_of(0.0), speed_of(5e20), speed_of(3e9)
     (1000000000.0, 1000000000000.0, 3000000000.0)
@@ -137,13 +136,13 @@ def speed_of(flop_per_s: float) -> FlopPerSecond:
 
 
 def usable_ram_bytes(request: SchedulerRequest) -> float:
-    """RAM the client may use: size * max(busy, idle) share, at least 64 MB."""
+    """Return the RAM that the client may use: size * max(busy, idle) share, at least 64 MB."""
     share = max(request.ram_max_used_busy_fraction, request.ram_max_used_idle_fraction)
     return clamped(request.host.ram_bytes * clamped(share, 0.0, 1.0), LEAST_RAM_BYTES, MOST_BYTES)
 
 
 def usable_disk_bytes(request: SchedulerRequest) -> float:
-    """What the project may still use: its share less what it uses; free disk for clients without shares."""
+    """Return the disk space left for the project: its share less its usage, or free disk for clients without shares."""
     share = request.disk_project_share_bytes
     if share is None:
         return clamped(request.host.disk_free_bytes, 0.0, MOST_BYTES)
@@ -151,7 +150,7 @@ def usable_disk_bytes(request: SchedulerRequest) -> float:
 
 
 def version_number(version: tuple[int, int, int]) -> int:
-    """A client's version as one number.
+    """Return a client's version as one number.
 
     >>> version_number((7, 20, 5))
     72005
@@ -161,7 +160,7 @@ def version_number(version: tuple[int, int, int]) -> int:
 
 
 def usable_coprocs(coprocs: tuple[CoprocRequest, ...]) -> tuple[CoprocRequest, ...]:
-    """The coprocessors that work can be given for: usable, at least one, each type once."""
+    """Return the coprocessors that can get work: usable, count at least 1, each type once."""
     if not coprocs:
         return ()
     by_type: dict[str, CoprocRequest] = {}
@@ -176,7 +175,7 @@ def usable_coprocs(coprocs: tuple[CoprocRequest, ...]) -> tuple[CoprocRequest, .
 
 
 def coprocessors(coprocs: tuple[CoprocRequest, ...]) -> tuple[Coprocessor, ...]:
-    """The host's GPUs, one entry per type."""
+    """Return the host's GPUs, one entry per type."""
     if not coprocs:
         return ()
     return tuple(
@@ -192,7 +191,7 @@ def coprocessors(coprocs: tuple[CoprocRequest, ...]) -> tuple[Coprocessor, ...]:
 
 
 def wanted_s(req_s: float, instances: int) -> Seconds:
-    """Instance-seconds of work asked for, 0 to 28 days for each of the host's instances.
+    """Return the requested instance-seconds of work, 0 to 28 days for each of the host's instances.
 
     >>> wanted_s(-5.0, 2), wanted_s(360.0, 2), wanted_s(1e12, 2)
     (0.0, 360.0, 4838400.0)
@@ -201,12 +200,12 @@ def wanted_s(req_s: float, instances: int) -> Seconds:
 
 
 def delay_s(estimated_delay_s: float) -> Seconds:
-    """Seconds until an instance is free of endangered work, 0 to a year; clients say -1 for "not known"."""
+    """Return the seconds until an instance is free of endangered work, 0 to a year; clients send -1 for "unknown"."""
     return Seconds(clamped(estimated_delay_s, 0.0, MOST_DELAY_S))
 
 
 def run_times(result: ReportedResult, *, turnaround_s: float, ncpus: int) -> tuple[Seconds, Seconds]:
-    """(elapsed, CPU) seconds of a result as believed: elapsed in [0, turnaround], CPU in [0, elapsed * ncpus].
+    """Return sanitized (elapsed, CPU) seconds of a result: elapsed in [0, turnaround], CPU in [0, elapsed * ncpus].
 
     >>> run_times(ReportedResult("pi_1_1_1", 5, 0, Seconds(9e9), Seconds(-1.0)), turnaround_s=600.0, ncpus=2)
     (600.0, 0.0)

@@ -1,4 +1,4 @@
-"""Selects jobs for one scheduler request: the main path.
+"""Chooses jobs for one scheduler request: the main path.
 
 1 one search per processor type, GPUs first          demand_of in context.py
 2 stages: gated, AFAP, locality, beta, all, ...      stages.py
@@ -20,7 +20,7 @@ from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, BatchId, InstanceId, JobId
 from priority.big_jobs import least_bad
 from scheduler.backfill import BUSY
-from scheduler.choice import Choice, Chosen, Refused, chosen_of, not_told_by_app, refused_by_all
+from scheduler.choice import Choice, Chosen, Refused, chosen_of, not_refused_by_app, refused_by_all
 from scheduler.context import RemainingDemand, SchedulingContext, WorkRequest, demand_of
 from scheduler.evaluation import ClassEvaluator, Evaluation
 from scheduler.feasibility import after_retries, device_refusal, job_refusal
@@ -30,8 +30,8 @@ from scheduler.stages import GATED_ALONE, WITHOUT_SHARE, Stage, groups_of, is_af
 
 # Search limits per request:
 GROUPS_LOOKED_AT = 256  # groups that do not fit the host, per stage and processor type
-GATES_LOOKED_AT = 1024  # besides, groups behind a gate that the host does not pass
-SLOTS_LOOKED_AT = 64  # slots of a group that the host may not have one by one
+GATES_LOOKED_AT = 1024  # in addition, groups behind a gate that the host does not pass
+SLOTS_LOOKED_AT = 64  # slots of a group that this host may not get
 
 
 class Later(Enum):
@@ -42,51 +42,51 @@ class Later(Enum):
 
 
 class _Offer(Enum):
-    """What became of a group that was offered to the host."""
+    """The result of offering a group to the host."""
 
     GIVEN = 1
     REFUSED = 2
     GATED = 3  # behind a gate the host does not pass, or beyond their share
 
 
-# Looked up once: a member of an enum costs 75 ns, and a request compares hundreds.
+# Bound once: access to an enum member costs 75 ns, and a request compares hundreds.
 _GIVEN, _REFUSED, _GATED = _Offer
 _UNGATED, _SHARE_USED_UP = Later
 _BELOW_GATE, _AFAP_GATE = RefusalCode.BELOW_GATE, Gate.AFAP
 
 
 def _offer_of(why: Refusal | Later) -> _Offer:
-    """What became of a group none of whose slots was looked at."""
+    """Return the result for a group refused before any slot was examined."""
     is_gate = why.code is _BELOW_GATE if isinstance(why, Refusal) else why is _SHARE_USED_UP
     return _GATED if is_gate else _REFUSED
 
 
 class Trace:
-    """Observes a selection, for explanations. This one, of production, observes nothing."""
+    """Observes a selection, for `muster explain`. This base class, used in production, records nothing."""
 
     def begins(self, stage: Stage, kind: ProcessorType) -> None:
-        """A stage begins to look at groups for one processor type."""
+        """A stage starts for one processor type."""
 
     def refused(self, place: int, why: Refusal | Later) -> None:
-        """None of a group's slots was looked at."""
+        """A group was refused before any of its slots was examined."""
 
     def offered(
         self, place: int, given: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]
     ) -> None:
-        """Slots of a group were given or passed over; `not_now`: why its retries, or first instances, were not."""
+        """Slots of a group were sent or passed over; `not_now`: why its retries, or first instances, were not sent."""
 
     def cut_short(self) -> None:
-        """The stage ends at a search limit, before the last group."""
+        """The stage ended at a search limit, before the last group."""
 
 
 NO_TRACE = Trace()
 
 
 def choose(context: SchedulingContext, array: SlotSource, trace: Trace = NO_TRACE) -> Choice:
-    """Jobs for the host from the array, which loses their slots, with a due date for each.
+    """Choose jobs for the host, each with a due date, and take their slots from the array.
 
-    The cost depends on the groups, not on the slots, that are looked at until the demand is met. A group from which
-    nothing was taken and that was refused for every requested processor type is noted in the array.
+    The cost depends on the number of groups examined until the demand is met, not on the number of slots. The array
+    records groups that were refused for every requested processor type and of which no slot was taken.
     """
     selection = JobSelection(context, array, trace)
     for wanted in context.wants:  # 1
@@ -100,7 +100,7 @@ def choose(context: SchedulingContext, array: SlotSource, trace: Trace = NO_TRAC
 
 
 class JobSelection:
-    """What one request has so far: jobs, and refusals by group and processor type."""
+    """The state of one request's selection: chosen jobs, and refusals by group and processor type."""
 
     def __init__(self, context: SchedulingContext, array: SlotSource, trace: Trace) -> None:
         self.context = context
@@ -112,14 +112,14 @@ class JobSelection:
         self.chosen: list[Chosen] = []
         self.job_ids: set[JobId] = set()
         self.served: set[ProcessorType] = set()
-        self.examined: set[int] = set()  # places of groups
-        self.given: set[int] = set()  # of those, where something was taken from
+        self.examined: set[int] = set()  # group indexes
+        self.given: set[int] = set()  # those of which slots were taken
         self.refused: dict[tuple[int, ProcessorType], Refusal] = {}
         self.refused_apps: dict[tuple[AppId, ProcessorType], Refusal] = {}
         self.refused_types: list[Refused] = []
 
     def search(self, wanted: WorkRequest) -> TypeSearch | None:
-        """The search for the processors of one type; None when they may have no work at all."""
+        """Return the search for one processor type; None if it may get no work at all."""
         kind = wanted.processor_type
         demand = device_refusal(wanted, self.context) or demand_of(wanted, self.context, sent=len(self.chosen))
         if isinstance(demand, Refusal):
@@ -129,12 +129,12 @@ class JobSelection:
         return TypeSearch(self, kind, demand)
 
     def result(self) -> Choice:
-        """The jobs, and why there are not more."""
+        """Return the chosen jobs, and why there are not more."""
         refused = list(self.refused_types)
         if not self.groups and self.served:
-            refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent at the moment")))
+            refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent")))
         refused += [Refused(why, kind, app_id) for (app_id, kind), why in self.refused_apps.items()]
-        not_given = not_told_by_app(self.refused, self.groups, self.refused_apps)
+        not_given = not_refused_by_app(self.refused, self.groups, self.refused_apps)
         by_all = refused_by_all(self.refused, len(self.served))
         noted = [(self.groups[place], why.code) for place, why in by_all if place not in self.given]
         if noted:
@@ -159,7 +159,7 @@ class SearchState:
 
 
 class TypeSearch:
-    """The search for jobs of one processor type."""
+    """Searches jobs for one processor type."""
 
     def __init__(self, selection: JobSelection, kind: ProcessorType, demand: RemainingDemand) -> None:
         self._selection = selection
@@ -173,12 +173,12 @@ class TypeSearch:
         self._gated_share = settings.scheduler.urgent_share_fraction if self._shares else 1.0
 
     def lease_first(self) -> None:
-        """Give a leased host one job of its batch, if there is one now."""
+        """Send a leased host one job of its batch, if one is ready."""
         if self._evaluator.guard.lease is None:
             return
         demand = self._demand
         one = self._demand = demand.allowing(min(1, demand.jobs))
-        self._walk(Stage.LEASED)
+        self._search(Stage.LEASED)
         if self._demand is one:
             self._demand = demand
         else:
@@ -188,10 +188,10 @@ class TypeSearch:
     def run(self, stage: Stage) -> None:
         """One stage, while work is wanted; jobs beyond their share are looked for only where it is used up."""
         if self._demand.open and (self._state.share_used_up or stage is not Stage.LEFT_OVER):
-            self._walk(stage)
+            self._search(stage)
 
     def fill_idle(self) -> None:
-        """Fill idle processors that nothing fits on around a lease, unless the lease begins soon.
+        """Fill processors that are idle because nothing fits around a lease, unless the lease begins soon.
 
         The share of gated jobs does not count: nothing else is left for these processors.
         """
@@ -206,7 +206,7 @@ class TypeSearch:
                 self._selection.refused.pop((place, kind), None)
                 self._offer(Stage.LEASED, place, self._selection.groups[place])
 
-    def _walk(self, stage: Stage) -> None:
+    def _search(self, stage: Stage) -> None:
         """Offer the groups of one stage that are not closed, until the demand is met or a search limit is reached."""
         selection, state = self._selection, self._state
         closed, batches, useless, afap_apps = state.groups, state.batches, state.apps, state.afap_apps
@@ -262,18 +262,18 @@ class TypeSearch:
         self._selection.refused[place, self._kind] = why
 
     def _cut_short(self, stage: Stage) -> None:
-        """Say that there are more groups than were looked at."""
+        """Record that a search limit ended the stage."""
         selection, kind = self._selection, self._kind
         self._trace.cut_short()
         if stage is Stage.ALL and len(selection.groups) > len(selection.examined):
-            sentence = "looked at {0} of {1} kinds of jobs, which do not fit; the others were left out"
+            sentence = "none of the first {0} of {1} job classes fits; search limit reached"
             refusal = Refusal(RefusalCode.REQUEST_LIMIT, sentence, (len(selection.examined), len(selection.groups)))
             selection.refused_types.append(Refused(refusal, kind))
 
     def _offer(self, stage: Stage, place: int, group: SlotGroup) -> _Offer:
-        """Give slots of one group while they are wanted and the host may have them."""
+        """Send slots of one group while they are wanted and the host may get them."""
         selection, context = self._selection, self._selection.context
-        known: Evaluation | None = None  # of the first slot; no need to look at slots if there is none
+        known: Evaluation | None = None  # of the first slot; without one, no slot is examined
         if not group.urgent:
             first = self._evaluate(stage, place, group, retry=False)
             if not isinstance(first, Evaluation):
@@ -283,7 +283,7 @@ class TypeSearch:
         slots = group.slots()
         taken: list[Ready] = []
         passed_over: list[Refusal] = []
-        not_now: list[Refusal | Later] = []  # why its retries, or its first instances, are not given
+        not_now: list[Refusal | Later] = []  # why its retries, or its first instances, are not sent
         at = 0
         while at < len(slots) and len(passed_over) < SLOTS_LOOKED_AT and self._demand.open:
             slot = slots[at]
@@ -309,7 +309,7 @@ class TypeSearch:
         return self._not_given(place, passed_over, not_now)
 
     def _not_given(self, place: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]) -> _Offer:
-        """What became of a group whose slots were looked at and none of which was given."""
+        """Return the result for a group whose slots were examined without sending any."""
         offer, waits = _REFUSED, False
         for why in not_now:
             waits = waits or isinstance(why, Later)
@@ -321,7 +321,7 @@ class TypeSearch:
         return offer
 
     def _give(self, group: SlotGroup, slot: Ready, evaluation: Evaluation) -> None:
-        """Put a job in the reply. Once its version's quota is used up, every group is evaluated again."""
+        """Add a job to the reply. Once its version's quota is used up, every group is evaluated again."""
         selection, evaluator = self._selection, self._evaluator
         selection.chosen.append(chosen_of(selection.context, group, slot, evaluation, rng=evaluator.rng))
         selection.job_ids.add(slot.job_id)
@@ -331,7 +331,7 @@ class TypeSearch:
         self._demand = self._demand.after(usage, runtime_s, gated=evaluation.gated)
 
     def _evaluate(self, stage: Stage, place: int, group: SlotGroup, *, retry: bool) -> Evaluation | Refusal | Later:
-        """The evaluation of the group's first instances or retries, if this stage may give them."""
+        """Evaluate the group's first instances or retries, if this stage may send them."""
         context = self._selection.context
         self._selection.examined.add(place)
         found = self._evaluator.evaluate(place, group, self._kind, retry=retry)
@@ -368,7 +368,7 @@ class TypeSearch:
             self._state.batches[group.batch.batch_id] = why
 
     def _note(self, place: int, group: SlotGroup, why: Refusal) -> None:
-        """Remember a class's refusal; one of the whole app is reported once."""
+        """Record a class's refusal; a refusal of the whole app is reported once."""
         selection, kind, app_id = self._selection, self._kind, group.batch.app_id
         selection.refused[place, kind] = why
         is_of_app = self._evaluator.bests.get((app_id, kind)) is why

@@ -1,4 +1,4 @@
-"""Answers one scheduler request: one read, one decision, one write."""
+"""Answers scheduler requests, each with one read, one decision and one write."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class SchedulerPorts:
-    """What the service stands on."""
+    """The dependencies of the request service."""
 
     ledger: Ledger
     array: JobSource
@@ -60,31 +60,31 @@ class SchedulerPorts:
 
 
 class RequestService:
-    """Answers clients. One instance serves all requests of a process; it keeps nothing of one for another."""
+    """Answers scheduler requests. One instance serves all requests of a process and keeps no state between them."""
 
     def __init__(self, ports: SchedulerPorts, clock: Clock, decide: Decide) -> None:
         self._ports = ports
         self._clock = clock
         self._giver = AssignmentCommitter(ports.ledger, ports.array, decide)
         self._elements = Elements(ports.uploads)
-        self._log = log.bind()  # once: where a configuration may still change, each use of `log` puts one together
+        self._log = log.bind()  # bind once: with an open configuration each use of `log` builds a new logger
 
     async def answer(self, request: SchedulerRequest) -> SchedulerReply:
-        """The reply to a client.
+        """Return the reply to a client.
 
-        Raises UnavailableError when nothing could be written: the client then repeats its reports.
+        Raises UnavailableError if nothing was written; the client then repeats its reports.
         """
         catalogue, started_s = self._ports.catalogue.catalogue(), self._clock.monotonic()
         contact = Contact(request, key_of(request), self._clock.now(), catalogue, started_s)
         settings = contact.catalogue.settings
 
-        # 1. Who asks, and what is known of the host and of what it reports.
+        # 1. Read the volunteer, the host and the reported instances.
         view = await self._ports.ledger.read(contact.key)
         if view.volunteer is None:
             self._note(contact, "unknown account", HostId(0), Committed())
             return reply.to_unknown(messages.wrong_account(settings.project.name), settings)
 
-        # 2. As which host, and whether it may have work at all.
+        # 2. Match the request with a host record, and decide whether it may get work at all.
         try:
             admission, known = await self._admitted(contact, view, view.volunteer)
         except TooManyHostsError as error:
@@ -123,7 +123,7 @@ class RequestService:
             context = context_of(contact, admission, known, wants, review)
             given = await self._giver.give(context if context.wants else None, writes)
 
-        # 6. The reply: nothing in it that is not committed.
+        # 6. Build the reply from committed data only.
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
         review = others.taken_over(review, given.moved)
         work = self._elements.work_of((*given.jobs, *lost), contact.catalogue)
@@ -144,7 +144,7 @@ class RequestService:
     async def _admitted(
         self, contact: Contact, view: RequestView, volunteer: Volunteer
     ) -> tuple[Admission, RequestView]:
-        """The admission, its host recorded when it is new, and what is known of that record."""
+        """Return the admission, with a new host record created if needed, and the stored data of that record."""
         settings = contact.catalogue.settings.scheduler
         admission = admit(contact.request, view, volunteer, settings=settings, now=contact.now)
         if not admission.create:
@@ -160,7 +160,9 @@ class RequestService:
         return replace(admission, host=replace(admission.host, host_id=host_id)), view
 
     async def _keep_trickles(self, contact: Contact, running: Iterable[InstanceInProgress]) -> None:
-        """Store the request's trickle messages of `running` before the other writes: a repeated one is stored once."""
+        """Store the request's trickle messages of `running`, before the other writes; a repeated message is stored
+        once.
+        """
         request, settings = contact.request, contact.catalogue.settings
         taken = take_trickles(request, running, settings=settings.files, now=contact.now)
         fates = taken.dropped
@@ -176,7 +178,8 @@ class RequestService:
     async def _reviewed(
         self, contact: Contact, admission: Admission, others: OtherRecords, view: RequestView, refusal: Refusal | None
     ) -> HeldReview:
-        """What to do about jobs the client lost, should drop, or had as another record of the same computer.
+        """Decide what to do about jobs that the client lost, should abort, or got as another record of the same
+        computer.
 
         Results it lists that are not in progress here are looked up; that is rare, and the second read. `view` is what
         is known of the record it is served as.
@@ -208,7 +211,7 @@ class RequestService:
     async def _lost_jobs(
         self, contact: Contact, admission: Admission, lost: Sequence[InstanceInProgress]
     ) -> tuple[JobToSend, ...]:
-        """What the reply needs to send lost jobs once more; those that ended meanwhile are left out."""
+        """Read what the reply needs to resend lost jobs; jobs that ended in the meantime are left out."""
         if not lost:
             return ()
         classes = await self._ports.ledger.job_classes([held.job_class_id for held in lost])
@@ -227,7 +230,7 @@ class RequestService:
         )
 
     async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Committed:
-        """Commit the writes of a request that wants no jobs, or may have none."""
+        """Commit the writes of a request that wants no jobs or gets none."""
         if refusal is None:
             return await self._giver.give(None, writes)
         reasons = messages.reasons_of(refusal)
@@ -237,12 +240,12 @@ class RequestService:
     def _note(
         self, contact: Contact, case: str, host_id: HostId, given: Committed, *, resent: int = 0, reports: int = 0
     ) -> None:
-        """One line in the log and one count per request."""
+        """Log and count the request."""
         took_s = Seconds(self._clock.monotonic() - contact.started_s)
         self._ports.observer.request_answered(
             sent=len(given.jobs), resent=resent, reports=reports, refusals=given.refusals, took_s=took_s
         )
-        if not self._log.is_enabled_for(DEBUG):  # asked first: the line costs more than everything else here
+        if not self._log.is_enabled_for(DEBUG):  # building the log fields costs more than the rest of this method
             return
         self._log.debug(
             "request answered",
@@ -259,5 +262,5 @@ class RequestService:
 
 
 def build_service(ports: SchedulerPorts, clock: Clock) -> RequestService:
-    """The service that answers scheduler requests. Settings are those of the catalogue, at every request."""
+    """Build the service that answers scheduler requests; settings are read from the catalogue for each request."""
     return RequestService(ports, clock, choose)

@@ -1,4 +1,4 @@
-"""The stages of a selection: in which order a request looks at the ready jobs. Pure. Decisions 33 and 36."""
+"""Defines the stages in which a request searches the ready jobs. Pure. Decisions 33 and 36."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RankedGroup = tuple[int, SlotGroup]  # a group and its place in the order
 
 
 class Stage(StrEnum):
-    """Stages in their order; each goes through the groups from the start."""
+    """The stages in their order; each searches the groups from the start."""
 
     LEASED = "leased"  # a job of the batch that the host is leased to, or for processors that are idle until then
     GATED = "gated"  # jobs that ask for a percentile, while the host reaches one, up to their share
@@ -40,16 +40,16 @@ WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # not 
 
 
 def stages_of(context: SchedulingContext, groups: Sequence[SlotGroup]) -> tuple[Stage, ...]:
-    """The stages of a request over these groups, in order: those that may look at something.
+    """Return the stages of a request that can find something in these groups, in order.
 
-    LEASED is not one of them: it comes before them, for a leased host.
+    LEASED is not included: it runs before them, for a leased host.
     """
     if not groups:
         return ()
     settings = context.catalogue.settings
     traits = traits_of(settings.deadline)
     has_gates = bool(traits.gates)
-    share = settings.scheduler.afap_first_fraction  # of requests: AFAP batches must not starve what can wait
+    share = settings.scheduler.afap_first_fraction  # of requests: AFAP batches must not starve deferrable work
     has = (
         (Stage.GATED, has_gates),
         (Stage.PROMPT, traits.afap_first and draw(InstanceId(context.seed)) < share),
@@ -94,7 +94,7 @@ def groups_of(
 
 
 def is_afap_of(apps: Container[AppId], group: SlotGroup) -> bool:
-    """Whether a group is of an AFAP batch of one of the apps."""
+    """Return whether the group belongs to an AFAP batch of one of the apps."""
     return group.batch.qos is AFAP and group.batch.app_id in apps
 
 
@@ -107,7 +107,7 @@ def _in_a_hurry(
 ) -> Iterator[RankedGroup]:
     """Groups of AFAP batches, and of those whose deadline leaves room for a few retries only (decision 0049).
 
-    A retry takes T_retry on these processors. A deadline further ahead than a job's delay bound is never near.
+    A retry takes T_retry on these processors. A deadline beyond the job's delay bound is never near.
     """
     catalogue, now = context.catalogue, context.now
     factor = catalogue.settings.deadline.first_factor
@@ -128,7 +128,7 @@ def _paid_for(groups: Sequence[SlotGroup]) -> Iterator[RankedGroup]:
 
 
 def _some_unpaid(groups: Sequence[SlotGroup]) -> bool:
-    """Unpaid groups stand behind all others, whatever the order."""
+    """Return whether there are unpaid groups; they are always last in the order."""
     return bool(groups) and groups[-1].batch.unpaid
 
 

@@ -1,6 +1,6 @@
-"""Traces a selection: what happened to each group of jobs while a request was decided. Pure.
+"""Records what happened to each group of jobs during a selection, for `muster explain`. Pure.
 
-`traced` decides by the same code as `choose`; the trace only observes.
+`traced` runs the same code as `choose`; the trace only observes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from scheduler.versions import Best
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """One look at a group, in one stage for one processor type.
+    """One evaluation of a group, in one stage for one processor type.
 
     `given` slots were taken from it. `refusal` is why the group as a whole was refused, `later` why it waits for
-    another stage; `passed_over` are slots this host may not have one by one, by code with count and first sentence.
+    another stage; `passed_over` are slots that this host may not get, by code with count and first sentence.
     """
 
     processor_type: ProcessorType
@@ -40,9 +40,9 @@ class TraceStep:
 
 @dataclass(frozen=True, slots=True)
 class DecisionTrace:
-    """A decision and how it came about. `groups` is the whole order; a step's `place` is an index into it.
+    """A decision with its steps. `groups` is the whole order; a step's `place` is an index into it.
 
-    `cut_short` names the stages that ended at a search limit, before the last group.
+    `cut_short` lists the stages that ended at a search limit, before the last group.
     """
 
     choice: Choice
@@ -52,14 +52,14 @@ class DecisionTrace:
 
 
 def traced(context: SchedulingContext, array: SlotSource) -> DecisionTrace:
-    """The decision about a request, as `choose` takes it, with every look at a group."""
+    """Decide about a request like `choose`, and record each evaluation of a group."""
     groups, recorder = array.groups(), _Recorder()
     choice = choose(context, array, recorder)
     return DecisionTrace(choice, groups, tuple(recorder.steps), tuple(recorder.cut))
 
 
 def bests_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType, Best | Refusal], ...]:
-    """The version each app would be given with on each wanted processor type, before anything is given, or why none."""
+    """Return the best version of each app on each requested processor type, or why there is none."""
     evaluator = ClassEvaluator(context)
     return tuple(
         (app_id, want.processor_type, evaluator.best(app_id, want.processor_type))

@@ -1,4 +1,4 @@
-"""Which app version suits a host best, per app and processor type: BAV(A, T). Pure."""
+"""Chooses the best app version for a host, per app and processor type: BAV(A, T). Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PlanCheck = Callable[[PlanClass, Host], Refusal | None]
 
 
 def plan_class_refusal(plan: PlanClass, host: Host) -> Refusal | None:
-    """Why the host cannot run versions of this plan class; None when it can.
+    """Return why the host cannot run versions of this plan class; None if it can.
 
     >>> from domain.apps import NVIDIA
     >>> plan_class_refusal(PlanClass("cuda", gpu_type=NVIDIA), Host(1, 1)).detail
@@ -57,11 +57,11 @@ def _right_system(plan: PlanClass, host: Host) -> Refusal | None:
     system = f"{host.os_name} {host.os_version}"
     if _compiled(plan.os_pattern).search(system):
         return None
-    return _refusal(plan, f"a system like {plan.os_pattern!r}", repr(system))
+    return _refusal(plan, f"an OS matching {plan.os_pattern!r}", repr(system))
 
 
 def _has_gpu(plan: PlanClass, host: Host) -> Refusal | None:
-    """The devices themselves: enough of them, with enough memory and a driver that is new enough."""
+    """Check the number of devices, their memory and their driver version."""
     if plan.gpu_type is None:
         return None
     gpu = next((one for one in host.coprocessors if one.type == plan.gpu_type), Coprocessor(plan.gpu_type, 0))
@@ -87,12 +87,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-LEAST_EXPLORATION = 0.1  # the random factor's floor
+LEAST_EXPLORATION = 0.1  # lower limit of the random factor
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Usable:
-    """A version the host can run now, and how many of its processors a job of it occupies.
+    """A version that the host can run now, and the processors that one of its jobs occupies.
 
     `proven`: it has enough samples on this host to be ranked.
     """
@@ -108,10 +108,10 @@ class Usable:
 
 @quick_dataclass(frozen=True, slots=True)
 class Best:
-    """BAV(A, T): for gated and tight jobs, and, drawn with some curiosity, for relaxed ones.
+    """BAV(A, T): one version for gated and tight jobs; one, drawn with some exploration, for relaxed jobs.
 
-    A version that only looks slow would never be measured if relaxed jobs did not try it; tight jobs
-    take no such risk (docs/formulas.md#app-versions).
+    A version that only looks slow would never be measured if relaxed jobs did not try it; tight jobs take no such risk
+    (docs/formulas.md#app-versions).
     """
 
     for_gated: Usable
@@ -126,12 +126,11 @@ def best_version(
     sent: Mapping[AppVersionId, int],
     rng: Callable[[], random.Random],
 ) -> Best | Refusal:
-    """The best version of an app for the host on one processor type, or why there is none.
+    """Return the best version of an app for the host on one processor type, or why there is none.
 
-    `sent` counts what this reply already gives per version; `rng` is called only when there is a choice.
-    Gated: the fastest of those with statistics on this host, of all while none has any. Relaxed: the
-    greatest speed * (1 + N(0,1) / n), at least 0.1 speed, n the effective speed samples. Ties go to the
-    client's preferred platform.
+    `sent` counts the jobs of this reply per version; `rng` is called only if there is a choice. Gated: the fastest
+    version with statistics on this host, or of all if none has any. Relaxed: the greatest speed * (1 + N(0,1) / n), at
+    least 0.1 speed, n the effective speed samples. Ties go to the client's preferred platform.
     """
     usable: list[Usable] = []
     refusals: list[Refusal] = []
@@ -152,7 +151,7 @@ def best_version(
 
 
 def curiosity(speed_samples: float, rng: random.Random) -> float:
-    """1 + N(0,1) / n, at least 0.1: wide for a version that was hardly tried.
+    """Return 1 + N(0,1) / n, at least 0.1: a wide range for a version with few samples.
 
     >>> rng = random.Random(1)
     >>> 0.9 < curiosity(100.0, rng) < 1.1
@@ -162,9 +161,9 @@ def curiosity(speed_samples: float, rng: random.Random) -> float:
 
 
 def quota_left(context: SchedulingContext, version: AppVersion, sent: int) -> tuple[int, int]:
-    """How many more instances of a version the host may get today, and how many it may get in all.
+    """Return how many more instances of a version the host may get today, and its daily quota.
 
-    All = quota per processor and day (the setting's start value while there is no row) * processors that are believed.
+    Quota = quota per processor and day (initially the setting) * accepted processors.
     """
     settings: SchedulerSettings = context.catalogue.settings.scheduler
     hav = context.havs.get(version.app_version_id)
@@ -175,7 +174,7 @@ def quota_left(context: SchedulingContext, version: AppVersion, sent: int) -> tu
 
 
 def day_of(now: Instant) -> int:
-    """The day `sent_today` counts for: whole days since the epoch.
+    """Return the day that `sent_today` counts for, in whole days since the epoch.
 
     >>> day_of(Instant(86_400.0 * 3 + 5.0))
     3
@@ -184,7 +183,7 @@ def day_of(now: Instant) -> int:
 
 
 def _on_platforms(app: App, kind: ProcessorType, context: SchedulingContext) -> Iterator[AppVersion]:
-    """Current versions for this processor type, in the client's order of platforms."""
+    """Yield current versions for this processor type, in the client's order of platforms."""
     current = context.catalogue.current.get(app.app_id, ())
     for platform in context.host.platforms:
         for version in current:
@@ -202,7 +201,7 @@ def _usable(version: AppVersion, context: SchedulingContext, sent: int) -> Usabl
     if left <= 0:
         return Refusal(
             RefusalCode.DAILY_QUOTA,
-            f"{most - left} jobs sent today with version {version.version_num}, quota is {most}",
+            f"version {version.version_num}: {most - left} jobs sent today, the daily quota is {most}",
         )
     settings = context.catalogue.settings
     hav = context.havs.get(version.app_version_id)
@@ -221,13 +220,13 @@ def _usable(version: AppVersion, context: SchedulingContext, sent: int) -> Usabl
 
 
 def _more_than_lent(version: AppVersion, lent: int) -> Refusal | None:
-    """A version for more CPUs than the volunteer lends one job; 0 = any number."""
+    """Refuse versions that use more CPUs than the volunteer allows per job; 0 = no limit."""
     ncpus = version.plan_class.ncpus
     if not lent or ncpus <= lent:
         return None
     plan = version.plan_class.name
     return Refusal(
-        RefusalCode.PLAN_CLASS, f"plan class {plan!r} uses {ncpus:g} CPUs, the volunteer lends one job at most {lent}"
+        RefusalCode.PLAN_CLASS, f"plan class {plan!r} uses {ncpus:g} CPUs, the volunteer allows at most {lent} per job"
     )
 
 
@@ -243,10 +242,12 @@ def _closest(refusals: Sequence[Refusal]) -> Refusal | None:
 
 
 def _nothing_fits(app: App, kind: ProcessorType, context: SchedulingContext) -> Refusal:
-    """No version for the type at all, or none for the client's platforms."""
+    """Refuse: the app has no version for the processor type, or none for the client's platforms."""
     current = context.catalogue.current.get(app.app_id, ())
     platforms = sorted({version.platform for version in current if version.processor_type == kind})
     if not platforms:
         return Refusal(RefusalCode.NO_APP_VERSION, f"app {app.name} has no version for {kind}")
-    told = ", ".join(context.host.platforms) or "none"
-    return Refusal(RefusalCode.PLATFORM, f"app {app.name} runs on {', '.join(platforms)}; the client said {told}")
+    reported = ", ".join(context.host.platforms) or "none"
+    return Refusal(
+        RefusalCode.PLATFORM, f"app {app.name} has versions for {', '.join(platforms)}; the client reported {reported}"
+    )

@@ -232,7 +232,7 @@ class Services:
             await self.feeder.refill_once()
         elif self.feeder.array.level.low.is_set():
             done = await self.feeder.fill_up_once()
-            if done.in_vain:
+            if done.found_nothing:
                 self.feeder.array.level.rest()
 
     async def submit(self, submission: Submission) -> BatchId:

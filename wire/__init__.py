@@ -1,1 +1,1 @@
-"""The BOINC client protocol: bytes to messages and back. Pure."""
+"""Encodes and decodes the BOINC client protocol. Pure."""

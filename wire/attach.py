@@ -1,6 +1,6 @@
-"""What a client is told while its user attaches it to the project. Pure. docs/protocol.md.
+"""Encodes the replies that a client gets while it attaches to the project. Pure. docs/protocol.md.
 
-All of these are answered with HTTP status 200, errors too.
+All of them, including errors, have HTTP status 200.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_SCHEDULER_URL_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class ProjectConfig:
-    """What a client is told of a project before it is attached."""
+    """The project description that a client reads before it attaches."""
 
     name: str
     master_url: str
@@ -34,7 +34,7 @@ class ProjectConfig:
 
 
 def encode_project_config(config: ProjectConfig) -> bytes:
-    """The answer to get_project_config.php."""
+    """Encode the reply to get_project_config.php."""
     platforms = "".join(
         f"        <platform><platform_name>{escape(name)}</platform_name></platform>\n" for name in config.platforms
     )
@@ -51,21 +51,21 @@ def encode_project_config(config: ProjectConfig) -> bytes:
 
 
 def encode_account(authenticator: str) -> bytes:
-    """The answer to a successful lookup_account.php or create_account.php."""
+    """Encode the reply to a successful lookup_account.php or create_account.php."""
     return _document(f"<account_out>\n    <authenticator>{escape(authenticator)}</authenticator>\n</account_out>\n")
 
 
 def encode_error(error_num: int, message: str) -> bytes:
-    """The answer when there is no account to give; `error_num` is one of the ERROR_ numbers."""
+    """Encode an error reply; `error_num` is one of the ERROR_ numbers."""
     return _document(
         f"<error>\n    <error_num>{error_num}</error_num>\n    <error_msg>{escape(message)}</error_msg>\n</error>\n"
     )
 
 
 def scheduler_link(scheduler_url: str) -> str:
-    """The lines any page needs in its head to serve as the master page.
+    """Return the lines that a page needs in its head to serve as the master page.
 
-    InvalidInputError when the URL is too long for a client's line.
+    Raises InvalidInputError if the URL is too long for a client's line.
     """
     url = escape(scheduler_url)
     if len(url) > MAX_SCHEDULER_URL_CHARS:
@@ -74,7 +74,7 @@ def scheduler_link(scheduler_url: str) -> str:
 
 
 def password_hash(password: str, email: str) -> str:
-    """What a client sends instead of the password: hex md5(password + lower-case e-mail).
+    """Return what a client sends instead of the password: hex md5(password + lower-case e-mail).
 
     >>> password_hash("secret", "Me@Example.com") == password_hash("secret", "me@example.com")
     True

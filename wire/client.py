@@ -1,7 +1,7 @@
-"""The client's side of the protocol: its request as bytes, the reply as a value. Pure. docs/protocol.md.
+"""The client side of the protocol: encodes requests and decodes replies. Pure. docs/protocol.md.
 
-Requests are laid out as the stock client lays them out. A server escapes all text, so a reply has no ambiguity; unknown
-elements are skipped and the order is free.
+Requests have the layout of the stock client. The server escapes all text, so replies are unambiguous; unknown elements
+are skipped, and elements may be in any order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _COPROC_TAGS: dict[str, str] = {NVIDIA: "coproc_cuda", ATI: "coproc_ati", INTEL_
 
 
 def encode_request(request: SchedulerRequest) -> bytes:
-    """The request in UTF-8; numbers are written so that they are read back exactly."""
+    """Encode a request in UTF-8; numbers survive a round trip exactly."""
     version = ".".join(map(str, request.client_version))
     platform = request.platforms[0] if request.platforms else ""
     parts = [
@@ -66,7 +66,7 @@ def encode_request(request: SchedulerRequest) -> bytes:
 
 
 def _trickle(trickle: TrickleUp) -> str:
-    """As an app writes it: without escapes."""
+    """Encode a trickle message as an app writes it: without escapes."""
     variety = f"<variety>{trickle.variety}</variety>\n" if trickle.variety else ""
     return (
         f"  <msg_from_host>\n      <result_name>{escape(trickle.result_name)}</result_name>\n"
@@ -187,7 +187,7 @@ def _result(result: ReportedResult, platform: str, version: str) -> str:
 
 
 def _stderr(stderr: str, version: str) -> str:
-    """As the stock client does it: raw, but for bytes >= 128."""
+    """Encode stderr like the stock client: raw, except for bytes >= 128."""
     content = f"<![CDATA[\n{numeric_references(stderr)}\n]]>\n" if stderr else ""
     return f"<stderr_out>\n<core_client_version>{version}</core_client_version>\n{content}</stderr_out>\n"
 
@@ -240,7 +240,9 @@ _MESSAGE = re.compile(rb'<message(?: priority="(\w++)")?+>([^<]*+)</message>')
 
 
 def decode_reply(body: bytes) -> SchedulerReply:
-    """The server's answer. ProtocolError: not a whole reply, or a wrong or missing field, which it names."""
+    """Decode a reply. Raises ProtocolError if it is incomplete or a field, which the message names, is wrong or
+    missing.
+    """
     start, end = body.find(_OPEN), body.rfind(_CLOSE)
     if start < 0 or end < start:
         raise text.unexpected("scheduler reply", "<scheduler_reply> with its close tag", body)
@@ -398,7 +400,7 @@ def _names(reply: bytes, tag: str) -> tuple[str, ...]:
 
 
 def _flag(part: bytes, tag: str) -> bool:
-    """`<a/>` and `<a>1</a>` are both true."""
+    """Return a flag: `<a/>` and `<a>1</a>` are both true."""
     if f"<{tag}/>".encode() in part:
         return True
     raw = _raw(part, tag)

@@ -1,9 +1,9 @@
-"""Decodes a client's scheduler request, with the GPUs it reports. Pure. docs/protocol.md.
+"""Decodes a client's scheduler request, including the GPUs it reports. Pure. docs/protocol.md.
 
-A request looks like XML but need not be: an app's stderr stands in it raw. So structure is found, not parsed. First the
-reported results are fenced off (wire/reports.py says how, and how far that can be trusted); the rest holds nothing an
-app wrote, and is read part by part, GPUs after disk usage and the lists of work in progress at the end, as the stock
-client has them. What the server does not use is skipped.
+A request looks like XML but may not be well-formed: it contains an app's raw stderr. So it is searched, not parsed.
+First the reported results are fenced off (see wire/reports.py, also for the limits of that); the rest contains no text
+from apps and is read part by part in the stock client's order: GPUs after disk usage, lists of work in progress at the
+end. Elements that the server does not use are skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wire.messages import CoprocRequest, HeldResult, HostInfo, InProgress, Sched
 from wire.reports import decode_results, decode_trickles, fence_results, find_trickles
 from wire.scan import Element, Kind, Part, Tag, names_in, span_of
 
-MAX_COPROCS = 32  # of generic types; NVIDIA, ATI and Intel come once each
+MAX_COPROCS = 32  # of generic types; NVIDIA, ATI and Intel have one entry each
 
 _COUNT = Element("count", Kind.WHOLE, default=b"0")
 _PEAK = Element("peak_flops", Kind.NUMBER, default=b"0")
@@ -35,7 +35,7 @@ _GENERIC = Part("coproc", Element("type", Kind.NAME, default=None), _COUNT, _PEA
 
 
 def _vendor(tag: str, own_interface: str) -> Part:
-    """The description of one vendor's GPUs. `own_interface` tells of the one it has beside OpenCL."""
+    """Describe the elements of one vendor's GPUs. `own_interface` is the vendor's interface besides OpenCL."""
     have = Element(own_interface, Kind.WHOLE, default=b"0")
     return Part(tag, _COUNT, Element("name"), _RAM, have, _OPENCL, *_REQUEST, _PEAK, Element("cudaVersion"), *_DRIVER)
 
@@ -43,12 +43,12 @@ def _vendor(tag: str, own_interface: str) -> Part:
 _VENDORS = (
     (NVIDIA, _vendor("coproc_cuda", "have_cuda")),
     (ATI, _vendor("coproc_ati", "have_cal")),
-    (INTEL_GPU, _vendor("coproc_intel_gpu", "have_level_zero")),  # no client writes this yet
+    (INTEL_GPU, _vendor("coproc_intel_gpu", "have_level_zero")),  # not written by any client yet
 )
 
 
 def decode_coprocs(body: bytes, start: int, end: int) -> tuple[CoprocRequest, ...]:
-    """The GPUs listed between two positions: generic types first, then NVIDIA, ATI and Intel."""
+    """Decode the GPUs between two positions: generic types first, then NVIDIA, ATI and Intel."""
     found = [_generic(row) for row in _GENERIC.read_all(body, start, end, at_most=MAX_COPROCS)]
     for gpu_type, part in _VENDORS:
         inside = span_of(body, part, start, end)
@@ -70,7 +70,7 @@ def _generic(values: tuple[bytes, ...]) -> CoprocRequest:
 
 
 def _of_vendor(gpu_type: str, values: tuple[bytes, ...]) -> CoprocRequest:
-    """GPUs of one vendor. They are usable when there are some and a driver was found for them."""
+    """Decode the GPUs of one vendor. They are usable if the count is positive and a driver was found."""
     count, available_ram, have_own, have_opencl, req_s, instances, delay, peak, driver, total_ram = values
     return CoprocRequest(
         type=gpu_type,
@@ -117,7 +117,7 @@ _HEAD = Part(
     Element("alt_platform", Kind.NAMES),
     Element("code_sign_key", Kind.BLOCK, optional=True),
     then=rb"[^<]*+(?=<working_global_preferences>)",
-    until=b"<coprocs>",  # they have an estimated_delay of their own
+    until=b"<coprocs>",  # these have their own estimated_delay
 )
 
 _HOST = Part(
@@ -214,11 +214,11 @@ _IN_PROGRESS_RESULTS = Tag("in_progress_results")
 
 
 def decode_request(body: bytes) -> SchedulerRequest:
-    """What the client said.
+    """Decode a scheduler request.
 
-    ProtocolError: not a request, truncated, without account key, or with a wrong field; the message names
-    the field, what was expected and what came. Results beyond reports.MAX_RESULTS are left for the next
-    request: the client repeats what is not acknowledged.
+    Raises ProtocolError if it is no request, is truncated, has no account key or has a wrong field; the message names
+    the field, the expected and the actual value. Results beyond reports.MAX_RESULTS are ignored: the client repeats
+    results that are not acknowledged.
     """
     start, end = _bounds(body)
     trickle_span = find_trickles(body, start, end)
@@ -232,7 +232,7 @@ def decode_request(body: bytes) -> SchedulerRequest:
     host_values, at = _HOST.read_next(body, start, before, at)
     (used_bytes, share_bytes), at = _DISK_USAGE.read_next(body, start, before, at)
     coprocs = span_of(body, _COPROCS, at, before)
-    after = trickle_span.ends_at if trickle_span else max(fence.closes_at, at)  # the lists of held work
+    after = trickle_span.ends_at if trickle_span else max(fence.closes_at, at)  # the lists of work in progress
     trickles, more_trickles = decode_trickles(body, trickle_span)
     return SchedulerRequest(
         authenticator=authenticator.decode(),
@@ -269,7 +269,7 @@ def decode_request(body: bytes) -> SchedulerRequest:
 
 
 def _bounds(body: bytes) -> tuple[int, int]:
-    """Where the request begins, and where its content ends."""
+    """Return where the request's content begins and ends."""
     start = body.find(_OPEN)
     if start < 0:
         raise text.unexpected("scheduler request", _OPEN.decode(), body)
@@ -292,7 +292,7 @@ def _platforms(primary: bytes, alternatives: bytes) -> tuple[str, ...]:
 
 
 def _host(values: tuple[bytes, ...]) -> HostInfo:
-    """The host's description of itself, but for its list of CPU features: a kilobyte that nothing uses."""
+    """Decode the host description, without its list of CPU features: a kilobyte that is not used."""
     timezone, domain_name, ip_addr, host_cpid, ncpus, vendor, model = values[:7]
     fpops, iops, ram, swap, disk_total, disk_free, os_name, os_version = values[7:]
     return HostInfo(
@@ -347,7 +347,7 @@ def _job_in_progress(values: tuple[bytes, ...]) -> InProgress:
 
 
 def _sticky_files(body: bytes, start: int, end: int) -> tuple[str, ...]:
-    """Names of the sticky files that are there; the client lists broken ones too."""
+    """Return the names of present sticky files; the client also lists broken ones."""
     if body.rfind(_STICKY_FILE.open, start, end) < 0:
         return ()
     listed_until = body.find(b"<app_versions>", start, end)

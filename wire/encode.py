@@ -1,8 +1,8 @@
-"""The reply to a client, as bytes. Pure. docs/protocol.md#reply.
+"""Encodes the reply to a client. Pure. docs/protocol.md#reply.
 
 Order: head, acknowledgements (of results, of all trickle messages), control, preferences, key, apps, files, app
-versions, workunits, results; what is referred to stands before what refers to it. Credit is not part of this project,
-so its elements are left out. Text is escaped; numbers are written so that they are read back exactly.
+versions, workunits, results; elements precede the elements that refer to them. The project grants no credit, so credit
+elements are left out. Text is escaped; numbers survive a round trip exactly.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from wire.messages import (
 from wire.preferences import render_preferences
 from wire.text import escape
 
-SCHEDULER_VERSION = 708  # of the reference scheduler whose replies these look like; clients want >= 507
+SCHEDULER_VERSION = 708  # of the reference scheduler with this reply format; clients require >= 507
 MOST_RENDERED = 2048  # of each kind; a rendered file is half a kilobyte
 
 
 def encode_reply(reply: SchedulerReply) -> bytes:
-    """The reply as the client reads it, in UTF-8."""
+    """Encode a reply in UTF-8."""
     lines = [
         "<scheduler_reply>\n",
         _head(reply),
@@ -52,14 +52,14 @@ def encode_reply(reply: SchedulerReply) -> bytes:
 
 def _head(reply: SchedulerReply) -> str:
     url = f"<master_url>{escape(reply.master_url)}</master_url>\n" if reply.master_url else ""
-    told = [
+    messages = [
         f'<message priority="{escape(message.priority)}">{escape(message.text)}</message>\n'
         for message in reply.messages
     ]
     host = f"<hostid>{reply.host_id}</hostid>\n" if reply.host_id is not None else ""
     return (
         f"<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>\n{url}"
-        f"<request_delay>{reply.request_delay_s!r}</request_delay>\n{''.join(told)}"
+        f"<request_delay>{reply.request_delay_s!r}</request_delay>\n{''.join(messages)}"
         f"{_text('project_name', reply.project_name)}{_text('user_name', reply.user_name)}"
         f"{_instant('user_create_time', reply.user_create_at)}{_text('email_hash', reply.email_hash)}"
         f"{_text('cross_project_id', reply.cross_project_id)}{host}"
@@ -84,16 +84,16 @@ def _control(reply: SchedulerReply) -> str:
     return "".join(lines)
 
 
-# Apps, files and lists of files are the same in most replies of a worker: rendered once, as long as they are in use.
+# Apps and files are the same in most replies of a worker, so their elements are cached.
 @lru_cache(maxsize=MOST_RENDERED)
 def render_app(app: AppElement) -> str:
-    """An `<app>`."""
+    """Render an `<app>`."""
     return f"<app>\n<name>{escape(app.name)}</name>\n{_text('user_friendly_name', app.user_friendly_name)}</app>\n"
 
 
 @lru_cache(maxsize=MOST_RENDERED)
 def render_download(file: DownloadElement) -> str:
-    """The `<file_info>` of a file that the client fetches."""
+    """Render the `<file_info>` of a file that the client downloads."""
     urls = "".join([f"<download_url>{escape(url)}</download_url>\n" for url in file.urls])
     return (
         f"<file_info>\n<name>{escape(file.name)}</name>\n{urls}"
@@ -104,7 +104,7 @@ def render_download(file: DownloadElement) -> str:
 
 
 def render_upload(file: UploadElement) -> str:
-    """The `<file_info>` of a file that the client will upload."""
+    """Render the `<file_info>` of a file that the client will upload."""
     return (
         f"<file_info>\n<name>{escape(file.name)}</name>\n<max_nbytes>{file.max_bytes}</max_nbytes>\n"
         f"<upload_url>{escape(file.url)}</upload_url>\n"
@@ -113,7 +113,7 @@ def render_upload(file: UploadElement) -> str:
 
 
 def render_app_version(version: AppVersionElement) -> str:
-    """An `<app_version>`; `coproc` only for GPU versions."""
+    """Render an `<app_version>`; only GPU versions have `coproc`."""
     coproc = (
         f"<coproc>\n<type>{escape(version.coproc_type)}</type>\n<count>{version.coproc_count!r}</count>\n</coproc>\n"
         if version.coproc_type
@@ -129,7 +129,7 @@ def render_app_version(version: AppVersionElement) -> str:
 
 
 def render_workunit(workunit: WorkunitElement) -> str:
-    """A `<workunit>`: the job, without a deadline (that is the result's)."""
+    """Render a `<workunit>`: the job without a deadline, which its result has."""
     return (
         f"<workunit>\n<name>{escape(workunit.name)}</name>\n<app_name>{escape(workunit.app_name)}</app_name>\n"
         f"<rsc_fpops_est>{workunit.fpops_est!r}</rsc_fpops_est>\n"
@@ -141,7 +141,7 @@ def render_workunit(workunit: WorkunitElement) -> str:
 
 
 def render_result(result: ResultElement) -> str:
-    """A `<result>`; its deadline in whole seconds, rounded down."""
+    """Render a `<result>` with its deadline in whole seconds, rounded down."""
     return (
         f"<result>\n<name>{escape(result.name)}</name>\n<wu_name>{escape(result.wu_name)}</wu_name>\n"
         f"<report_deadline>{math.floor(result.report_deadline)}</report_deadline>\n"
@@ -182,5 +182,5 @@ def _instant(tag: str, at: Instant | None) -> str:
 
 
 def _block(tag: str, value: str) -> str:
-    """A key or a signature on lines of its own."""
+    """Render a key or a signature on separate lines."""
     return f"<{tag}>\n{escape(value.strip())}\n</{tag}>\n" if value else ""

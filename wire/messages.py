@@ -1,6 +1,6 @@
-"""The messages of the client protocol, as values. Pure.
+"""Defines the messages of the client protocol as data classes. Pure.
 
-Units are the protocol's own (seconds, bytes, flop/s), names are ours. A request is what a client said:
+Units are those of the protocol (seconds, bytes, flop/s), names are ours. A request contains the client's claims:
 nothing in it is trusted, and numbers are finite but otherwise unchecked.
 """
 
@@ -15,7 +15,7 @@ from domain.units import Instant, Seconds
 
 
 class ProtocolError(MusterError):
-    """A message that cannot be understood. `status` is the HTTP status to answer with."""
+    """A malformed message. `status` is the HTTP status of the response."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         self.status = status
@@ -30,14 +30,14 @@ STATE_ABORTED = 6
 
 @dataclass(frozen=True, slots=True)
 class CoprocRequest:
-    """The GPUs of one type, and how much work is wanted for them."""
+    """The GPUs of one type, and how much work is requested for them."""
 
     type: str
     count: int
     peak_flop_per_s: float = 0.0
     ram_bytes: float = 0.0
     driver_version: int = 0
-    usable: bool = True  # False: declared, but the client found no driver for it
+    usable: bool = True  # False: listed, but the client found no driver for it
     req_s: Seconds = Seconds(0.0)
     req_instances: float = 0.0
     estimated_delay_s: Seconds = Seconds(0.0)
@@ -45,7 +45,7 @@ class CoprocRequest:
 
 @quick_dataclass(frozen=True, slots=True)
 class HeldResult:
-    """An unfinished result the client has (other_result)."""
+    """An unfinished result on the client (other_result)."""
 
     name: str
     plan_class: str = ""
@@ -75,7 +75,7 @@ class TrickleUp:
 
 @quick_dataclass(frozen=True, slots=True)
 class HostInfo:
-    """The host as it describes itself; fields the client left out keep their defaults."""
+    """The host's description of itself; fields that the client left out have defaults."""
 
     domain_name: str = ""
     ip_addr: str = ""
@@ -84,7 +84,7 @@ class HostInfo:
     ncpus: int = 1
     cpu_vendor: str = ""
     cpu_model: str = ""
-    cpu_features: str = ""  # written by the client side; the decoder leaves it out, nothing uses it
+    cpu_features: str = ""  # written by the client side only; the decoder skips it
     flop_per_s: float = 0.0
     iop_per_s: float = 0.0
     ram_bytes: float = 0.0
@@ -114,7 +114,7 @@ class SchedulerRequest:
     on_fraction: float = 1.0
     active_fraction: float = 1.0
     gpu_active_fraction: float = 1.0
-    client_now: Instant | None = None  # by the client's clock, when it wrote the request; None: it does not say
+    client_now: Instant | None = None  # client clock when it wrote the request; None: not sent
     ram_max_used_busy_fraction: float = 1.0
     ram_max_used_idle_fraction: float = 1.0
     max_ncpus_fraction: float = 1.0
@@ -125,10 +125,10 @@ class SchedulerRequest:
     coprocs: tuple[CoprocRequest, ...] = ()
     results: tuple[ReportedResult, ...] = ()
     other_results: tuple[HeldResult, ...] = ()
-    in_progress: tuple[InProgress, ...] | None = None  # None: the client does not send this list yet
-    sticky_files: tuple[str, ...] = ()  # names of sticky files it holds
+    in_progress: tuple[InProgress, ...] | None = None  # None: the client does not send this list
+    sticky_files: tuple[str, ...] = ()  # names of sticky files on the client
     trickles: tuple[TrickleUp, ...] = ()
-    more_trickles: int = 0  # beyond those
+    more_trickles: int = 0  # number of further messages
 
 
 # ------------------------------------------------------------------ reply
@@ -150,7 +150,7 @@ class AppElement:
 
 @quick_dataclass(frozen=True, slots=True)
 class DownloadElement:
-    """A file the client fetches. App files carry `signature`, inputs `md5`."""
+    """A file that the client downloads. App files have a `signature`, inputs an `md5`."""
 
     name: str
     urls: tuple[str, ...]
@@ -163,7 +163,7 @@ class DownloadElement:
 
 @quick_dataclass(frozen=True, slots=True)
 class UploadElement:
-    """A file the client will upload; `token` is echoed in xml_signature."""
+    """A file that the client will upload; the client returns `token` in xml_signature."""
 
     name: str
     url: str
@@ -219,7 +219,7 @@ class ResultElement:
 
 @quick_dataclass(frozen=True, slots=True)
 class ProjectPreferences:
-    """What the volunteer wants of this project; `app_ids` empty, `max_jobs` and `max_cpus` 0 stand for no wish."""
+    """The volunteer's preferences for this project; empty `app_ids`, `max_jobs` 0 and `max_cpus` 0 mean no limit."""
 
     modified_at: Instant
     no_cpu: bool = False
@@ -232,7 +232,7 @@ class ProjectPreferences:
 
 @quick_dataclass(frozen=True, slots=True)
 class SchedulerReply:
-    """One answer. Elements are written in the order the client needs them."""
+    """A scheduler reply. Elements are written in the order in which the client needs them."""
 
     master_url: str
     request_delay_s: Seconds
@@ -248,7 +248,7 @@ class SchedulerReply:
     next_rpc_delay_s: Seconds | None = None
     send_full_workload: bool = False
     dont_use_dcf: bool = False
-    preferences: ProjectPreferences | None = None  # None: the client keeps those it has
+    preferences: ProjectPreferences | None = None  # None: the client keeps its current ones
     code_sign_key: str = ""
     code_sign_key_signature: str = ""
     acks: tuple[str, ...] = ()
@@ -269,26 +269,26 @@ class SchedulerReply:
 
 @dataclass(frozen=True, slots=True)
 class SizeQuery:
-    """How much of a file is here?"""
+    """Asks how many bytes of a file the server has."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class UploadHeader:
-    """What precedes the bytes of an upload."""
+    """The header that precedes the bytes of an upload."""
 
     name: str
     token: str
     max_bytes: int
     nbytes: int  # full size of the file
     md5: str  # of the full file
-    offset: int  # where the following bytes start
+    offset: int  # offset of the following bytes
 
 
 @dataclass(frozen=True, slots=True)
 class UploadReply:
-    """status 0 done, 1 try again, -1 never again."""
+    """Upload status: 0 done, 1 transient error, -1 permanent error."""
 
     status: int
     message: str = ""

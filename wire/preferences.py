@@ -1,8 +1,8 @@
-"""A volunteer's preferences for the project, in the form clients keep them in. Pure. docs/protocol.md.
+"""Encodes and decodes a volunteer's project preferences. Pure. docs/protocol.md.
 
-The stock client writes the element into the project's account file whenever its text differs from what it has, stops
-asking for processors that it says are not to be used, and hands `project_specific` to apps. `mod_time` changes the text
-with every change of the preferences, and tells readers which of two is the newer.
+The stock client stores the element in the project's account file if its text has changed, stops requesting work for
+disabled processors, and passes `project_specific` to apps. `mod_time` changes the text with every change of the
+preferences, and shows which of two copies is newer.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from wire.messages import ProjectPreferences
 from wire.scan import Tag, spans
 
 MOST_RENDERED = 2048
-GPU_TAGS = ("no_cuda", "no_ati", "no_intel_gpu")  # one for each kind of GPU that clients know
+GPU_TAGS = ("no_cuda", "no_ati", "no_intel_gpu")  # one per GPU type that clients know
 
 
 @lru_cache(maxsize=MOST_RENDERED)
 def render_preferences(wanted: ProjectPreferences) -> str:
-    """The `<project_preferences>` of a reply.
+    """Render the `<project_preferences>` of a reply.
 
     >>> print(render_preferences(ProjectPreferences(Instant(1.8e9), no_cpu=True, app_ids=(2,))), end="")
     <project_preferences>
@@ -50,7 +50,7 @@ def render_preferences(wanted: ProjectPreferences) -> str:
 
 
 def read_preferences(reply: bytes) -> ProjectPreferences | None:
-    """What a reply says of them; None where it says nothing. ProtocolError for a number that is none."""
+    """Read the preferences of a reply; None if it has none. Raises ProtocolError for an invalid number."""
     found = _first(reply, "project_preferences")
     if found is None:
         return None

@@ -1,20 +1,19 @@
-"""Decodes results and trickle messages of a request, and finds where an app's own words end. Pure. docs/protocol.md.
+"""Decodes the results and trickle messages of a request, and separates them from text written by apps. Pure.
+docs/protocol.md.
 
-An app's stderr stands in a result without escapes, so it may hold anything that looks like structure. What
-tells real structure apart: the stock client writes `<result>`, `</result>`, `<stderr_out>` and
-`</stderr_out>` alone on their lines, and nothing before the first `<result>` or after the last `</result>`
-comes from an app. So
+A result contains an app's unescaped stderr, which may look like any structure. Real structure can be recognised because
+the stock client writes `<result>`, `</result>`, `<stderr_out>` and `</stderr_out>` on lines of their own, and nothing
+before the first `<result>` or after the last `</result>` comes from an app. So
 
 1. the results lie between the first `<result>` and the last `</result>` of the request;
-2. they are divided where the lines `</result>` and `<result>` follow each other;
-3. a piece whose `<stderr_out>` is not closed on a line of its own was cut inside stderr: it is joined with
-   what follows;
-4. within a result, stderr reaches from the first `<stderr_out>` to the last line `</stderr_out>`.
+2. they are split where a line `</result>` is followed by a line `<result>`;
+3. a piece whose `<stderr_out>` is not closed on a line of its own was split inside stderr: it is joined with
+   the next piece;
+4. within a result, stderr extends from the first `<stderr_out>` to the last line `</stderr_out>`.
 
-Limit: an app that writes, on lines of their own, `</stderr_out>`, `</result>`, `<result>` and a whole
-result of its own making does forge one; no reader can tell. It can only name results of the host it runs
-on, and the scheduler takes reports only of results assigned to that host. Trickle messages, which apps
-write too, follow the results and are found first.
+Limit: an app can forge a result by writing, on lines of their own, `</stderr_out>`, `</result>`, `<result>` and a
+complete result; no reader can detect that. It can only name results of its own host, and the scheduler accepts reports
+only of results assigned to that host. Trickle messages, which apps also write, follow the results and are found first.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from wire.scan import MAX_TEXT_CHARS, Element, Kind, Part, Tag, span_of, spans
 
 MAX_RESULTS = 1000  # per request; the client reports the others again
 MAX_FILES_PER_RESULT = 1000
-MAX_STDERR_BYTES = 64 * 1024  # the client sends at most 63 KB of what the app wrote
+MAX_STDERR_BYTES = 64 * 1024  # the client sends at most 63 KB of an app's output
 _MAX_STDERR_ESCAPED_BYTES = 6 * MAX_STDERR_BYTES  # a byte >= 128 takes six
 
 _OPEN = b"<result>"
@@ -79,9 +78,9 @@ _ERROR = Tag("error_msg")
 
 @quick_dataclass(frozen=True, slots=True)
 class StderrFence:
-    """Around the reported results: what stands before `opens_at` and from `closes_at` on comes from no app.
+    """The bounds of the reported results: text before `opens_at` and from `closes_at` on does not come from an app.
 
-    Without results nothing does: `opens_at` is then the end of the request and `closes_at` its start.
+    Without results, `opens_at` is the end of the request and `closes_at` its start.
     """
 
     opens_at: int
@@ -89,8 +88,8 @@ class StderrFence:
 
 
 def fence_results(body: bytes, start: int, end: int) -> StderrFence:
-    """Find the results between two positions. ProtocolError when there is a `<result>` and none is closed."""
-    opened = body.rfind(_OPEN, start, end)  # what is absent is found to be so fastest backwards
+    """Find the results between two positions. Raises ProtocolError if there is a `<result>` but none is closed."""
+    opened = body.rfind(_OPEN, start, end)  # a backward search is the fastest way to find nothing
     if opened < 0:
         return StderrFence(end, start)
     if body.rfind(_OPEN, start, opened) >= 0:
@@ -102,7 +101,7 @@ def fence_results(body: bytes, start: int, end: int) -> StderrFence:
 
 
 def decode_results(body: bytes, fence: StderrFence) -> tuple[ReportedResult, ...]:
-    """The reported results, at most MAX_RESULTS. ProtocolError names a wrong field."""
+    """Decode the reported results, at most MAX_RESULTS. Raises ProtocolError, which names the wrong field."""
     if fence.opens_at > fence.closes_at:
         return ()
     region = body[fence.opens_at + len(_OPEN) : fence.closes_at]
@@ -111,7 +110,7 @@ def decode_results(body: bytes, fence: StderrFence) -> tuple[ReportedResult, ...
 
 
 def _rejoined(pieces: list[bytes]) -> Iterator[bytes]:
-    """The pieces, those that were cut inside stderr joined again (rule 3). Linear: each is searched twice."""
+    """Join the pieces that were split inside stderr (rule 3). Linear: each piece is searched twice."""
     open_pieces: list[bytes] = []
     for piece in pieces:
         open_pieces.append(piece)
@@ -141,7 +140,7 @@ def _result(piece: bytes) -> ReportedResult:
 
 
 def _stderr_bounds(piece: bytes) -> tuple[int, int]:
-    """Where stderr begins and where it ends (rule 4); the same position, before the files, when there is none."""
+    """Return where stderr begins and ends (rule 4); twice the position before the files if there is none."""
     opened = piece.find(_STDERR_OPEN)
     if opened < 0:
         files_at = piece.find(_FILE.open)
@@ -154,10 +153,9 @@ def _stderr_bounds(piece: bytes) -> tuple[int, int]:
 
 
 def _stderr(element: bytes) -> str:
-    """What the app and the client wrote: the content of the CDATA section, else of the element.
+    """Return the output of the app and the client: the content of the CDATA section, else of the element.
 
-    The client's own words are in `<message>`, the app's in `<stderr_txt>`. The end is kept
-    when there is too much.
+    The client's text is in `<message>`, the app's in `<stderr_txt>`. Text that is too long keeps its end.
     """
     version_end = element.find(_VERSION_CLOSE, 0, _VERSION_BYTES)
     content = element[version_end + len(_VERSION_CLOSE) if version_end >= 0 else len(_STDERR_OPEN) :].strip()
@@ -175,7 +173,7 @@ def _byte(match: re.Match[bytes]) -> bytes:
 
 
 def _files(piece: bytes, start: int) -> tuple[ReportedFile, ...]:
-    """The uploaded files that follow stderr; a file whose upload was refused for good has an error."""
+    """Decode the uploaded files after stderr; a file whose upload was permanently refused has an error."""
     end = len(piece)
     rows = _FILE.read_all(piece, start, end, at_most=MAX_FILES_PER_RESULT)
     if not rows:
@@ -213,7 +211,7 @@ def _error(piece: bytes, start: int, end: int) -> str:
 #
 # Limit: an app that writes these very lines forges a message or hides a result, of the host it runs on and no other.
 
-MAX_TRICKLES = 1000  # decoded per request; `more_trickles` counts the others
+MAX_TRICKLES = 1000  # decoded per request; `more_trickles` counts the rest
 
 _TRICKLE_OPEN = b"<msg_from_host>"
 _TRICKLE_CLOSE = b"</msg_from_host>"
@@ -234,7 +232,7 @@ _HEAD_CLOSE = b"</time>"
 
 @quick_dataclass(frozen=True, slots=True)
 class TrickleSpan:
-    """Where the messages begin and end; both are the end of the request where there are none."""
+    """Where the messages begin and end; both are the end of the request if there are none."""
 
     starts_at: int
     ends_at: int
@@ -247,7 +245,7 @@ def find_trickles(body: bytes, start: int, end: int) -> TrickleSpan:
     """Find the messages between two positions."""
     if (
         body.rfind(_TRICKLE_OPEN, start, end) < 0
-    ):  # nearly every request; what is absent is found to be so fastest backwards
+    ):  # the usual case; a backward search is the fastest way to find nothing
         return TrickleSpan(end, end)
     first = body.find(_TRICKLE_OPEN, start, end)
     if body.find(_TRICKLE_RESULT, start, first) >= 0:
@@ -260,7 +258,7 @@ def find_trickles(body: bytes, start: int, end: int) -> TrickleSpan:
 
 
 def decode_trickles(body: bytes, span: TrickleSpan) -> tuple[tuple[TrickleUp, ...], int]:
-    """The messages, at most MAX_TRICKLES, and how many more there are. ProtocolError names a wrong field."""
+    """Decode at most MAX_TRICKLES messages and count the rest. Raises ProtocolError, which names the wrong field."""
     if not span:
         return (), 0
     inside = body[span.starts_at + len(_TRICKLE_OPEN) : span.ends_at - len(_TRICKLE_CLOSE)]

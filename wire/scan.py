@@ -1,11 +1,11 @@
-"""How elements are found in a request that need not be well-formed. Pure.
+"""Finds elements in a request that may not be well-formed. Pure.
 
-Each part of a request is described once, by the elements the stock client writes, in its order. That
-description becomes one compiled pattern which reads the part in one go. A part that looks different (other
-order, unknown elements, escapes, odd numbers) is read element by element; both ways give the same values.
+Each part of a request is described once: by the elements that the stock client writes, in its order. The description is
+compiled to one pattern that reads the whole part. A part that differs (other order, unknown elements, escapes, unusual
+numbers) is read element by element; both ways return the same values.
 
-Every pattern is a row of literals and possessive repeats, and every search goes forward through the bytes
-a bounded number of times, so the time is linear in the length of the input, whatever it holds.
+Every pattern is a sequence of literals and possessive repeats, and every search passes over the bytes a bounded number
+of times, so the time is linear in the length of any input.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from typing import assert_never
 from wire import text
 from wire.messages import ProtocolError
 
-MAX_TEXT_CHARS = 4000  # of a describing text (CPU model, OS version); the rest is cut off
+MAX_TEXT_CHARS = 4000  # of a description (CPU model, OS version); the rest is truncated
 MAX_BLOCK_CHARS = 4000  # of a key
 MAX_NAMES = 1000  # of one list of names
 
 
 class Kind(StrEnum):
-    """What an element holds, and so what it may look like."""
+    """The kind of content of an element, and so its valid forms."""
 
     WHOLE = "whole"  # a whole number of at most 64 bits
     NUMBER = "number"  # a finite number
     NAME = "name"  # one line of at most 255 characters
-    TEXT = "text"  # one line, cut off at MAX_TEXT_CHARS
+    TEXT = "text"  # one line, truncated to MAX_TEXT_CHARS
     BLOCK = "block"  # several lines
-    NAMES = "names"  # any number of these elements, each around a <name>; see `names_in`
-    UNUSED = "unused"  # known to the pattern, not returned
+    NAMES = "names"  # any number of these elements, each with a <name>; see `names_in`
+    UNUSED = "unused"  # in the pattern, but not returned
 
 
-_BLANK = rb"[^<]*+"  # what stands between elements is nothing but blanks; this is the fastest way over it
+_BLANK = rb"[^<]*+"  # only blanks are between elements; this is the fastest way to skip them
 
-# The plain forms: every match is already valid, so `float` and `int` cannot fail and text needs no cleaning.
+# The plain forms: every match is valid, so `float` and `int` cannot fail and text needs no cleaning.
 _PLAIN_FORM = {
     Kind.WHOLE: rb"(-?+[0-9]{1,18}+)",
     Kind.NUMBER: rb"(-?+[0-9]{1,300}+(?:\.[0-9]{1,20}+)?+)",
@@ -53,10 +53,10 @@ _PLAIN_FORM = {
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element of a part. `default` stands for an absent one; None: it has to be there.
+    """One element of a part. `default` is the value if it is absent; None: the element is required.
 
-    `optional` elements are not always written by the stock client; where they stand in stock order they are
-    found, the others are found in any order.
+    The stock client does not always write `optional` elements; they are found only in stock order, all others in any
+    order.
     """
 
     tag: str
@@ -75,7 +75,7 @@ class Element:
 
 
 class Tag:
-    """The two ends of an element, ready for searching."""
+    """The open and close tags of an element, as bytes."""
 
     __slots__ = ("close", "name", "open")
 
@@ -88,9 +88,9 @@ class Tag:
 class Part(Tag):
     """A part of a request: its name (for errors and as the enclosing tag) and its elements in stock order.
 
-    `then` is a pattern of what has to follow for the fast way to be right; needed when the last elements
-    are optional, because an unknown element before them would hide them. With `begins_inside` the part has
-    other elements before these, not worth describing. `until` is what ends the part, if not its close tag.
+    `then` is a pattern that must follow for the fast way to be right; needed if the last elements are optional, because
+    an unknown element before them would hide them. With `begins_inside` the part has other, undescribed elements before
+    these. `until` ends the part, if its close tag does not.
     """
 
     __slots__ = ("_begins_with", "_items", "_pattern", "_wanted")
@@ -107,17 +107,18 @@ class Part(Tag):
         self._items = re.compile(self.open + inside + _BLANK + self.close)
 
     def read(self, body: bytes, start: int, end: int) -> tuple[bytes, ...]:
-        """The values of the wanted elements between two positions, in the order they were described.
+        """Return the values of the described elements between two positions, in the order of their description.
 
-        Numbers are valid for `int` or `float`, texts are clean UTF-8. ProtocolError names a wrong element.
+        Numbers are valid for `int` or `float`, texts are clean UTF-8. Raises ProtocolError, which names the wrong
+        element.
         """
         match = self._pattern.match(body, start, end)
         return match.groups(b"") if match is not None else self._read_one_by_one(body, start, end)
 
     def read_next(self, body: bytes, start: int, end: int, at: int) -> tuple[tuple[bytes, ...], int]:
-        """Find this part, looking from `at` on first, and read it; also where to look for the next part.
+        """Find and read this part, searching from `at` first; also return where to search for the next part.
 
-        All values are defaults when there is no such part between `start` and `end`.
+        All values are defaults if there is no such part between `start` and `end`.
         """
         opened = body.find(self.open, at, end)
         if opened < 0:
@@ -133,12 +134,14 @@ class Part(Tag):
         return self._read_one_by_one(body, opened, closed if closed >= 0 else end), opened
 
     def _first_element(self, body: bytes, opened: int, end: int) -> int:
-        """Where the described elements begin; `opened` when that is not to be found."""
+        """Return where the described elements begin, or `opened` if that is not found."""
         closed = body.find(self.close, opened, end)
         return max(opened, body.find(self._begins_with, opened, closed if closed >= 0 else end))
 
     def read_all(self, body: bytes, start: int, end: int, *, at_most: int) -> list[tuple[bytes, ...]]:
-        """The values of every element of this name between two positions; ProtocolError if more than `at_most`."""
+        """Return the values of all elements of this name between two positions. Raises ProtocolError if more than
+        `at_most`.
+        """
         count = body.count(self.open, start, end)
         if count == 0:
             return []
@@ -156,7 +159,7 @@ class Part(Tag):
 
 
 def value_of(body: bytes, open_tag: bytes, start: int, end: int) -> bytes | None:
-    """What stands between the first `open_tag` and the next tag; None when there is no such element."""
+    """Return the text between the first `open_tag` and the next tag; None if there is no such element."""
     at = body.find(open_tag, start, end)
     if at < 0:
         return None
@@ -166,8 +169,8 @@ def value_of(body: bytes, open_tag: bytes, start: int, end: int) -> bytes | None
 
 
 def span_of(body: bytes, tag: Tag, start: int, end: int) -> tuple[int, int] | None:
-    """Where the content of the last element of a name begins and ends; None when absent or not closed."""
-    opened = body.rfind(tag.open, start, end)  # what is absent is found to be so fastest backwards
+    """Return the bounds of the content of the last element of a name; None if it is absent or not closed."""
+    opened = body.rfind(tag.open, start, end)  # a backward search is the fastest way to find nothing
     if opened < 0:
         return None
     opened += len(tag.open)
@@ -176,7 +179,7 @@ def span_of(body: bytes, tag: Tag, start: int, end: int) -> tuple[int, int] | No
 
 
 def spans(body: bytes, tag: Tag, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where the contents of all elements of one name begin and end; one that is not closed ends the search."""
+    """Yield the bounds of the contents of all elements of one name; an unclosed one ends the search."""
     at = body.find(tag.open, start, end)
     while at >= 0:
         at += len(tag.open)
@@ -191,7 +194,7 @@ _NAME = Tag("name")
 
 
 def names_in(raw: bytes, field: str, *, at_most: int) -> list[str]:
-    """The names in a value of kind NAMES, no more than `at_most`.
+    """Return the names in a value of kind NAMES, at most `at_most`.
 
     >>> names_in(b"<alt><name>a</name></alt><alt><name>b</name></alt>", "alt", at_most=9)
     ['a', 'b']
@@ -207,7 +210,7 @@ def _raw(body: bytes, kind: Kind, tag: Tag, start: int, end: int) -> bytes | Non
 
 
 def _clean(raw: bytes | None, element: Element, part: str) -> bytes:
-    """An element's value in the form `Part.read` promises."""
+    """Return an element's value in the form that `Part.read` guarantees."""
     if raw is None:
         if element.default is None:
             raise text.missing(element.tag, part)

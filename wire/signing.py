@@ -1,8 +1,8 @@
-"""The text forms of keys and signatures that clients verify app files with. Pure. docs/protocol.md.
+"""Encodes the keys and signatures with which clients verify app files, and signs. Pure. docs/protocol.md.
 
-RSA with 1024 bits and MD5, as the client demands: it keeps a file from being changed on its way, at the
-strength of 1990s cryptography; TLS is what protects the first contact. Plain integers, so that nothing
-here needs a cryptography library; keys are made elsewhere.
+RSA with 1024 bits and MD5, as the client requires: it protects files against changes in transit, with the strength of
+1990s cryptography; TLS protects the first contact. Uses plain integers, so that no cryptography library is needed here;
+keys are generated elsewhere.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PrivateKey:
 
 
 def hexblock(content: bytes) -> str:
-    """Bytes as lines of 64 lower-case hex digits, then a line with a dot.
+    """Encode bytes as lines of 64 lower-case hex digits, followed by a line with a dot.
 
     >>> hexblock(b"\\x01\\xff")
     '01ff\\n.\\n'
@@ -55,7 +55,7 @@ def hexblock(content: bytes) -> str:
 
 
 def parse_hexblock(block: str) -> bytes:
-    """The bytes of a hex block; blanks around lines do not matter. ProtocolError when it is none.
+    """Decode a hex block; blanks around lines are ignored. Raises ProtocolError if it is invalid.
 
     >>> parse_hexblock("01ff\\n.\\n")
     b'\\x01\\xff'
@@ -71,9 +71,9 @@ def parse_hexblock(block: str) -> bytes:
 
 
 def public_key_text(key: PublicKey) -> str:
-    """The key as clients hold it: its size, then modulus and exponent, 128 bytes each.
+    """Encode a key in the clients' format: its size, then modulus and exponent, 128 bytes each.
 
-    InvalidInputError when the modulus does not have exactly 1024 bits.
+    Raises InvalidInputError if the modulus does not have exactly 1024 bits.
     """
     _require_size(key.modulus)
     content = key.modulus.to_bytes(KEY_BYTES, "big") + key.exponent.to_bytes(KEY_BYTES, "big")
@@ -81,7 +81,7 @@ def public_key_text(key: PublicKey) -> str:
 
 
 def parse_public_key_text(key_text: str) -> PublicKey:
-    """The key a text stands for. ProtocolError when it is not a 1024-bit key."""
+    """Decode a key. Raises ProtocolError if it is not a 1024-bit key."""
     bits, _, block = key_text.strip().partition("\n")
     if bits.strip() != str(KEY_BITS):
         raise ProtocolError(f"public key: expected {KEY_BITS} on the first line, got {bits[:60]!r}")
@@ -92,7 +92,7 @@ def parse_public_key_text(key_text: str) -> PublicKey:
 
 
 def sign_md5_text(key: PrivateKey, md5_hex: str) -> str:
-    """The signature text of a file whose MD5 is `md5_hex` (32 lower-case hex digits)."""
+    """Return the signature text of a file whose MD5 is `md5_hex` (32 lower-case hex digits)."""
     _require_size(key.modulus)
     if not _MD5.fullmatch(md5_hex):
         raise InvalidInputError("md5_hex", "32 lower-case hexadecimal digits", md5_hex)
@@ -101,7 +101,7 @@ def sign_md5_text(key: PrivateKey, md5_hex: str) -> str:
 
 
 def sign_bytes(key: PrivateKey, content: bytes) -> str:
-    """The signature text of `content`.
+    """Return the signature text of `content`.
 
     For key rotation, sign the new key's text without surrounding blanks (docs/protocol.md#key-rotation).
     """
@@ -109,12 +109,12 @@ def sign_bytes(key: PrivateKey, content: bytes) -> str:
 
 
 def verify(key: PublicKey, content: bytes, signature_text: str) -> bool:
-    """Whether `signature_text` was made from `content` with the private key of `key`."""
+    """Return whether `signature_text` was made from `content` with the private key of `key`."""
     return verify_md5(key, _md5_hex(content), signature_text)
 
 
 def verify_md5(key: PublicKey, md5_hex: str, signature_text: str) -> bool:
-    """The same of a content whose MD5 is `md5_hex`."""
+    """Like `verify`, for content whose MD5 is `md5_hex`."""
     try:
         signature = parse_hexblock(signature_text)
     except ProtocolError:

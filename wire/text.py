@@ -1,10 +1,10 @@
-"""How text and numbers are written inside the protocol's elements, and read back. Pure.
+"""Encodes and decodes text and numbers in the protocol's elements. Pure.
 
-Text: `&`, `<` and `>` travel as named entities. Beyond the five named entities only numeric references
-are known, so nothing can expand. The stock client writes one `&#N;` for each *byte* >= 128 of UTF-8 text,
-so a reference below 256 stands for a byte and a larger one for a character.
+Text: `&`, `<` and `>` are sent as named entities. Beyond the five named entities only numeric references are known, so
+nothing can expand. The stock client writes one `&#N;` for each *byte* >= 128 of UTF-8 text, so a reference below 256 is
+a byte and a larger one a character.
 
-Numbers: finite decimals. Negative or absurd values pass; what is not a number names its field.
+Numbers: finite decimals. Negative and absurd values are accepted; an error names the field that is not a number.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from wire.messages import ProtocolError
 
 MAX_NAME_CHARS = 255  # of results, files, platforms, plan classes, and of the account key
 MAX_NUMBER_CHARS = 340  # "%f" of the largest double has 316
-MAX_NUMBER = 1e300  # so that a change of unit cannot overflow
+MAX_NUMBER = 1e300  # so that unit conversions cannot overflow
 _SHOWN_CHARS = 60
 
-# Control characters other than tab, line feed and carriage return may not stand in XML 1.0 at all.
+# XML 1.0 forbids control characters other than tab, line feed and carriage return.
 CONTROL_BYTES = bytes([*range(9), 11, 12, *range(14, 32), 127])
 _LINE_BYTES = b"\t\n\r"
 
@@ -33,7 +33,7 @@ _NAMED = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 
 
 def escape(text: str) -> str:
-    """Text as it may stand in an element; control characters that XML forbids are left out.
+    """Escape text for an element; control characters that XML forbids are removed.
 
     >>> escape("a < b & c")
     'a &lt; b &amp; c'
@@ -42,7 +42,7 @@ def escape(text: str) -> str:
 
 
 def unescape(raw: bytes) -> bytes:
-    """Undo `escape`, in bytes; anything that is not one of the known references stays as it is.
+    """Undo `escape`, in bytes; unknown references are unchanged.
 
     >>> unescape(b"th&#195;&#169; &amp; &lol;").decode()
     'thé & &lol;'
@@ -63,7 +63,7 @@ def _character(match: re.Match[bytes]) -> bytes:
 
 
 def plain(raw: bytes) -> str:
-    """The text of an element without surrounding blanks; control characters are removed, lines kept.
+    """Return the text of an element without surrounding blanks and control characters; line breaks are kept.
 
     Bytes that are not UTF-8 become the replacement character.
     """
@@ -71,12 +71,12 @@ def plain(raw: bytes) -> str:
 
 
 def line(raw: bytes) -> str:
-    """Like `plain`, on one line: tabs and line breaks are removed too."""
+    """Like `plain`, on one line: tabs and line breaks are also removed."""
     return unescape(raw).translate(None, CONTROL_BYTES + _LINE_BYTES).decode("utf-8", "replace").strip()
 
 
 def name(raw: bytes, field: str) -> str:
-    """A name: one line of at most MAX_NAME_CHARS characters, else ProtocolError."""
+    """Return a name: one line of at most MAX_NAME_CHARS characters. Raises ProtocolError otherwise."""
     text = line(raw)
     if len(text) > MAX_NAME_CHARS:
         raise unexpected(field, f"at most {MAX_NAME_CHARS} characters", raw)
@@ -84,7 +84,7 @@ def name(raw: bytes, field: str) -> str:
 
 
 def block(raw: bytes) -> str:
-    """A key or a signature: several lines, ending in one line feed; empty stays empty.
+    """Return a key or a signature: several lines, ending in one line feed; empty text stays empty.
 
     >>> block(b"  1024\\n.  ")
     '1024\\n.\\n'
@@ -94,7 +94,7 @@ def block(raw: bytes) -> str:
 
 
 def number(raw: bytes, field: str) -> float:
-    """A finite number between -MAX_NUMBER and MAX_NUMBER, else ProtocolError.
+    """Return a finite number between -MAX_NUMBER and MAX_NUMBER. Raises ProtocolError otherwise.
 
     >>> number(b"3e9", "rsc_fpops_est")
     3000000000.0
@@ -109,7 +109,7 @@ def number(raw: bytes, field: str) -> float:
 
 
 def whole(raw: bytes, field: str) -> int:
-    """A whole number of at most 64 bits, else ProtocolError; `1.000000` is one too.
+    """Return a whole number of at most 64 bits; `1.000000` is valid. Raises ProtocolError otherwise.
 
     >>> whole(b"-3600", "timezone")
     -3600
@@ -137,19 +137,19 @@ def _whole_from_decimal(raw: bytes, field: str) -> int:
 
 
 def unexpected(field: str, expected: str, got: bytes) -> ProtocolError:
-    """The error for a field that holds something else: names the field, what was expected, what came."""
+    """Return the error for a field with a wrong value: names the field, the expected and the actual value."""
     shown = got[:_SHOWN_CHARS].decode("ascii", "backslashreplace")
     more = "..." if len(got) > _SHOWN_CHARS else ""
     return ProtocolError(f"{field}: expected {expected}, got '{shown}{more}'")
 
 
 def missing(field: str, within: str) -> ProtocolError:
-    """The error for an element that has to be there."""
+    """Return the error for a missing required element."""
     return ProtocolError(f"{field}: expected in {within}, got none")
 
 
 def numeric_references(text: str) -> str:
-    """Text in ASCII, each UTF-8 byte >= 128 as `&#N;`: the way the stock client writes it.
+    """Encode text in ASCII like the stock client: each UTF-8 byte >= 128 as `&#N;`.
 
     >>> numeric_references("é")
     '&#195;&#169;'

@@ -1,7 +1,7 @@
-"""What a client says when it uploads a file, and the answer; both directions. Pure. docs/protocol.md.
+"""Encodes and decodes file uploads and their replies. Pure. docs/protocol.md.
 
-An upload is a text header followed by the raw bytes of the file, without closing tags. The header ends
-with the first `<data>` line, so nothing in the file can be taken for a header.
+An upload is a text header followed by the raw bytes of the file, without closing tags. The header ends with the first
+`<data>` line, so no file content can be mistaken for a header.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CLIENT_VERSION = """\
 
 @dataclass(frozen=True, slots=True)
 class UploadStart:
-    """The first part of an upload request, and where in it the bytes of the file begin.
+    """The header of an upload request, and the position of the file's first byte.
 
     A size query has no file: `payload_at` is then the end of the request.
     """
@@ -47,7 +47,7 @@ class UploadStart:
 
 
 def valid_file_name(name: str) -> bool:
-    """Whether a client can hold a file of that name and a server can store it in a folder safely.
+    """Return whether clients accept a file of that name and a server can store it safely.
 
     At most 255 bytes of UTF-8; printable; no leading or trailing blank; no leading dot; none of
     `/ \\ % < > &` and no `..`.
@@ -63,10 +63,10 @@ def valid_file_name(name: str) -> bool:
 
 
 def decode_upload_head(data: bytes) -> UploadStart | None:
-    """The header of an upload request, from its first bytes.
+    """Decode the header of an upload request from its first bytes.
 
-    None: not complete yet, call again with more. Names are as sent: check with `valid_file_name`.
-    ProtocolError: not an upload request, longer than MAX_HEAD_BYTES, or a field missing or wrong.
+    Returns None if it is incomplete: call again with more bytes. Names are unchecked: use `valid_file_name`. Raises
+    ProtocolError if it is no upload request, is longer than MAX_HEAD_BYTES, or has a missing or wrong field.
     """
     if not _may_begin_request(data):
         raise text.unexpected("upload request", _OPEN.decode(), data)
@@ -114,12 +114,12 @@ def _upload_header(head: bytes) -> UploadHeader:
 def _size(fields: dict[bytes, bytes], field: bytes) -> int:
     value = text.whole(fields[field], field.decode())
     if value < 0:
-        raise text.unexpected(field.decode(), "a whole number from 0", fields[field])
+        raise text.unexpected(field.decode(), "a whole number >= 0", fields[field])
     return value
 
 
 def encode_upload_reply(reply: UploadReply) -> bytes:
-    """The answer to an upload or a size query, as the client reads it."""
+    """Encode the reply to an upload or a size query."""
     lines = ["<data_server_reply>", f"    <status>{reply.status}</status>"]
     if reply.message:
         lines.append(f"    <message>{text.escape(reply.message)}</message>")
@@ -133,14 +133,14 @@ def encode_upload_reply(reply: UploadReply) -> bytes:
 
 
 def encode_size_query(query: SizeQuery) -> bytes:
-    """The request a client sends before a large upload."""
+    """Encode the request that a client sends before a large upload."""
     name = text.escape(query.name)
     request = f"<data_server_request>\n{_CLIENT_VERSION}    <get_file_size>{name}</get_file_size>\n"
     return (request + "</data_server_request>\n").encode()
 
 
 def encode_upload_header(header: UploadHeader) -> bytes:
-    """What a client sends before the bytes of a file, up to and with the `<data>` line."""
+    """Encode the header of an upload, up to and including the `<data>` line."""
     return (
         f"<data_server_request>\n{_CLIENT_VERSION}<file_upload>\n<file_info>\n"
         f"<name>{text.escape(header.name)}</name>\n"
@@ -152,7 +152,7 @@ def encode_upload_header(header: UploadHeader) -> bytes:
 
 
 def decode_upload_reply(body: bytes) -> UploadReply:
-    """The server's answer. ProtocolError when it has no status or is no such answer."""
+    """Decode the server's reply. Raises ProtocolError if it is invalid or has no status."""
     if b"<data_server_reply>" not in body or b"</data_server_reply>" not in body:
         raise text.unexpected("upload reply", "<data_server_reply> with its close tag", body)
     fields = dict(_FIELD.findall(body))

@@ -158,7 +158,7 @@ async def filled(feeder: Feeder, slots: int) -> int:
     """Refill until the array is full or no jobs are left; return how many slots were placed."""
     done = await feeder.refill_once()
     placed = done.placed
-    while len(feeder.array) < slots and not done.in_vain:
+    while len(feeder.array) < slots and not done.found_nothing:
         done = await feeder.fill_up_once()
         placed += done.placed
     return placed

@@ -1,6 +1,6 @@
-"""The deadline rules: by when a host must return a job, if it may have it at all. One module per rule. Pure.
+"""Deadline rules: decide whether a host may get a job and when it is due. One module per rule. Pure.
 
-To add a rule: a module here with a function `due`, a line in `RULES`, its name in `DeadlineRule` (domain/settings.py),
+To add a rule: add a module with a function `due`, a line in `RULES`, its name in `DeadlineRule` (domain/settings.py),
 its traits in domain/deadline_rules.py and the sentences of its rows in domain/due_terms.py.
 """
 
@@ -26,7 +26,7 @@ RULES: Mapping[DeadlineRule, DueRule] = {
 
 
 def rule_of(settings: DeadlineSettings) -> DueRule:
-    """The function that computes due dates under these settings."""
+    """Return the function that computes due dates under these settings."""
     if settings.rule is DeadlineRule.MUSTER and settings.afap is AfapPolicy.TABLE:
         return table.due
     return RULES[settings.rule]

@@ -1,6 +1,6 @@
-"""The rule `accelerated`: due dates as `fixed`, with the reference server's batch acceleration. Pure.
+"""The rule `accelerated`: due dates as in `fixed`, plus the batch acceleration of the BOINC reference server. Pure.
 
-Its hosts, apps and batches are in domain/acceleration.py, its copies in lifecycle/tail.py.
+domain/acceleration.py defines its hosts, apps and batches, lifecycle/tail.py its extra copies.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from domain.settings import DeadlineSettings
 from scheduler.deadline import fixed
 from scheduler.deadline.inputs import Due, DueInputs, Moment
 
-NOT_LOW = "accelerated: the batch is nearly done, its jobs are for low-turnaround hosts only"
+NOT_LOW = "accelerated: the batch is nearly complete; its jobs go only to low-turnaround hosts"
 
 
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
-    """Jobs of an accelerated batch of an accelerable app are for low-turnaround hosts alone; no due date moves.
+    """Reserve jobs of an accelerated batch of an accelerable app for low-turnaround hosts; due dates do not change.
 
     >>> from dataclasses import replace
     >>> from domain.batches import QoS

@@ -11,8 +11,8 @@ from scheduler.deadline.inputs import Due, DueInputs, Moment, too_slow
 
 
 def due(moment: Moment, job: DueInputs, _settings: DeadlineSettings) -> Due | Refusal:
-    """now + D for every host that finishes all its work by then."""
+    """Return now + D for every host that finishes all its work by then."""
     done_s = moment.queue_s + job.runtime_s
     if done_s > job.bound_s:
-        return too_slow("queue", moment.queue_s, "runtime", job.runtime_s, job.bound_s)
+        return too_slow("queued work", moment.queue_s, "runtime", job.runtime_s, job.bound_s)
     return Due(Instant(moment.now + job.bound_s), False, Gate.NONE, 0.0, DueRow.FIXED, (done_s, job.bound_s))

@@ -1,10 +1,10 @@
-"""A host at a moment, a job for it, and the answer: the due date with its terms, or the refusal. Pure.
+"""Types of the deadline rules: the host's state, the job, and the result, a due date with its terms or a refusal. Pure.
 
-Everything is an absolute instant. With start and queue the host's busy time (scheduler/busy.py), R and R_q its runtimes
-(scheduler/runtime.py), D the job's delay bound, C the time at which the batch should be complete, T_retry the time a
-retry takes and P the percentile of (host, app version):
+All times are absolute. `start` and `queue` are the host's busy times (scheduler/busy.py), R and R_q its runtimes
+(scheduler/runtime.py), D the job's delay bound, C the target completion time of the batch, T_retry the duration of a
+retry and P the percentile of (host, app version):
 
-    x = now + start + R_q        the earliest due date the host can be trusted to keep
+    x = now + start + R_q        the earliest due date that the host meets with 90 % confidence
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from domain.units import Instant, Seconds
 
 @quick_dataclass(frozen=True, slots=True)
 class Moment:
-    """One host at one moment with one version, as a due date depends on it.
+    """The state of a host with one app version, as far as due dates depend on it.
 
-    `start_s` is the busy time of endangered work, `queue_s` of all work, both in seconds from now. For `alone_s` the
-    host is to have work without asking for more.
+    `start_s` is the busy time of endangered work, `queue_s` of all work, both in seconds from now. `alone_s` is how
+    long the host must be able to compute without another request.
     """
 
     now: Instant
@@ -35,11 +35,11 @@ class Moment:
 
 @quick_dataclass(frozen=True, slots=True)
 class DueInputs:
-    """A job as its due date depends on it, for one host and version.
+    """A job, as far as its due date on one host and version depends on it.
 
     `runtime_s` is R, `safe_runtime_s` R_q, `bound_s` D, `complete_at` C, `retry_s` T_retry. `retry`: an earlier
-    instance of the job ended without a usable result. `low_turnaround` says of a job of an accelerated batch whether
-    the host has a low turnaround; None for any other job.
+    instance of the job ended without a usable result. `low_turnaround`: for jobs of accelerated batches, whether the
+    host has a low turnaround; None for other jobs.
     """
 
     qos: QoS
@@ -52,11 +52,11 @@ class DueInputs:
     low_turnaround: bool | None = None
 
 
-RETRY_FRACTION = 0.5  # of D: T_retry while no good hosts have been measured
+RETRY_FRACTION = 0.5  # of D: T_retry until good hosts have been measured
 
 
 def retry_turnaround_s(cuts: CutPoints | None, bound_s: Seconds) -> Seconds:
-    """T_retry: what a retry on a good host takes, validation included; 0.5 D until that is measured."""
+    """Return T_retry, the time of a retry on a good host including validation; 0.5 D until it is measured."""
     if cuts is None or cuts.retry_turnaround_s is None:
         return Seconds(RETRY_FRACTION * bound_s)
     return cuts.retry_turnaround_s
@@ -72,7 +72,7 @@ def due_inputs(
     retry: bool,
     low_turnaround: bool | None = None,
 ) -> DueInputs:
-    """The inputs for jobs of a class; `cuts` are those of the app on the processor type."""
+    """Return the inputs for jobs of a class; `cuts` are the cut points of the app on the processor type."""
     bound_s = job_class.delay_bound_s
     target, retry_s = complete_at(batch, bound_s), retry_turnaround_s(cuts, bound_s)
     return DueInputs(batch.qos, target, bound_s, runtime_s, safe_runtime_s, retry_s, retry, low_turnaround)
@@ -80,10 +80,10 @@ def due_inputs(
 
 @quick_dataclass(frozen=True, slots=True)
 class Due:
-    """What the host is told, and the terms it follows from.
+    """A due date and the terms it follows from.
 
-    `row` has the sentence that `numbers` are put into. `threshold` is 0 where `gate` is none. `retry`: the
-    host also had to reach the percentile of a retry.
+    `row` has the sentence in which `numbers` are inserted. `threshold` is 0 if `gate` is none. `retry`: the host also
+    passed the gate for retries.
     """
 
     due_at: Instant
@@ -96,13 +96,13 @@ class Due:
 
     @property
     def because(self) -> str:
-        """The reason in one sentence, with its terms; times from now."""
+        """The reason as a sentence with its terms; times are relative to now."""
         return self.row.because(self.numbers, retry=self.retry)
 
 
-TOO_SLOW = "host needs {0:length} ({1} {2:length}, {3} {4:length}), job allows {5:length}"
-BELOW_GATE = "{0}: percentile {1:.3f} ({2}), {3} asks for {4:g}"
-WITHOUT_PERCENTILE = "{0}: percentile none ({2}), {3} asks for {4:g}"
+TOO_SLOW = "host needs {0:length} ({2:length} of {1} + {4:length} {3}), the delay bound is {5:length}"
+BELOW_GATE = "{0}: percentile {1:.3f} ({2}) is below the gate {3} ({4:g})"
+WITHOUT_PERCENTILE = "{0}: no percentile ({2}), the gate {3} requires {4:g}"
 
 
 def too_slow(before: str, before_s: float, own: str, own_s: float, bound_s: float) -> Refusal:
@@ -115,5 +115,5 @@ def below_gate(percentile: Percentile, gate: Gate, threshold: float, where: str)
 
 
 def shown_p(percentile: Percentile) -> float:
-    """P as a number in a sentence: -1 for a newcomer."""
+    """Return P for use in a sentence; -1 for a newcomer."""
     return -1.0 if percentile.p is None else percentile.p

@@ -1,11 +1,11 @@
-"""The default rule: AFAP batches at once on good hosts and in their turn on others, the rest by the table. Pure.
+"""The default rule: AFAP batches get due dates of their own, all other batches use the table. Pure.
 
-AFAP batches have two rows of their own, with or without C (decision 0036):
+AFAP batches have two rows, with or without C (decision 0036):
 
     2    good hosts               P >= p_afap   x, tight
-    3    y <= now + 2 T_retry     none          y = now + queue + R_q, when all is done for sure
+    3    y <= now + 2 T_retry     none          y = now + queue + R_q, the host's safe completion time
 
-each `afap_due_factor` times as far ahead (decision 0050), at most D.
+each multiplied by `afap_due_factor` (decision 0050), at most D.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate, shown_
 
 
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
-    """The due date, or the refusal.
+    """Return the due date or the refusal.
 
-    Hosts below the gate get an AFAP job only if y is at most `afap_turn_factor` T_retry ahead, whatever C is: C moves
-    with what is sent (decision 0061). An idle host with R_q = 10 h below the gate, T_retry = 12 h: done in its turn in
-    10 h, due after 11.
+    Hosts below the gate get an AFAP job only if y is at most `afap_turn_factor` T_retry ahead, regardless of C: C moves
+    as jobs are sent (decision 0061). Example: an idle host with R_q = 10 h below the gate, T_retry = 12 h: finishes in
+    queue order within 10 h, due after 11 h.
 
     >>> from domain.batches import QoS
     >>> from domain.units import Seconds
@@ -62,7 +62,7 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
 
 
 def _retry(found: Due, percentile: Percentile, settings: DeadlineSettings) -> Due | Refusal:
-    """A retry of an AFAP job is behind p_retry as well as its row's gate."""
+    """Apply p_retry to a retry of an AFAP job in addition to its row's gate."""
     passed = table.behind_gate(found, percentile)
     if isinstance(passed, Refusal):
         return passed

@@ -1,4 +1,6 @@
-"""The rule `proposal`: the proposal's pseudo-code, without slack or retry margin. Pure."""
+"""The rule `proposal`: the pseudo-code of the original proposal, without slack or retry margin (docs/proposal.md).
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate
 
 
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
-    """The pseudo-code as it stands: P is compared with `>`.
+    """Apply the pseudo-code literally: P is compared with `>`.
 
-    Its else branch needs a C(B); a throughput batch, which it leaves out, has now + D for that.
+    Its else branch needs C(B); throughput batches, which it does not cover, use now + D instead.
     """
     p = moment.percentile.p
     x = Instant(moment.now + moment.start_s + job.runtime_s)

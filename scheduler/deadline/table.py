@@ -1,7 +1,7 @@
-"""The table of due dates for all kinds of batches, and the gates before them. Pure. docs/formulas.md.
+"""The due date table for all kinds of batches, with the gate of each row. Pure. docs/formulas.md.
 
-Every row requires now + start + R <= now + D. x and all due dates are at most now + D, so that no host stays idle that
-is likely to finish by then (decision 0062):
+Every row requires now + start + R <= now + D. x and all due dates are capped at now + D, so that no host stays idle
+that is likely to finish by then (decision 0062):
 
     row  batch                    gate          due_at
     1    throughput               none          now + D, if now + queue + R <= now + D
@@ -10,9 +10,8 @@ is likely to finish by then (decision 0062):
     4    x <= C                   P >= p_late   C
     5    x > C                    P >= p_tight  x, tight
 
-Relaxed work is computed in its turn: rows 3 and 4, too, ask for now + queue + R <= due_at (decision 0033). A retry that
-is computed in its turn goes to a host with work for at most half of T_retry, or for as long as it is to have some
-without asking for more, if that is longer (decision 0062).
+Relaxed work runs in queue order: rows 3 and 4 also require now + queue + R <= due_at (decision 0033). A retry in queue
+order goes only to hosts with at most max(T_retry / 2, `alone_s`) of work (decision 0062).
 """
 
 from __future__ import annotations
@@ -25,16 +24,17 @@ from domain.settings import DeadlineSettings
 from domain.units import Instant
 from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate, shown_p, too_slow
 
-RETRY_QUEUE = 0.5  # of T_retry: a host with more work than this gets no retry that would wait for its turn
+RETRY_QUEUE = 0.5  # of T_retry: a host with more work than this gets no retry that would run in queue order
 
-QUEUE_TOO_LONG = "the host's queue of work is too long: {0:length}, and {1:length} for the job, due in {2:length}"
-NOT_YET = "the host has work for {0:length}; a retry goes to one with work for less than {1:length}"
+QUEUE_TOO_LONG = "queue too long: {0:length} of queued work + {1:length} runtime > {2:length} until the due date"
+NOT_YET = "host already has {0:length} of work; retries are sent only below {1:length}"
 
 
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
-    """The due date by the table above, or the refusal. A retry keeps its row's due date and gate.
+    """Return the due date by the table above, or the refusal. A retry keeps its row's due date and gate.
 
-    An idle host with R = 2 h, R_q = 5 h and P = 0.6, a batch due in 3 days, T_retry = 1 d: row 3, due in 2 days.
+    Example: an idle host with R = 2 h, R_q = 5 h and P = 0.6, a batch due in 3 days, T_retry = 1 d: row 3, due in 2
+    days.
 
     >>> from domain.batches import QoS
     >>> from domain.units import Seconds
@@ -50,7 +50,7 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
     if moment.start_s + runtime_s > bound_s:
         return too_slow("endangered work", moment.start_s, "runtime", runtime_s, bound_s)
     if job.qos is THROUGHPUT and moment.queue_s + runtime_s > bound_s:
-        return too_slow("queue", moment.queue_s, "runtime", runtime_s, bound_s)
+        return too_slow("queued work", moment.queue_s, "runtime", runtime_s, bound_s)
     found = _row(moment, job, settings)
     if not found.tight and Instant(moment.now + moment.queue_s + runtime_s) > found.due_at:
         return Refusal(RefusalCode.TOO_SLOW, QUEUE_TOO_LONG, (moment.queue_s, runtime_s, found.due_at - moment.now))
@@ -81,7 +81,7 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
 
 
 def behind_gate(due: Due, percentile: Percentile) -> Due | Refusal:
-    """The due date for a host that reaches the gate of its row, else the refusal."""
+    """Return the due date if the host passes the gate of its row, else the refusal."""
     if due.gate is not NO_GATE and not percentile.passes(due.threshold):
         return below_gate(percentile, due.gate, due.threshold, f"row {due.row.number}")
     return due

@@ -43,13 +43,15 @@ async def test_unknown_platform_is_reported_and_stored(server: LiveServer) -> No
 
     assert texts(reply) == [
         "No work sent. There is no program for this kind of computer.",
-        "Your client may ask again in 5 min.",
+        "Your client may request work again in 5 min.",
     ]
     assert [message.priority for message in reply.messages] == ["low", "low"]
     assert reply.request_delay_s == 300.0
     [record] = await server.store.volunteers.volunteers()
     own = await server.store.belongings.host(record.volunteer.volunteer_id, HostId(host.host_id))
-    assert own.refused == (("platform", "app pi runs on x86_64-pc-linux-gnu; the client said sparc-sun-solaris"),)
+    assert own.refused == (
+        ("platform", "app pi has versions for x86_64-pc-linux-gnu; the client reported sparc-sun-solaris"),
+    )
     assert (await server.batch(batch_id))["unsent"] == 1
     assert len(await host.ask()) == 1
 
@@ -68,7 +70,7 @@ async def test_wrong_account_key_is_reported_and_keeps_results(server: LiveServe
     assert status == 200
     assert [(message.text, message.priority) for message in stranger.messages] == [
         (
-            "Muster does not know this account key. Remove the project and add it again with your account.",
+            "Unknown account key: remove Muster from your client and add it again with your account.",
             "notice",
         )
     ]
@@ -104,7 +106,7 @@ async def test_cloned_computer_becomes_a_new_host(server: LiveServer) -> None:
     reply = await clone.call(other_results=(HeldResult(task.result.name),))
 
     assert clone.host_id not in (0, host.host_id)
-    why = f"host {host.host_id} sent serial number 0, 1 was seen before"
+    why = f"host {host.host_id} sent request number 0 after number 1"
     assert texts(reply) == [f"This computer is now host {clone.host_id}: {why}. {GONE}"]
     assert reply.aborts == (task.result.name,)
     [instance] = await server.instances(batch_id)

@@ -116,7 +116,7 @@ async def test_a_dry_run_keeps_to_the_quotas_the_host_shares(store: Store) -> No
 
     assert listed(shown, "would_get") == []
     [refused] = listed(shown, "refused_at_large")
-    assert refused["code"] == "daily_quota" and "had 100 jobs today, their quota is 100" in refused["why"]
+    assert refused["code"] == "daily_quota" and "got 100 jobs today of a shared quota of 100" in refused["why"]
     assert isinstance(sample, dict)
     assert [one["code"] for one in sample["held_back"]] == ["daily_quota"]
 
@@ -191,7 +191,7 @@ async def test_every_group_a_host_is_refused_has_its_sentence(store: Store) -> N
     assert "job needs 1 PB of RAM, host offers" in groups[0]["looks"][-1]["why"]
     assert groups[2]["given"] > 0
     words = host_in_words(await explain(store).host(host.host_id))
-    assert "memory: job needs" in words and "too_slow: host needs" in words and "job allows 60 s" in words
+    assert "memory: job needs" in words and "too_slow: host needs" in words and "the delay bound is 60 s" in words
 
 
 async def test_explain_host_without_version_says_so(store: Store) -> None:
@@ -205,7 +205,7 @@ async def test_explain_host_without_version_says_so(store: Store) -> None:
     assert standing["refused"] == "platform"
     assert shown["would_get"] == []
     assert [one["code"] for one in listed(shown, "refused_at_large")] == ["platform"]
-    assert "app pi runs on x86_64-pc-linux-gnu; the client said windows_x86_64" in host_in_words(shown)
+    assert "app pi has versions for x86_64-pc-linux-gnu; the client reported windows_x86_64" in host_in_words(shown)
 
 
 async def test_busy_processors_request_at_most_one_job(store: Store) -> None:

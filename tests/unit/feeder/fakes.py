@@ -1,4 +1,4 @@
-"""A clock that stands still and a database of waiting instances in memory."""
+"""A manual clock and an in-memory database of waiting instances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.builders import NOW, a_batch, a_job_class, a_plan_class, a_ready, an_
 
 
 async def a_few_turns() -> None:
-    """Let everything that can run do so."""
+    """Let all runnable tasks run."""
     loop = asyncio.get_running_loop()
     for _ in range(20):
         turn: asyncio.Future[None] = loop.create_future()
@@ -29,7 +29,7 @@ ALL_SHARDS = frozenset(range(64))
 
 
 class StillClock:
-    """Time passes only when a test says so; whoever sleeps is woken by `pass_s`."""
+    """Time moves only in `pass_s`, which wakes the sleepers."""
 
     def __init__(self) -> None:
         self.elapsed_s = 1000.0
@@ -63,7 +63,7 @@ class FakeShards:
 
 @dataclass
 class FakeCatalogue:
-    """Apps with versions for the processor types named; settings as given."""
+    """Apps with versions for the given processor types, and the given settings."""
 
     types: dict[int, tuple[ProcessorType, ...]] = field(default_factory=lambda: {1: (CPU,)})
     settings: Settings = field(default_factory=Settings)
@@ -101,7 +101,7 @@ class FakeRow:
 
 @dataclass
 class FakeWaiting:
-    """Satisfies WaitingWork; counts calls and rows so that tests can bound them."""
+    """Implements WaitingWork; counts calls and rows so that tests can bound them."""
 
     batches: dict[BatchId, Batch] = field(default_factory=dict)
     classes: dict[JobClassId, JobClass] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A feeder over a database in memory, and a host that takes what it is given."""
+"""A feeder on an in-memory database, and a host that takes its slots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.feeder.fakes import FakeCatalogue, FakeShards, FakeWaiting, Stil
 
 
 class Rig:
-    """The parts of a test; `offered` are the instances that have ever been a slot."""
+    """The parts of a test; `offered` are all instances that have ever been a slot."""
 
     def __init__(self, *, slots: int = 100, database: FakeWaiting | None = None) -> None:
         self.clock = StillClock()
@@ -48,7 +48,7 @@ class Rig:
         return counts
 
     def send(self, slot: Ready, host: int = 1) -> None:
-        """Dispatch a slot, committed."""
+        """Dispatch a slot and commit it."""
         self.array.take(slot, HostId(host), VolunteerId(host))
         del self.database.unsent[slot.instance_id]
         self.array.sent([slot.instance_id])

@@ -54,14 +54,14 @@ def test_groups_stand_by_tier_then_key_then_retries_then_id() -> None:
     assert order_of(array) == [3, 6, 4, 5, 1, 2]
 
 
-def test_a_returned_sibling_goes_before_a_smaller_id_of_equal_retries() -> None:
+def test_returned_sibling_precedes_smaller_id_of_equal_retries() -> None:
     array = an_array()
     put(array, 1, retries=1)
     put(array, 2, retries=1, sibling_returned=True)
     assert order_of(array) == [2, 1]
 
 
-def test_groups_of_equal_key_change_places_as_their_first_slots_go() -> None:
+def test_groups_of_equal_key_swap_as_first_slots_are_taken() -> None:
     array = an_array()
     first = put(array, 1, batch=1)
     put(array, 4, batch=1)
@@ -94,7 +94,7 @@ def test_a_taken_slot_is_not_placed_again_until_it_is_given_back() -> None:
     assert order_of(array) == [1]
 
 
-def test_giving_back_twice_or_something_never_taken_changes_nothing() -> None:
+def test_giving_back_an_untaken_slot_has_no_effect() -> None:
     array = an_array()
     ready = put(array, 1)
     array.give_back(ready)
@@ -104,7 +104,7 @@ def test_giving_back_twice_or_something_never_taken_changes_nothing() -> None:
     assert order_of(array) == [1]
 
 
-def test_a_slot_given_back_to_a_full_array_waits_for_the_database() -> None:
+def test_slot_returned_to_a_full_array_waits_for_revalidation() -> None:
     array = an_array(slots=10)
     ready = put(array, 1)
     array.take(ready, HOST, ADA)
@@ -126,7 +126,7 @@ def test_a_committed_dispatch_is_forgotten_at_once() -> None:
     assert order_of(array) == []
 
 
-def test_what_is_sent_while_rows_are_read_is_not_placed_from_older_rows() -> None:
+def test_instances_sent_during_a_read_are_not_placed_again() -> None:
     array = an_array()
     ready = put(array, 1)
     with array.reading():
@@ -158,7 +158,7 @@ def test_slots_of_own_shards_stand_before_others_of_equal_rank() -> None:
     assert order_of(array) == [5, 4, 6, 68, 7, 1, 2, 3]
 
 
-def test_slots_of_another_workers_shard_stand_at_the_end_where_it_comes_last() -> None:
+def test_slots_of_foreign_shards_come_last() -> None:
     array = an_array()
     for number in (4, 64 + 4, 5, 64 + 5, 128 + 5):
         put(array, number)
@@ -166,7 +166,7 @@ def test_slots_of_another_workers_shard_stand_at_the_end_where_it_comes_last() -
     assert order_of(array) == [4, 68, 133, 69, 5]
 
 
-def test_groups_of_equal_key_stand_by_whose_shards_their_first_slots_are() -> None:
+def test_groups_of_equal_key_with_own_shards_come_first() -> None:
     array = an_array()
     put(array, 1, batch=1)
     put(array, 2, batch=2)
@@ -195,7 +195,7 @@ def test_siblings_the_database_names_are_refused() -> None:
     assert array.may_have(ready, HostId(99), ADA) is RefusalCode.SAME_VOLUNTEER
 
 
-def test_siblings_of_a_slot_already_held_are_learned_when_it_is_read_again() -> None:
+def test_rereading_a_slot_updates_its_siblings() -> None:
     array = an_array()
     ready = put(array, 1)
     placed = array.place(Candidate(ready, (HOST,), (ADA,)), a_batch(), a_job_class())
@@ -203,7 +203,7 @@ def test_siblings_of_a_slot_already_held_are_learned_when_it_is_read_again() -> 
     assert array.may_have(ready, HOST, ADA) is RefusalCode.SAME_HOST
 
 
-def test_a_host_whose_dispatch_came_back_may_be_tried_again_after_a_minute() -> None:
+def test_host_of_a_returned_dispatch_is_retried_after_a_minute() -> None:
     clock = StillClock()
     array = an_array(clock)
     ready = put(array, 1)
@@ -243,7 +243,7 @@ def test_a_new_order_of_the_batches_holds_at_once() -> None:
     assert array.groups()[1].batch.order_key == 3.0
 
 
-def test_groups_are_the_same_object_until_something_changes_their_order() -> None:
+def test_groups_are_the_same_object_until_their_order_changes() -> None:
     array = an_array()
     first = put(array, 1)
     put(array, 2)

@@ -30,7 +30,7 @@ def test_letting_go_of_an_instance_moves_the_cursor_before_it() -> None:
     assert cursors.after(BATCH, 3) == 8
 
 
-def test_a_range_at_its_end_rests_and_then_starts_over_after_the_others() -> None:
+def test_fully_read_range_pauses_and_restarts_after_the_others() -> None:
     cursors = Cursors()
     cursors.advance(in_shard(0, 17))
     cursors.advance(in_shard(1, 18))
@@ -96,7 +96,7 @@ STEPS = st.tuples(WHAT, st.integers(0, 63), st.integers(1, 1000), st.integers(0,
     st.frozensets(st.integers(0, 63)),
     st.integers(0, 64),
 )
-def test_shards_are_read_on_where_least_was_read_and_those_read_to_their_end_last(
+def test_least_advanced_shards_are_read_first(
     steps: list[tuple[str, int, int, int]], shards: frozenset[int], most: int
 ) -> None:
     cursors, after, closed = Cursors(), dict.fromkeys(range(64), 0), dict[int, float]()

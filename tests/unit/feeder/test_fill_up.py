@@ -1,4 +1,4 @@
-"""Refills on the side: what was taken is replaced, and nothing else is asked for."""
+"""Fill-ups replace the slots taken and read nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def test_filling_up_reads_about_what_was_taken_and_nothing_else() -> None:
     for slot in rig.slots()[:25]:
         rig.send(slot)
     done = await rig.fill_up()
-    assert (done.placed, done.in_vain, len(rig.array)) == (25, False, 100)
+    assert (done.placed, done.found_nothing, len(rig.array)) == (25, False, 100)
     assert rig.database.calls == ["fresh"]
     assert rig.database.rows_read <= 35
 
@@ -40,7 +40,7 @@ async def test_filling_up_keeps_the_order_of_the_batches() -> None:
     assert rig.per_batch() == {1: 50, 2: 50}
 
 
-async def test_everything_comes_by_though_only_the_first_refill_was_a_whole_one() -> None:
+async def test_fill_ups_after_one_full_refill_deliver_everything() -> None:
     rig = await a_full_rig(jobs=300)
     submitted = set(rig.database.unsent)
     for _ in range(60):
@@ -61,15 +61,15 @@ async def test_where_a_batch_ends_the_next_takes_its_place() -> None:
     assert set(rig.per_batch()) == {2, 3}
 
 
-async def test_with_nothing_left_filling_up_is_in_vain() -> None:
+async def test_fill_up_reports_that_nothing_is_left() -> None:
     rig = await a_full_rig(batches=1, jobs=50)
     for slot in rig.slots()[:20]:
         rig.send(slot)
     done = await rig.fill_up()
-    assert (done.placed, done.in_vain) == (0, True)
+    assert (done.placed, done.found_nothing) == (0, True)
 
 
-async def test_a_new_batch_and_a_new_retry_are_seen_by_the_next_whole_refill() -> None:
+async def test_new_batches_and_retries_appear_at_the_next_refill() -> None:
     rig = await a_full_rig()
     rig.database.add_batch(9, order_key=0.5)
     rig.database.add_jobs(9, 5)
@@ -111,14 +111,14 @@ async def test_a_remainder_that_was_read_is_not_read_again(jobs: int) -> None:
     assert rig.database.rows_read == 0
 
 
-async def test_a_remainder_somebody_added_to_is_read_again_by_the_next_whole_refill() -> None:
+async def test_extended_tail_is_reread_by_the_next_full_refill() -> None:
     rig = await a_full_rig(slots=400, batches=1, jobs=60)
     [added] = rig.database.add_jobs(1, 1)
     await rig.refill()
     assert added.instance_id in rig.ids()
 
 
-async def test_a_few_slots_of_a_longer_remainder_are_read_by_themselves() -> None:
+async def test_few_slots_of_a_longer_tail_are_read_separately() -> None:
     rig = await a_full_rig(slots=100, batches=2, jobs=90)
     assert rig.per_batch() == {1: 50, 2: 50}
     for slot in rig.slots()[:5]:
@@ -147,7 +147,7 @@ async def test_of_gated_work_the_own_shards_are_read_first() -> None:
     assert not rig.database.unsent
 
 
-async def test_a_large_array_is_filled_a_part_at_a_time_and_is_low_until_it_is_full() -> None:
+async def test_large_array_is_filled_in_parts_and_low_until_full() -> None:
     rig = Rig(slots=2500)
     rig.database.add_batch(1)
     rig.database.add_jobs(1, 4000)
@@ -159,8 +159,8 @@ async def test_a_large_array_is_filled_a_part_at_a_time_and_is_low_until_it_is_f
     assert (len(rig.array), rig.array.level.low.is_set()) == (2500, False)
 
 
-async def test_a_batch_that_comes_before_a_full_large_array_takes_its_place_a_part_at_a_time() -> None:
-    """Each slot that is dropped for one that is placed keeps requests waiting as long."""
+async def test_earlier_batch_enters_a_full_large_array_in_parts() -> None:
+    """Replacing a slot blocks requests as long as placing one."""
     rig = Rig(slots=3000)
     rig.database.add_batch(2)
     rig.database.add_jobs(2, 9000)
@@ -180,7 +180,7 @@ async def test_a_batch_that_comes_before_a_full_large_array_takes_its_place_a_pa
     assert (done.placed, done.dropped, rig.array.level.low.is_set()) == (0, 0, False)
 
 
-async def test_a_large_array_that_lost_half_of_its_slots_keeps_the_others() -> None:
+async def test_large_array_that_lost_half_its_slots_keeps_the_rest() -> None:
     rig = Rig(slots=3000)
     for number in (1, 2):
         rig.database.add_batch(number)
@@ -196,7 +196,7 @@ async def test_a_large_array_that_lost_half_of_its_slots_keeps_the_others() -> N
     assert rig.per_batch() == {1: MOST_CHANGED, 2: 1500}
 
 
-async def test_retries_that_a_large_array_could_not_place_at_once_are_read_again() -> None:
+async def test_retries_not_placed_at_once_are_read_again() -> None:
     rig = Rig(slots=6000)
     for number in range(1, 31):
         rig.database.add_batch(number)

@@ -23,9 +23,7 @@ def ids(slots: SortedSlots) -> list[int]:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 700)), max_size=600), st.integers(0, 500))
-def test_slots_stand_in_order_and_what_was_lent_stays_whatever_comes_and_goes(
-    steps: list[tuple[bool, int]], already: int
-) -> None:
+def test_slots_stay_sorted_and_snapshots_never_change(steps: list[tuple[bool, int]], already: int) -> None:
     slots, expected = filled(range(1, already + 1)), set(range(1, already + 1))
     for place, (add, number) in enumerate(steps):
         before, then = slots.lent(), sorted(expected)

@@ -1,4 +1,4 @@
-"""The feeder on the store in memory, and as the request handler sees it."""
+"""The feeder on the in-memory store, used like the request handler does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.worlds import (
 
 @dataclass
 class StoredCatalogue:
-    """The store's catalogue as it was read once."""
+    """The store's catalogue, read once."""
 
     read: Catalogue
 
@@ -39,7 +39,7 @@ async def a_feeder(store: MemoryStore, clock: StillClock) -> Feeder:
 
 
 async def send_everything(feeder: Feeder, store: MemoryStore, host: RegisteredHost) -> list[BatchId]:
-    """Send every slot in order, each committed; the batches they belong to."""
+    """Send and commit every slot in order; return their batches."""
     version = await the_version(store)
     batches = []
     for slot in [slot for group in feeder.array.groups() for slot in group.slots()]:
@@ -51,7 +51,7 @@ async def send_everything(feeder: Feeder, store: MemoryStore, host: RegisteredHo
     return batches
 
 
-async def test_every_job_of_the_store_is_sent_once_in_the_order_of_the_batches() -> None:
+async def test_each_stored_job_is_sent_once_in_batch_order() -> None:
     store, clock = MemoryStore(), StillClock()
     late = await a_submitted_batch(store, jobs=30, order_key=2.0)
     early = await a_submitted_batch(store, jobs=100, order_key=1.0)

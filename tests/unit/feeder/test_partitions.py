@@ -1,4 +1,4 @@
-"""Slots of the array that are kept for big jobs."""
+"""Slots reserved for big jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class KeepingCatalogue(FakeCatalogue):
 
 
 class World:
-    """Forty batches of small jobs before one of big ones, and room for a few."""
+    """Forty batches of small jobs ahead of one of big jobs, and only a few slots."""
 
     def __init__(self, *kept: BatchId, slots: int = 20) -> None:
         self.waiting, self.clock = FakeWaiting(), StillClock()
@@ -57,7 +57,7 @@ class World:
                 self.feeder.array.note_refusals([(group, RefusalCode.CPUS)], HostId(host))
 
 
-async def test_a_big_batch_far_behind_has_its_slot_while_one_is_kept_and_none_else() -> None:
+async def test_big_batch_has_a_slot_only_while_one_is_reserved() -> None:
     assert await World().big_slots() == []
     world = World(BIG)
     assert len(await world.big_slots()) == 1
@@ -65,7 +65,7 @@ async def test_a_big_batch_far_behind_has_its_slot_while_one_is_kept_and_none_el
     assert len(await world.big_slots()) == 1
 
 
-async def test_a_slot_that_is_not_kept_any_more_leaves_for_what_comes_first() -> None:
+async def test_slot_no_longer_reserved_is_replaced() -> None:
     world = World(BIG)
     assert await world.big_slots()
     world.catalogue.kept = ()
@@ -86,7 +86,7 @@ async def test_a_kept_slot_that_all_hosts_refuse_stays_and_is_reported() -> None
     assert rows[BatchId(1)].rotated_out
 
 
-async def test_a_batch_that_is_out_when_a_slot_is_kept_for_it_comes_back_at_once() -> None:
+async def test_reserving_a_slot_ends_the_batchs_back_off() -> None:
     world = World(BIG)
     await world.big_slots()
     world.all_refuse()

@@ -47,11 +47,11 @@ async def test_the_plan_of_an_array_is_what_refills_then_place() -> None:
 
     assert rig.ids() == []
     assert "fresh" not in rig.database.calls
-    await rig.refill(2)  # the first may lack a slot or two: no two shards hold the same number
+    await rig.refill(2)  # the first may lack a slot or two, because shards differ in size
     assert {batch_id: count for (batch_id, _), count in planned.items() if count} == rig.per_batch()
 
 
-async def test_a_refill_asks_a_bounded_number_of_questions_for_a_bounded_number_of_rows() -> None:
+async def test_refill_bounds_its_queries_and_rows() -> None:
     rig = Rig(slots=100)
     for number in range(1, 41):
         rig.database.add_batch(number)
@@ -80,7 +80,7 @@ async def test_sent_jobs_are_not_read_again_and_the_rest_follows() -> None:
     assert rig.database.rows_read < 800
 
 
-async def test_a_retry_comes_before_the_other_jobs_of_its_batch_and_after_earlier_batches() -> None:
+async def test_retry_comes_first_in_its_batch_after_earlier_batches() -> None:
     rig = Rig()
     rig.database.add_batch(1)
     rig.database.add_batch(2)
@@ -91,7 +91,7 @@ async def test_a_retry_comes_before_the_other_jobs_of_its_batch_and_after_earlie
     assert rig.ids() == [first.instance_id, retry.instance_id, second.instance_id]
 
 
-async def test_an_earlier_batch_takes_slots_from_a_later_one_and_nothing_is_lost() -> None:
+async def test_earlier_batch_takes_slots_and_nothing_is_lost() -> None:
     rig = Rig(slots=100)
     rig.database.add_batch(2)
     late = rig.database.add_jobs(2, 300)
@@ -128,8 +128,8 @@ async def test_gated_batches_leave_half_of_the_array_to_others() -> None:
     assert rig.per_batch() == {1: 34, 2: 8, 3: 8, 4: 50}
 
 
-async def test_a_batch_due_soon_has_slots_behind_four_that_would_fill_the_array() -> None:
-    """Requests look for it first (decision 49), which is in vain where the array has none of it."""
+async def test_batch_due_soon_has_slots_behind_four_large_batches() -> None:
+    """Requests prefer it (decision 49) and must find it in the array."""
 
     async def slots_of(last: dict[str, Any]) -> int:
         rig = Rig(slots=100)
@@ -149,7 +149,7 @@ async def test_a_batch_due_soon_has_slots_behind_four_that_would_fill_the_array(
     assert await slots_of({"qos": QoS.AFAP}) == 25
 
 
-async def test_each_app_has_slots_though_hosts_ask_for_the_processors_of_one() -> None:
+async def test_each_app_has_slots_if_hosts_request_only_one_type() -> None:
     rig = Rig(slots=100)
     rig.catalogue.types = {1: (CPU,), 2: (NVIDIA,)}
     rig.database.add_batch(1, app_id=1)
@@ -178,7 +178,7 @@ async def test_ordinary_jobs_of_other_workers_shards_are_left_to_them() -> None:
 
 
 @pytest.mark.parametrize(("qos", "count"), [(QoS.AFAP, 90), (QoS.THROUGHPUT, 20)])
-async def test_gated_jobs_and_the_last_jobs_of_a_batch_are_in_every_worker(qos: QoS, count: int) -> None:
+async def test_gated_jobs_and_tails_are_in_every_worker(qos: QoS, count: int) -> None:
     rig = Rig()
     rig.shards.shards = frozenset({5})
     rig.database.add_batch(1, qos=qos)
@@ -187,7 +187,7 @@ async def test_gated_jobs_and_the_last_jobs_of_a_batch_are_in_every_worker(qos: 
     assert len(rig.ids()) == count
 
 
-async def test_retries_are_in_every_worker_and_what_was_handed_back_in_one() -> None:
+async def test_retries_are_in_every_worker_returned_jobs_in_one() -> None:
     rig = Rig()
     rig.shards.shards = frozenset({63})
     rig.database.add_batch(1)
@@ -246,7 +246,7 @@ async def test_slots_of_an_ended_batch_vanish_with_the_next_refill() -> None:
     assert (rig.per_batch(), done.dropped) == ({2: 5}, 5)
 
 
-async def test_slots_others_have_sent_are_found_out_within_a_round_of_checks() -> None:
+async def test_slots_sent_by_others_are_found_within_a_sweep() -> None:
     rig = Rig()
     rig.database.add_batch(1)
     rig.database.add_jobs(1, 100)
@@ -259,7 +259,7 @@ async def test_slots_others_have_sent_are_found_out_within_a_round_of_checks() -
     assert len(rig.ids()) == 60
 
 
-async def test_a_dispatch_nobody_finished_is_offered_again_after_a_minute() -> None:
+async def test_unfinished_dispatch_is_offered_again_after_a_minute() -> None:
     rig = Rig()
     rig.database.add_batch(1)
     (ready, *_) = rig.database.add_jobs(1, 300)
@@ -274,7 +274,7 @@ async def test_a_dispatch_nobody_finished_is_offered_again_after_a_minute() -> N
     assert ready.instance_id in rig.array
 
 
-async def test_a_group_all_hosts_refuse_leaves_for_its_cool_off_and_comes_back() -> None:
+async def test_group_refused_by_all_hosts_backs_off_and_returns() -> None:
     rig = Rig()
     rig.catalogue.change("feeder.refusals_to_rotate", 3)
     rig.database.add_batch(1)
@@ -325,7 +325,7 @@ async def test_what_stands_behind_a_group_in_its_cool_off_is_found() -> None:
     assert set(rig.ids()) == {ready.instance_id for ready in behind}
 
 
-async def test_the_report_says_what_nobody_can_run_and_why() -> None:
+async def test_report_has_unschedulable_work_with_reasons() -> None:
     rig = Rig()
     rig.catalogue.change("feeder.refusals_to_rotate", 3)
     rig.database.add_batch(1)
@@ -339,7 +339,7 @@ async def test_the_report_says_what_nobody_can_run_and_why() -> None:
     await rig.refill()
     (row,) = rig.feeder.report()
     assert (row.batch_id, row.job_class_id, row.waiting, row.hosts) == (1, 10, 40, 3)
-    assert len(row.slots) == 40  # each of another shard
+    assert len(row.slots) == 40  # each from a different shard
     assert dict(row.refused_by)[HostId(3)] is RefusalCode.DISK
     assert dict(row.codes) == {RefusalCode.MEMORY: 2, RefusalCode.DISK: 1}
     assert (row.since_at, row.rotated_out) == (since_at, True)
@@ -397,7 +397,7 @@ async def test_a_host_that_takes_a_job_breaks_the_row_of_refusals() -> None:
     assert done.rotated_out == 0
 
 
-async def test_work_of_an_app_without_a_version_is_fed_so_that_refusals_tell() -> None:
+async def test_work_of_an_app_without_a_version_is_fed() -> None:
     rig = Rig()
     rig.catalogue.types = {1: ()}
     rig.database.add_batch(1)
@@ -430,7 +430,7 @@ async def test_a_missing_job_class_is_named() -> None:
         await rig.refill()
 
 
-async def test_one_batch_with_many_retries_in_the_array_does_not_make_others_be_read_as_far() -> None:
+async def test_many_retries_of_a_batch_do_not_raise_other_read_limits() -> None:
     rig = Rig(slots=800)
     for number in range(1, 11):
         rig.database.add_batch(number)
@@ -448,7 +448,7 @@ async def test_one_batch_with_many_retries_in_the_array_does_not_make_others_be_
 # ------------------------------------------------------------------ limits and turns
 
 
-async def test_of_a_batch_that_a_limit_bounds_no_more_is_held_than_may_be_sent() -> None:
+async def test_batch_with_a_limit_has_no_more_slots_than_it_may_send() -> None:
     rig = Rig()
     rig.database.add_batch(1, sent_most=7)
     rig.database.add_jobs(1, 30)
@@ -456,7 +456,7 @@ async def test_of_a_batch_that_a_limit_bounds_no_more_is_held_than_may_be_sent()
     assert rig.per_batch() == {1: 7}
 
 
-async def test_slots_beyond_a_new_bound_leave_and_come_back_when_it_is_lifted() -> None:
+async def test_slots_beyond_a_new_limit_leave_until_it_is_lifted() -> None:
     rig = Rig()
     rig.database.add_batch(1)
     rig.database.add_jobs(1, 30)
@@ -482,7 +482,7 @@ async def test_what_was_sent_since_counts_against_the_bound() -> None:
     assert rig.per_batch() == {1: 2}
 
 
-async def test_one_submitter_takes_its_part_of_the_array_while_others_have_work() -> None:
+async def test_one_submitter_is_capped_while_others_have_work() -> None:
     rig = Rig(slots=100)
     for number, submitter in ((1, 1), (2, 1), (3, 2), (4, 3), (5, 4)):
         rig.database.add_batch(number, submitter_id=SubmitterId(submitter))
@@ -491,7 +491,7 @@ async def test_one_submitter_takes_its_part_of_the_array_while_others_have_work(
     assert rig.per_batch() == {1: 25, 3: 25, 4: 25, 5: 25}
 
 
-async def test_one_submitter_takes_the_whole_array_while_nobody_else_has_work() -> None:
+async def test_one_submitter_may_fill_the_array_if_others_have_none() -> None:
     rig = Rig(slots=100)
     for number in (1, 2):
         rig.database.add_batch(number)
@@ -503,14 +503,14 @@ async def test_one_submitter_takes_the_whole_array_while_nobody_else_has_work() 
 async def test_under_equal_access_who_holds_less_has_more_slots() -> None:
     rig = Rig(slots=100)
     rig.catalogue.change("ordering.policy", "equal_access")
-    for number, held in ((1, 0.0), (2, 10.0), (3, 10.0)):  # a batch's key is the work its submitter holds
+    for number, held in ((1, 0.0), (2, 10.0), (3, 10.0)):  # a batch's key is its submitter's usage
         rig.database.add_batch(number, submitter_id=SubmitterId(number), order_key=held)
         rig.database.add_jobs(number, 300)
     await rig.refill()
     assert rig.per_batch() == {1: 40, 2: 30, 3: 30}
 
 
-async def test_equal_access_is_among_accounts_where_they_are_to_be_equal() -> None:
+async def test_equal_access_can_be_among_accounts() -> None:
     rig = Rig(slots=90)
     rig.catalogue.change("ordering.policy", "equal_access")
     rig.catalogue.change("ordering.equal_among", "accounts")
@@ -523,7 +523,7 @@ async def test_equal_access_is_among_accounts_where_they_are_to_be_equal() -> No
     assert per_batch.get(2, 0) + per_batch.get(3, 0) == 45
 
 
-async def test_under_equal_access_a_slot_counts_with_the_processors_of_its_job() -> None:
+async def test_equal_access_counts_the_processors_of_each_job() -> None:
     rig = Rig(slots=90)
     rig.catalogue.change("ordering.policy", "equal_access")
     for number, job_pe in ((1, 4.0), (2, 2.0), (3, 2.0)):

@@ -48,7 +48,7 @@ async def test_a_recheck_asks_about_a_bounded_number_of_slots() -> None:
     assert rig.slots() == slots[MOST_RECHECKED:]
 
 
-async def test_nothing_is_asked_about_groups_that_have_no_slots_any_more() -> None:
+async def test_groups_without_slots_are_not_revalidated() -> None:
     rig = await filled(1)
     [slot] = rig.slots()
     rig.send(slot)

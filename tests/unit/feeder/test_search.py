@@ -14,7 +14,7 @@ CPU_WORK = [(AppId(1), CPU)]
 
 
 class SlowWaiting(FakeWaiting):
-    """Others have their turn before it answers."""
+    """Yields to other tasks before it answers."""
 
     async def ready_batches(self, limit: int) -> Sequence[Batch]:
         await a_few_turns()
@@ -22,7 +22,7 @@ class SlowWaiting(FakeWaiting):
 
 
 async def a_full_array(database: FakeWaiting | None = None) -> Rig:
-    """A hundred slots of two batches, and a third batch for which there was no room."""
+    """A hundred slots of two batches, and a third batch that did not fit."""
     rig = Rig(slots=100, database=database)
     for number in (1, 2, 3):
         rig.database.add_batch(number)
@@ -48,7 +48,7 @@ async def test_a_search_adds_no_more_than_the_spare_room() -> None:
     assert not await rig.array.search(CPU_WORK, 1000)
 
 
-async def test_the_next_refill_takes_back_what_nobody_took() -> None:
+async def test_next_refill_drops_unused_search_results() -> None:
     rig = await a_full_array()
     await rig.array.search(CPU_WORK, 20)
     await rig.refill()
@@ -64,13 +64,13 @@ async def test_each_kind_of_job_has_its_turn_in_a_search() -> None:
     assert {41, 42} <= {slot.job_class_id for slot in rig.slots()}
 
 
-async def test_processors_no_app_has_a_version_for_are_not_searched_for() -> None:
+async def test_processor_types_without_versions_are_not_searched() -> None:
     rig = await a_full_array()
     assert not await rig.array.search([(AppId(1), NVIDIA)], 5)
     assert rig.database.calls == []
 
 
-async def test_a_crowd_that_finds_nothing_asks_the_database_once_a_second() -> None:
+async def test_concurrent_empty_searches_query_once_per_second() -> None:
     rig = Rig()
     for _ in range(50):
         assert not await rig.array.search(CPU_WORK, 5)
@@ -87,7 +87,7 @@ async def test_hosts_that_wait_for_the_same_search_share_what_it_found() -> None
     assert rig.database.calls.count("ready_batches") == 1
 
 
-async def test_who_has_seen_what_was_added_gets_no_more_within_the_second() -> None:
+async def test_caller_that_saw_the_result_gets_no_more_for_a_second() -> None:
     rig = await a_full_array()
     assert await rig.array.search(CPU_WORK, 5)
     rig.clock.pass_s(0.1)
@@ -104,7 +104,7 @@ async def test_once_what_was_added_is_gone_a_new_search_is_made() -> None:
     assert await rig.array.search(CPU_WORK, 5)
 
 
-async def test_a_group_in_its_cool_off_is_found_by_a_host_that_may_run_it() -> None:
+async def test_group_in_back_off_is_found_by_a_suitable_host() -> None:
     rig = Rig()
     rig.catalogue.change("feeder.refusals_to_rotate", 2)
     rig.database.add_batch(1)
@@ -128,7 +128,7 @@ async def test_without_shards_nothing_is_searched_for() -> None:
     assert rig.database.calls == []
 
 
-async def test_a_search_in_an_empty_array_reads_little_of_each_of_many_batches() -> None:
+async def test_search_reads_few_rows_of_each_of_many_batches() -> None:
     rig = Rig(slots=1000)
     for number in range(1, 41):
         rig.database.add_batch(number)

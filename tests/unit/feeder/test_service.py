@@ -51,7 +51,7 @@ async def test_a_low_array_is_filled_up_before_the_interval_has_passed() -> None
     await stop(task)
 
 
-async def test_refills_keep_a_distance_however_fast_the_array_is_drained() -> None:
+async def test_refills_keep_a_minimum_gap_under_load() -> None:
     rig = Rig(slots=10)
     rig.database.add_batch(1)
     rig.database.add_jobs(1, 1000)
@@ -69,7 +69,7 @@ async def test_refills_keep_a_distance_however_fast_the_array_is_drained() -> No
     await stop(task)
 
 
-async def test_after_a_refill_in_vain_the_next_is_the_regular_one() -> None:
+async def test_no_fill_up_follows_one_that_found_nothing() -> None:
     rig = Rig(slots=40)
     rig.database.add_batch(1)
     rig.database.add_jobs(1, 30)
@@ -80,7 +80,7 @@ async def test_after_a_refill_in_vain_the_next_is_the_regular_one() -> None:
         rig.clock.pass_s(LEAST_GAP_S)
         await a_few_turns()
     assert rig.feeder.last is not None
-    assert rig.feeder.last.in_vain
+    assert rig.feeder.last.found_nothing
     assert rig.database.calls.count("ready_batches") == 1
     assert len(rig.database.calls) <= 6
     rig.database.add_jobs(1, 5)
@@ -92,7 +92,7 @@ async def test_after_a_refill_in_vain_the_next_is_the_regular_one() -> None:
 
 @dataclass
 class BrokenWaiting(FakeWaiting):
-    """Raises until it is repaired."""
+    """Raises until `broken` is reset."""
 
     broken: bool = True
 
@@ -104,7 +104,7 @@ class BrokenWaiting(FakeWaiting):
 
 @dataclass
 class SlowWaiting(FakeWaiting):
-    """Answers when it is let; counts how many wait at once."""
+    """Answers on demand; counts concurrent callers."""
 
     let: asyncio.Event = field(default_factory=asyncio.Event)
     waiting: int = 0
@@ -156,7 +156,7 @@ async def test_a_failed_refill_is_counted_and_the_next_one_succeeds() -> None:
 
 @dataclass
 class DistantWaiting(FakeWaiting):
-    """Takes its time."""
+    """Answers with a delay."""
 
     clock: StillClock = field(default_factory=StillClock)
 
@@ -166,7 +166,7 @@ class DistantWaiting(FakeWaiting):
         return found
 
 
-async def test_an_array_that_loses_three_slots_a_millisecond_does_not_run_empty() -> None:
+async def test_array_losing_three_slots_per_ms_does_not_run_empty() -> None:
     database = DistantWaiting()
     rig = Rig(slots=1000, database=database)
     database.clock = rig.clock

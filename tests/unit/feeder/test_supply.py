@@ -55,7 +55,7 @@ def test_a_tail_is_everywhere_though_it_is_not_gated() -> None:
     assert (found.gate, found.everywhere) == (Gate.NONE, True)
 
 
-def test_an_accelerated_batch_is_gated_and_everywhere_however_much_of_it_is_unsent() -> None:
+def test_accelerated_batch_is_gated_and_in_every_worker() -> None:
     batch = a_batch(qos=QoS.THROUGHPUT, counts=BatchCounts(jobs_total=1000, unsent=140))
     flags = Acceleration(NOW, apps=frozenset({batch.app_id}), batches=frozenset({batch.batch_id}))
     view = snapshot_of([batch], Catalogue(acceleration=flags), owned=frozenset(), limit=9, now=NOW)
@@ -65,7 +65,7 @@ def test_an_accelerated_batch_is_gated_and_everywhere_however_much_of_it_is_unse
     assert not plain.everywhere(batch.batch_id)
 
 
-def test_the_median_runtime_of_an_app_is_that_of_the_processors_most_hosts_use() -> None:
+def test_median_runtime_is_of_the_most_used_processor_type() -> None:
     def cuts(kind: ProcessorType, n: int, median_s: float | None) -> CutPoints:
         return CutPoints(
             AppId(1), kind, NOW, n, (), (), median_safe_runtime_s=None if median_s is None else Seconds(median_s)

@@ -1,4 +1,4 @@
-"""A job array that is a plain list, and requests to walk it with."""
+"""A job array backed by a list, and requests for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ListGroup:
 
 @dataclass
 class ListArray:
-    """Satisfies scheduler.ports.SlotSource; `taken` and `noted` remember what a request did."""
+    """Implements scheduler.ports.SlotSource; `taken` and `noted` record what a request did."""
 
     held: list[ListGroup]
     hosts_of: dict[JobId, set[HostId]] = field(default_factory=dict)
@@ -84,9 +84,10 @@ def _rank(group: ListGroup) -> tuple[int, float, tuple[int, bool, InstanceId]]:
 
 
 def a_group(number: int = 1, size: int = 1, *, ready: Sequence[Ready] | None = None, **changes: Any) -> ListGroup:
-    """A batch of one class: `number` is its id, its class's id and its place; batch.* and class.* by name.
+    """Return a batch of one class; `number` is the batch id, the class id and the position; batch.* and class.* by
+    name.
 
-    Slots are instances number * 1000 + i of jobs of the same ids, unless given.
+    By default, slots are instances number * 1000 + i of jobs with the same ids.
     """
     batch_names = set(Batch.__dataclass_fields__)
     batch = a_batch(batch_id=number, order_key=float(number)) if number else a_batch()
@@ -105,7 +106,7 @@ def a_group(number: int = 1, size: int = 1, *, ready: Sequence[Ready] | None = N
 def a_catalogue(
     *versions: AppVersion, apps: Sequence[App] = (), cuts: Sequence[CutPoints] = (), **settings: object
 ) -> Catalogue:
-    """One app with one version unless others are given; settings by "section__name". AFAP jobs are due when done."""
+    """One app with one version unless others are given; settings as "section__name". AFAP jobs are due when done."""
     settings = {"deadline__afap_due_factor": 1.0, **settings}
     listed = {one.app_version_id: one for one in versions or (an_app_version(),)}
     return Catalogue(
@@ -122,7 +123,7 @@ def a_want(kind: ProcessorType = CPU, **changes: Any) -> WorkRequest:
 
 
 def an_asking(**changes: Any) -> SchedulingContext:
-    """A 2-CPU host of 1e9 flop/s each that wants one job, of one CPU app without any statistics."""
+    """A 2-CPU host with 1e9 flop/s each that requests one job; one CPU app without statistics."""
     host = changes.get("host", a_host())
     context = SchedulingContext(
         volunteer=a_volunteer(),
@@ -136,7 +137,7 @@ def an_asking(**changes: Any) -> SchedulingContext:
 
 
 def some_cuts(n: int = 100, *, kind: ProcessorType = CPU, **changes: Any) -> CutPoints:
-    """A population whose turnaround scores are spread evenly over 0 to 1; half have no valid result in a row."""
+    """A population with turnaround scores evenly spread over 0 to 1; half have no consecutive valid results."""
     turnaround = tuple((i + 0.5) / 100 for i in range(100))
     cuts = CutPoints(AppId(1), kind, NOW, n, turnaround, (n // 2, *[0] * 10), score_mean=0.5)
     return replace(cuts, **changes)

@@ -1,4 +1,4 @@
-"""A whole project in memory with a request service in front of it: for tests of requests."""
+"""A whole in-memory project with a request service, for tests of requests."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def a_time_out(held: InstanceInProgress) -> Report:
 
 @dataclass(slots=True)
 class HandClock:
-    """Time that passes only by hand."""
+    """A clock that is set by hand."""
 
     at: Instant = NOW
 
@@ -99,7 +99,7 @@ class Pause:
 
 @dataclass(slots=True)
 class Shelf:
-    """The catalogue of the moment."""
+    """Provides the current catalogue."""
 
     held: Catalogue
 
@@ -109,7 +109,7 @@ class Shelf:
 
 @dataclass(slots=True)
 class Counts:
-    """What the metrics are told."""
+    """Records the calls for metrics."""
 
     answered: list[dict[str, Any]] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
@@ -129,16 +129,16 @@ class Counts:
 
 @dataclass(slots=True)
 class TroubledLedger:
-    """A ledger in front of another: it can be down, and others can be faster than its write."""
+    """Wraps a ledger: it can fail, and run other changes just before a write."""
 
     inner: Ledger
     writes: list[RequestWrites] = field(default_factory=list)
     reads: list[RequestKey] = field(default_factory=list)
-    down_from_write: int | None = None  # the first write that fails, from 0
-    others_write: list[RequestWrites] = field(default_factory=list)  # each happens just before one write
-    network: str = ""  # that requests come from
-    ended: set[InstanceId] = field(default_factory=set)  # since the host was read
-    others_reserve: list[QuotaRequest] = field(default_factory=list)  # each happens just before one charge
+    down_from_write: int | None = None  # index of the first write that fails
+    others_write: list[RequestWrites] = field(default_factory=list)  # each runs just before one write
+    network: str = ""  # network address of the requests
+    ended: set[InstanceId] = field(default_factory=set)  # after the host was read
+    others_reserve: list[QuotaRequest] = field(default_factory=list)  # each runs just before one charge
     reserved: list[QuotaRequest] = field(default_factory=list)
     released: list[tuple[QuotaRequest, int]] = field(default_factory=list)
 
@@ -179,7 +179,7 @@ class TroubledLedger:
 
 @dataclass(slots=True)
 class Search:
-    """What the array asks when it has nothing: fills it from the store."""
+    """Fills an empty array from the store."""
 
     project: Project
     asked: list[tuple[tuple[AppId, ProcessorType], ...]] = field(default_factory=list)
@@ -192,7 +192,7 @@ class Search:
 
 @dataclass(slots=True)
 class Project:
-    """Everything a request meets, real but for the network, the files and the database."""
+    """A real project except for the network, the files and the database."""
 
     store: MemoryStore
     ledger: TroubledLedger
@@ -214,14 +214,14 @@ class Project:
         return await self.service.answer(request)
 
     async def submit(self, jobs: int = 10, *, fill: bool = True, **changes: Any) -> Batch:
-        """A batch, its instances in the array unless told."""
+        """Submit a batch and place its instances in the array, unless disabled."""
         batch = await a_submitted_batch(self.store, jobs, **changes)
         if fill:
             await self.fill()
         return batch
 
     async def fill(self) -> int:
-        """Place every unsent instance in the array; returns how many were not there before."""
+        """Place every unsent instance in the array; return the number of new slots."""
         placed = 0
         for batch in await self.store.waiting.ready_batches(1000):
             for candidate in await waiting_of(self.store, batch.batch_id):
@@ -238,7 +238,7 @@ class Project:
         self.shelf.held = catalogue
 
     async def upload(self, instance_name: str, *, md5: str = MD5, nbytes: int = 30) -> None:
-        """The first output of an instance arrives."""
+        """Upload the first output of an instance."""
         instance_id = instance_id_of(instance_name)
         assert instance_id is not None
         name = f"{instance_name}_r0"
@@ -247,7 +247,7 @@ class Project:
         )
 
     async def instance(self, name: str) -> InstanceRow:
-        """The instance of that name as it is now."""
+        """Return the stored instance of that name."""
         job = await self.store.views.job(_job_id(name))
         [row] = [row for row in job.instances if row.instance_id == instance_id_of(name)]
         return row
@@ -272,7 +272,7 @@ async def a_project(*, account_key: str = KEY, **settings: object) -> Project:
 
 
 def a_request(**changes: Any) -> SchedulerRequest:
-    """A Linux computer with two CPUs that asks for an hour of work for each."""
+    """A Linux computer with two CPUs that requests an hour of work for each."""
     request = SchedulerRequest(
         KEY,
         client_version=(7, 20, 5),
@@ -305,15 +305,15 @@ def a_success(name: str, **changes: Any) -> ReportedResult:
 
 
 def listed(*names: str) -> tuple[HeldResult, ...]:
-    """What a client says it has."""
+    """The jobs that a client lists."""
     return tuple(HeldResult(name) for name in names)
 
 
 def names_of(reply: SchedulerReply) -> list[str]:
-    """The results a reply gives, by name."""
+    """Return the names of the results in a reply."""
     return [result.name for result in reply.results]
 
 
 def texts_of(reply: SchedulerReply) -> str:
-    """Everything a reply says to its reader."""
+    """Return all messages of a reply."""
     return " | ".join(message.text for message in reply.messages)

@@ -1,4 +1,4 @@
-"""Who is context, as which host, and for what."""
+"""Matching requests with host records, and their work requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def case_of(
 def context_at(
     now: Instant, request: SchedulerRequest, admission: Admission, view: RequestView, catalogue: Catalogue = EMPTY
 ) -> SchedulingContext:
-    """The context of a request of a host without jobs in progress."""
+    """Return the context of a request of a host without jobs in progress."""
     wants = wants_of(request, admission.host)
     return context_of(Contact(request, key_of(request), now, catalogue), admission, view, wants, HeldReview())
 
@@ -89,7 +89,7 @@ def test_what_a_lost_client_held_ends_only_when_it_has_nothing() -> None:
         assert admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW).detach is detach
 
 
-def test_a_host_whose_id_is_told_counts_requests_from_zero() -> None:
+def test_a_host_that_gets_a_new_id_counts_requests_from_zero() -> None:
     for view in (RequestView(a_volunteer()), RequestView(a_volunteer(), a_host(rpc_seqno=8))):
         admission = admit(a_request(rpc_seqno=7), view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
         assert admission.tell_id
@@ -104,7 +104,7 @@ def test_a_clone_starts_without_statistics() -> None:
     assert admission.create and context.havs == {}
 
 
-def test_a_host_is_to_have_work_for_its_owners_least_buffer_or_for_as_long_as_it_was_away() -> None:
+def test_buffered_work_covers_the_minimum_buffer_or_time_offline() -> None:
     def alone_s(*, buffer_s: float, called: float | None) -> float:
         host = None if called is None else a_host(last_rpc_at=NOW - called)
         request = a_request(host_id=1, rpc_seqno=9, work_buf_min_s=Seconds(buffer_s))
@@ -115,12 +115,12 @@ def test_a_host_is_to_have_work_for_its_owners_least_buffer_or_for_as_long_as_it
 
     assert alone_s(buffer_s=3 * DAY_S, called=3600.0) == 3 * DAY_S
     assert alone_s(buffer_s=3600.0, called=2 * DAY_S) == 2 * DAY_S
-    assert alone_s(buffer_s=3600.0, called=None) == 3600.0  # a host never seen
+    assert alone_s(buffer_s=3600.0, called=None) == 3600.0  # an unknown host
     assert alone_s(buffer_s=-5.0, called=-60.0) == 0.0
     assert alone_s(buffer_s=1e300, called=None) == 365 * DAY_S
 
 
-def test_the_key_asks_for_the_hash_and_the_reported_instances_once() -> None:
+def test_request_key_has_hash_and_distinct_reported_instances() -> None:
     key = key_of(a_request(results=(a_success("pi_1_1_7"), a_success("pi_1_1_7"), a_success("nonsense"))))
     assert key.authenticator_hash == hashlib.sha256(b"0123456789abcdef0123456789abcdef").digest()
     assert key.instance_ids == (7,)
@@ -129,7 +129,7 @@ def test_the_key_asks_for_the_hash_and_the_reported_instances_once() -> None:
 # ---------------------------------------------------------------- wishes
 
 
-def test_gpus_come_before_the_cpu_and_what_is_not_wanted_is_left_out() -> None:
+def test_work_requests_list_gpus_first_and_skip_unwanted_types() -> None:
     request = a_request(
         coprocs=(
             CoprocRequest("fake_gpu", 1, 1e12, req_s=Seconds(600.0), estimated_delay_s=Seconds(44.9)),
@@ -153,7 +153,7 @@ def test_no_new_tasks_means_no_wishes() -> None:
     assert wants_of(a_request(dont_send_work=True), a_host()) == ()
 
 
-def test_a_resent_job_takes_its_runtime_off_the_wish_of_its_processors() -> None:
+def test_resent_jobs_reduce_the_requested_seconds() -> None:
     gpu_version = an_app_version(
         app_version_id=AppVersionId(2), plan_class=a_plan_class(gpu_type=GPU, gpu_count=0.5, ncpus=0.1)
     )
@@ -186,7 +186,7 @@ def test_a_client_that_sends_no_queue_is_not_taken_for_idle() -> None:
     assert context_at(NOW, request, admission, view).in_progress is None
 
 
-def test_the_same_request_at_the_same_moment_draws_the_same_numbers() -> None:
+def test_same_request_at_same_time_has_same_seed() -> None:
     view = RequestView(a_volunteer(), a_host())
     request = a_request(host_id=1, rpc_seqno=9)
     admission = admit(request, view, a_volunteer(), settings=SchedulerSettings(), now=NOW)
@@ -241,7 +241,7 @@ def test_a_clock_is_refused_beyond_the_limit(ahead_s: float | None, refused: str
     else:
         assert refusal is not None and refusal.code is RefusalCode.CLOCK_SKEW
         assert refusal.detail.startswith(
-            f"this computer's clock is {refused} the project's, at most 1 h is allowed: set it right"
+            f"this computer's clock is {refused} the project's; at most 1 h is allowed: correct"
         )
 
 

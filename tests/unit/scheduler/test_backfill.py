@@ -1,4 +1,4 @@
-"""A busy host is promised to a big job, and everything else fits around it."""
+"""Leases of busy hosts to big jobs, and backfill around them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def context(
     now: Instant = NOW,
     **settings: Any,
 ) -> SchedulingContext:
-    """A host of 8 processors with this work, which wants some more; due dates are now + D."""
+    """A host of 8 processors with this work that requests more; due dates are now + D."""
     wide = an_app_version(app_version_id=AppVersionId(2), app_id=AppId(2), plan_class=a_plan_class(ncpus=float(CORES)))
     apps = [an_app(), an_app(app_id=AppId(2), name="wide")]
     catalogue = a_catalogue(an_app_version(), wide, apps=apps, deadline__rule="fixed", **settings)
@@ -91,7 +91,7 @@ BUSY = tuple(working(5.0, f"work {n}") for n in range(CORES))
 # ------------------------------------------------------------------ making one
 
 
-def test_a_busy_host_is_promised_to_a_big_job_from_when_its_work_is_done() -> None:
+def test_busy_host_is_leased_from_the_end_of_its_work() -> None:
     lease = chosen(context(*BUSY), big(), small()).lease
 
     assert lease is not None
@@ -103,12 +103,12 @@ def test_a_busy_host_is_promised_to_a_big_job_from_when_its_work_is_done() -> No
 @pytest.mark.parametrize(
     ("why", "request_"),
     [
-        ("no slot is kept for it", context(*BUSY, reserved=Reserved())),
+        ("no slot is reserved for it", context(*BUSY, reserved=Reserved())),
         (
-            "another host is held for it",
+            "another host is leased to it",
             context(*BUSY, reserved=Reserved(KEPT, {HostId(7): a_lease(host_id=HostId(7))})),
         ),
-        ("a lease of the host has come to nothing", context(*BUSY, reserved=leased(ended_at=NOW, because="expired"))),
+        ("an earlier lease of the host expired", context(*BUSY, reserved=leased(ended_at=NOW, because="expired"))),
         ("it would begin too late", context(*(working(30.0, str(n)) for n in range(CORES)))),
     ],
     ids=lambda one: one.replace(" ", "-") if isinstance(one, str) else "",
@@ -117,7 +117,7 @@ def test_no_host_is_promised_where(why: str, request_: SchedulingContext) -> Non
     assert chosen(request_, big(), small()).lease is None, why
 
 
-def test_no_host_is_promised_to_a_job_it_could_not_do_in_time_if_it_were_idle() -> None:
+def test_no_lease_for_a_job_too_slow_even_on_an_idle_host() -> None:
     assert chosen(context(*BUSY), big(bound_h=9.0), small()).lease is None
 
 
@@ -138,7 +138,7 @@ def test_the_request_that_makes_a_lease_goes_by_it() -> None:
 # ------------------------------------------------------------------ going by one
 
 
-def test_what_ends_with_the_slack_after_a_lease_begins_fits_and_longer_work_does_not() -> None:
+def test_work_ending_within_lease_slack_fits() -> None:
     def given_(hours: float) -> list[int]:
         return batches(chosen(context(*BUSY[:7], reserved=leased(), hours=0.1), small(hours=hours)))
 
@@ -174,7 +174,7 @@ def test_the_big_job_is_given_first_as_soon_as_it_fits() -> None:
     assert found.steps[0].stage is Stage.LEASED
 
 
-def test_a_lease_that_has_served_its_purpose_or_is_over_holds_nobody() -> None:
+def test_used_or_expired_lease_binds_no_host() -> None:
     has_it = a_held(batch_id=BIG, app_version_id=AppVersionId(2), sent_at=later(NOW, 1.0))
     had_one = a_held(batch_id=BIG, app_version_id=AppVersionId(2), sent_at=later(NOW, -1.0))
 
@@ -183,10 +183,10 @@ def test_a_lease_that_has_served_its_purpose_or_is_over_holds_nobody() -> None:
     assert batches(chosen(context(*BUSY, reserved=leased(expires_at=NOW)), small())) == [SMALL]
 
 
-# ------------------------------------------------------------------ nobody idles for long
+# ------------------------------------------------------------------ no host idles for long
 
 
-def test_idle_processors_get_the_shortest_work_when_nothing_fits_around() -> None:
+def test_idle_processors_get_shortest_work_if_nothing_fits() -> None:
     request = context(*BUSY[:5], reserved=leased(), idle=3, hours=1e3)
 
     choice = chosen(request, small(2, hours=30.0), small(2, hours=20.0, number=3))
@@ -204,7 +204,7 @@ def test_idle_processors_get_gated_work_beyond_its_share() -> None:
     assert batches(chosen(request, gated)) == [2, 2, 2]
 
 
-def test_idle_processors_wait_for_a_lease_that_begins_within_its_slack() -> None:
+def test_idle_processors_wait_for_a_lease_within_its_slack() -> None:
     assert batches(chosen(context(*BUSY[:5], reserved=leased(start_h=0.9), idle=3, hours=1e3), small(hours=30.0))) == []
 
 
@@ -214,7 +214,7 @@ def test_idle_processors_wait_for_a_lease_that_begins_within_its_slack() -> None
     start_h=st.floats(0.0, 23.0),
     wish_h=st.floats(0.1, 200.0),
 )
-def test_a_lease_leaves_nobody_idle_and_is_never_pushed_back_by_what_fits(
+def test_lease_leaves_no_host_idle_and_is_never_delayed(
     hours: list[float], busy: list[float], start_h: float, wish_h: float
 ) -> None:
     work = [working(one, f"work {n}") for n, one in enumerate(busy)]
@@ -228,7 +228,7 @@ def test_a_lease_leaves_nobody_idle_and_is_never_pushed_back_by_what_fits(
         assert len(choice.chosen) >= idle
     elif not idle:
         free = sorted(busy)
-        for one in choice.chosen:  # in the order they were given
+        for one in choice.chosen:  # in sending order
             free[0] += one.assignment.est_runtime_s / HOUR_S
             free.sort()
         late_before = sum(h > start_h + slack_h + 1e-6 for h in busy)
@@ -240,13 +240,13 @@ def test_a_lease_leaves_nobody_idle_and_is_never_pushed_back_by_what_fits(
 
 @dataclass
 class OneHost:
-    """A host that keeps its processors in work for 8 hours ahead, context every hour."""
+    """A host that buffers 8 hours of work and sends a request every hour."""
 
     reserved: Reserved
     free_h: list[float]
 
     def until_big(self, most_h: int) -> int | None:
-        """After how many hours it is sent the big job; None: not within `most_h`."""
+        """Return the hours until it gets the big job; None: not within `most_h`."""
         for hour in range(most_h):
             now = later(NOW, hour * HOUR_S)
             choice = self.ask(now)
@@ -270,7 +270,7 @@ class OneHost:
         return choice
 
 
-def test_a_big_job_gets_through_a_stream_of_small_ones_with_a_reservation_and_never_without() -> None:
+def test_big_job_starts_among_small_ones_only_with_reservation() -> None:
     at_work = [4.0 + n / 2 for n in range(CORES)]
 
     assert OneHost(Reserved(), list(at_work)).until_big(500) is None
@@ -293,11 +293,11 @@ def test_its_processors_are_at_work_all_the_while() -> None:
     assert idle_h == 0.0
 
 
-WORK_H = 10.0  # of which the host has done nothing yet, on each of its two processors
+WORK_H = 10.0  # not started, on each of its two processors
 
 
 def tight(hours: float, jobs: int = 1, **settings: Any) -> Choice:
-    """What a good host with two jobs of ten hours is given of a batch as fast as possible without an estimate."""
+    """Return the choice for a good host with two ten-hour jobs from an AFAP batch without an estimate."""
     held = tuple(
         a_held(
             instance_id=n,
@@ -325,7 +325,7 @@ def test_it_is_off_unless_asked_for() -> None:
     assert len(tight(5.0, jobs=2).chosen) == 2
 
 
-def test_a_tight_job_may_stretch_others_to_the_factor_and_no_further() -> None:
+def test_tight_job_delays_others_at_most_by_displace_factor() -> None:
     assert len(tight(2.5, ordering__displace=True).chosen) == 1
 
     refused = tight(2.6, ordering__displace=True)

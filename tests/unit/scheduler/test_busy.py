@@ -1,11 +1,11 @@
-"""Busy times: list scheduling, endangered work apart from the whole queue."""
+"""Busy times: list scheduling, endangered work separate from the whole queue."""
 
 from __future__ import annotations
 
 from domain.apps import CPU, NVIDIA, PlanClass, ProcessorType
 from domain.hosts import Coprocessor
 from domain.units import Instant, Seconds
-from scheduler.busy import Timeline, busy_of, held_work, told_work
+from scheduler.busy import Timeline, busy_of, held_work, reported_work
 from scheduler.context import ClientTask
 from tests.builders import NOW, a_held, a_host, a_plan_class, an_app_version
 from tests.unit.scheduler.arrays import a_want
@@ -14,7 +14,7 @@ ONE_CPU = PlanClass("")
 HALF_GPU = PlanClass("half", ncpus=0.2, gpu_type=NVIDIA, gpu_count=0.5)
 
 
-def test_eight_jobs_on_eight_idle_cores_all_end_after_one_runtime() -> None:
+def test_eight_jobs_on_eight_idle_cores_end_after_one_runtime() -> None:
     line = Timeline.of([0.0] * 8)
     for _ in range(8):
         assert line.start_s(1) == 0.0
@@ -64,7 +64,7 @@ def test_a_job_larger_than_the_host_takes_all_of_it() -> None:
     assert Timeline.of([0.0, 5.0]).after(9, 10.0).instances == ((15.0,), (15.0,))
 
 
-def test_the_client_reports_its_least_busy_instance_and_how_many_are_idle() -> None:
+def test_start_uses_least_busy_instance_and_idle_count() -> None:
     want = a_want(count=4, req_instances=1.9, estimated_delay_s=Seconds(500.0))
     busy = busy_of((want,), a_host(ncpus=4), ())
     assert busy.start[CPU].instances == ((0.0,), (500.0,), (500.0,), (500.0,))
@@ -72,7 +72,7 @@ def test_the_client_reports_its_least_busy_instance_and_how_many_are_idle() -> N
     assert busy.queue_s(a_plan_class(ncpus=2.0)) == 500.0
 
 
-def test_tight_work_the_host_holds_delays_tight_work_even_if_the_client_sees_no_danger() -> None:
+def test_tight_work_in_progress_delays_tight_work() -> None:
     held = [a_held(instance_id=1, sent_at=NOW - 100.0, est_runtime_s=Seconds(1000.0), tight=True)]
     busy = busy_of((a_want(count=1),), a_host(ncpus=1), held_work(held, {}, now=NOW))
     assert busy.start_s(ONE_CPU) == 900.0
@@ -104,10 +104,10 @@ def test_a_held_job_occupies_what_its_version_says() -> None:
     assert busy.queue_s(ONE_CPU) == 1000.0
 
 
-def test_the_clients_queue_counts_with_availability_and_other_projects() -> None:
+def test_client_queue_counts_availability_and_other_projects() -> None:
     host = a_host(ncpus=1, on_fraction=0.5)
     queue = (ClientTask("other_1", Instant(NOW + 9e5), Seconds(600.0)),)
-    busy = busy_of((a_want(count=1),), host, told_work(queue, (), host))
+    busy = busy_of((a_want(count=1),), host, reported_work(queue, (), host))
     assert (busy.start_s(ONE_CPU), busy.queue_s(ONE_CPU)) == (0.0, 1200.0)
 
 
@@ -115,7 +115,7 @@ def test_a_tight_job_is_found_in_the_clients_queue_by_its_name() -> None:
     host = a_host(ncpus=1)
     queue = (ClientTask("pi_1_1_1", Instant(NOW + 9e5), Seconds(600.0)),)
     held = (a_held(name="pi_1_1_1", tight=True),)
-    assert busy_of((a_want(count=1),), host, told_work(queue, held, host)).start_s(ONE_CPU) == 600.0
+    assert busy_of((a_want(count=1),), host, reported_work(queue, held, host)).start_s(ONE_CPU) == 600.0
 
 
 def test_a_gpu_job_occupies_cpus_only_if_it_uses_a_whole_one() -> None:
@@ -128,25 +128,25 @@ def test_a_gpu_job_occupies_cpus_only_if_it_uses_a_whole_one() -> None:
     assert (light.start_s(HALF_GPU), heavy.start_s(HALF_GPU)) == (0.0, 100.0)
 
 
-def test_a_relaxed_job_does_not_delay_a_tight_one_but_a_tight_one_delays_all() -> None:
+def test_relaxed_jobs_do_not_delay_tight_ones_tight_delay_all() -> None:
     busy = busy_of((a_want(count=1),), a_host(ncpus=1), ())
     relaxed = busy.with_job(ONE_CPU, 100.0, tight=False)
     tight = relaxed.with_job(ONE_CPU, 50.0, tight=True)
     assert (relaxed.start_s(ONE_CPU), relaxed.queue_s(ONE_CPU)) == (0.0, 100.0)
     assert (tight.start_s(ONE_CPU), tight.queue_s(ONE_CPU)) == (50.0, 150.0)
-    assert busy.queue_s(ONE_CPU) == 0.0  # a value: what was is as it was
+    assert busy.queue_s(ONE_CPU) == 0.0  # immutable: the earlier value is unchanged
 
 
 def test_processors_of_a_type_without_a_wish_are_known_too() -> None:
     fake = ProcessorType("fake_gpu")
     host = a_host(ncpus=2, coprocessors=(Coprocessor(fake, 2),))
     queue = (ClientTask("x", Instant(NOW + 9e5), Seconds(60.0), 1.0, fake, 1.0),)
-    busy = busy_of((a_want(),), host, told_work(queue, (), host))
+    busy = busy_of((a_want(),), host, reported_work(queue, (), host))
     assert busy.queue[fake].instances == ((0.0,), (60.0,))
     assert busy.queue[CPU].instances == ((0.0,), (60.0,))
 
 
-def test_work_on_a_device_the_host_does_not_have_any_more_is_left_out() -> None:
+def test_work_on_a_removed_device_is_ignored() -> None:
     queue = (ClientTask("x", Instant(NOW + 9e5), Seconds(60.0), 0.1, NVIDIA, 1.0),)
-    busy = busy_of((a_want(),), a_host(ncpus=2), told_work(queue, (), a_host(ncpus=2)))
+    busy = busy_of((a_want(),), a_host(ncpus=2), reported_work(queue, (), a_host(ncpus=2)))
     assert busy.queue[CPU].instances == ((0.0,), (0.0,))

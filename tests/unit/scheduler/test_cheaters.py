@@ -1,4 +1,4 @@
-"""What a client gains that lies: each test measures it on the real services, and bounds it."""
+"""The gain of lying clients: each test measures it on the real services and bounds it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.scheduler.project import MD5, Project, a_project, a_request, a_s
 from tests.worlds import a_registered_volunteer
 from wire.messages import CoprocRequest, HostInfo, SchedulerReply, SchedulerRequest
 
-WRONG = "f" * 32  # what colluders agree on
+WRONG = "f" * 32  # the output digest of colluders
 
 
 def background(project: Project) -> JobsServices:
@@ -45,7 +45,7 @@ def a_call(key: str, host_id: int, seqno: int, **changes: object) -> SchedulerRe
 async def bring(
     project: Project, key: str, host_id: int, seqno: int, names: list[str], md5s: list[str]
 ) -> SchedulerReply:
-    """Report these as done, with outputs of these digests, and ask for more."""
+    """Report these as done, with outputs of these digests, and request more."""
     for name, md5 in zip(names, md5s, strict=True):
         await project.upload(name, md5=md5)
     done = tuple(
@@ -63,8 +63,8 @@ async def hav_of(project: Project, host_id: int) -> HostAppVersion:
 # ---------------------------------------------------------------- garbage, fast
 
 
-async def test_who_returns_garbage_fast_gets_a_job_a_day_and_no_percentile() -> None:
-    """5 per processor and day until others have brought what its results are compared with, then one."""
+async def test_host_returning_garbage_gets_one_job_a_day_no_percentile() -> None:
+    """It gets 5 jobs per processor and day until its results can be compared with others, then one."""
     project = await a_project()
     await project.store.settings.set_setting("scheduler.daily_quota_start", 5, now=NOW, who="test", why="a small one")
     project.shelf.held = await project.store.applications.load_catalogue()
@@ -81,7 +81,7 @@ async def test_who_returns_garbage_fast_gets_a_job_a_day_and_no_percentile() -> 
         given = 0
         for key in (cheater, *honest):
             held: list[str] = []
-            for _ in range(4):  # calls
+            for _ in range(4):  # requests
                 seqno += 1
                 md5s = [f"{seqno:016x}{n:016x}" if key == cheater else MD5 for n in range(len(held))]
                 reply = await bring(project, key, hosts.get(key, 0), seqno, held, md5s)
@@ -97,7 +97,7 @@ async def test_who_returns_garbage_fast_gets_a_job_a_day_and_no_percentile() -> 
     assert given_by_day[0] <= 2 * 5
     assert max(given_by_day[2:]) <= 2, given_by_day
     assert (row.n_valid, row.consecutive_valid, row.quota_per_day) == (0, 0, 1)
-    assert samples(row, project.clock.at) == 0.0  # nothing that a percentile could be made of
+    assert samples(row, project.clock.at) == 0.0  # no sample for a percentile
     assert row.speed.n == 0.0
     jobs = [await project.store.views.job(one.job_id) for one in await project.store.views.jobs(BatchId(1), limit=200)]
     garbage = {row.instance_id for job in jobs for row in job.instances if row.host_id == hosts[cheater]}
@@ -149,8 +149,8 @@ async def test_a_big_computer_is_believed_once_it_has_shown_results() -> None:
 # ---------------------------------------------------------------- copies, floods, collusion
 
 
-async def test_a_volunteer_never_checks_a_result_of_its_own_with_however_many_computers() -> None:
-    """So copying from one's other computer proves nothing: the second instance goes to somebody else."""
+async def test_volunteer_never_validates_own_results_on_many_hosts() -> None:
+    """The second instance goes to another volunteer, so copying between own computers proves nothing."""
     project = await a_project()
     [key] = await volunteers_of(project, 1)
     await project.submit(4, quorum=2)
@@ -163,14 +163,14 @@ async def test_a_volunteer_never_checks_a_result_of_its_own_with_however_many_co
     assert len(jobs_given) == 4
 
 
-def test_with_adaptive_copies_each_job_of_a_new_computer_is_checked_however_many_come() -> None:
+def test_adaptive_copies_check_each_job_of_every_new_host() -> None:
     draw = random.Random(1)
     assert all(copies_for(valid, 2, rng=draw) == 2 for valid in range(11) for _ in range(100))
     trusted = sum(copies_for(11, 2, rng=draw) == 0 for _ in range(1000))
-    assert 850 < trusted < 960  # 1 - 1/11 of them: who has earned it is still checked
+    assert 850 < trusted < 960  # 1 - 1/11 of them: trusted hosts are still checked
 
 
-async def test_colluders_win_only_the_jobs_of_which_they_hold_the_whole_quorum() -> None:
+async def test_colluders_win_only_jobs_with_their_whole_quorum() -> None:
     """4 of 24 volunteers agree on wrong answers: at a quorum of 2 they get about (4/24)^2 of the jobs, not 4/24."""
     project = await a_project(scheduler__jobs_per_request=1, scheduler__in_progress_per_cpu=100)
     keys = await volunteers_of(project, 24)
@@ -209,7 +209,7 @@ async def test_colluders_win_only_the_jobs_of_which_they_hold_the_whole_quorum()
 
 
 def a_loser(key: str, cpid: str = "") -> SchedulerRequest:
-    """A client of 64 CPUs that has no host id and no results, so that whatever its host had is lost."""
+    """A client of 64 CPUs without host id and results, so that all jobs of its host are lost."""
     info = HostInfo(
         host_cpid=cpid or f"{key:>32}"[-32:], ncpus=64, flop_per_s=1e9, ram_bytes=8e10, os_name="Linux Debian"
     )
@@ -219,7 +219,7 @@ def a_loser(key: str, cpid: str = "") -> SchedulerRequest:
 
 
 async def lose_everything(project: Project, keys: list[str], *, calls: int) -> int:
-    """Let each account call every 10 min and lose what it was given; return how many jobs were sent."""
+    """Let each account call every 10 min and lose its jobs; return how many jobs were sent."""
     services, sent = background(project), 0
     for _ in range(calls):
         for key in keys:
@@ -255,7 +255,7 @@ async def test_a_host_that_loses_everything_uses_up_its_quota() -> None:
 
 
 async def test_new_computers_in_a_loop_of_detaching_get_no_new_quota() -> None:
-    """One account, a new CPID at each call: what it may lose is bounded for account and address."""
+    """One account with a new CPID at each call: its losses are bounded per account and address."""
     project = await a_project(feeder__slots=20000)
     [key] = await volunteers_of(project, 1)
     project.ledger.network = "192.0.2.7"
@@ -263,7 +263,7 @@ async def test_new_computers_in_a_loop_of_detaching_get_no_new_quota() -> None:
     services, sent = background(project), 0
     for turn in range(40):
         await project.fill()
-        cpid = f"{turn // 2:032d}"  # each computer calls twice, and loses at the second call what it got at the first
+        cpid = f"{turn // 2:032d}"  # each computer calls twice, and loses at the second call the jobs of the first
         sent += len(names_of(await project.answer(a_loser(key, cpid))))
         await services.validator.run_once()
         project.clock.at = later(project.clock.at, 60.0)
@@ -272,12 +272,12 @@ async def test_new_computers_in_a_loop_of_detaching_get_no_new_quota() -> None:
 
 
 async def test_a_bad_host_does_not_starve_its_address() -> None:
-    """One computer at a university's address loses all it gets; 20 new ones of other accounts there have work."""
+    """One computer at a university's address loses all its jobs; 20 new ones of other accounts there still get work."""
     project = await a_project(feeder__slots=20000)
     bad, *good = await volunteers_of(project, 21)
     project.ledger.network = "192.0.2.7"
     await project.submit(3000)
-    assert await lose_everything(project, [bad], calls=12) > 400  # all that its account may have
+    assert await lose_everything(project, [bad], calls=12) > 400  # the whole quota of its account
     given = []
     for key in good:
         info = HostInfo(host_cpid=f"{key:>32}"[-32:], ncpus=8, flop_per_s=1e9, ram_bytes=8e10, os_name="Linux Debian")

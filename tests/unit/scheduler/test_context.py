@@ -1,4 +1,4 @@
-"""How much is wanted, and the limits."""
+"""The demand of a request, and its limits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_volunteers_wish_is_for_the_whole_host() -> None:
     context = an_asking(volunteer=a_volunteer(max_jobs=4), held=held, catalogue=catalogue)
     assert need(demand_of(a_want(), context, sent=1)).jobs == 1
     assert demand_of(a_want(), context, sent=2) == Refusal(
-        RefusalCode.IN_PROGRESS_LIMIT, "cpu: 4 jobs in progress, the volunteer wants at most 4"
+        RefusalCode.IN_PROGRESS_LIMIT, "cpu: 4 jobs in progress, the volunteer's limit is 4"
     )
 
 

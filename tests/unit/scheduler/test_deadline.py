@@ -1,4 +1,4 @@
-"""The table of scheduler/deadline/table.py row by row, and the two other rules."""
+"""The table of scheduler/deadline/table.py row by row, and the other rules."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def test_row_1_refuses_a_queue_that_ends_after_the_delay_bound() -> None:
     assert isinstance(decide(QoS.THROUGHPUT, queue_s=D - 2 * HOUR_S), Due)
     found = refusal(QoS.THROUGHPUT, queue_s=D - 2 * HOUR_S + 1.0)
     assert found.code is RefusalCode.TOO_SLOW
-    assert found.detail == "host needs 7 d 1 s (queue 6 d 22 h 1 s, runtime 2 h), job allows 7 d"
+    assert found.detail == "host needs 7 d 1 s (6 d 22 h 1 s of queued work + 2 h runtime), the delay bound is 7 d"
 
 
-def test_row_2_a_batch_as_fast_as_possible_without_an_estimate_is_due_when_the_host_is_done() -> None:
+def test_row_2_afap_without_estimate_is_due_at_safe_completion() -> None:
     found = due(QoS.AFAP, p=0.5, start_s=HOUR_S)
     assert (found.row.number, found.due_at, found.tight) == (2, NOW + 6 * HOUR_S, True)
     assert (found.gate, found.threshold) == (Gate.AFAP, 0.5)
@@ -100,23 +100,23 @@ def test_row_2_a_batch_as_fast_as_possible_without_an_estimate_is_due_when_the_h
 def test_row_2_is_closed_below_p_afap() -> None:
     found = refusal(QoS.AFAP, p=0.499, queue_s=2 * DAY_S)
     assert found.code is RefusalCode.BELOW_GATE
-    assert found.detail == "row 2: percentile 0.499 (as the test says), p_afap asks for 0.5"
+    assert found.detail == "row 2: percentile 0.499 (as the test says) is below the gate p_afap (0.5)"
 
 
-def test_row_2_holds_for_a_good_host_with_and_without_an_estimate() -> None:
+def test_row_2_applies_to_good_hosts_with_or_without_estimate() -> None:
     found = due(QoS.AFAP, p=0.5, complete_in_s=3 * DAY_S, queue_s=20 * HOUR_S)
     assert (found.row.number, found.due_at, found.tight, found.gate) == (2, NOW + 5 * HOUR_S, True, Gate.AFAP)
     assert found.because == "row 2: good host, P 0.500 >= 0.5, safe completion in 5 h; due in 5 h"
 
 
-def test_a_retry_of_a_batch_as_fast_as_possible_waits_for_no_better_host_once_completion_has_passed() -> None:
+def test_afap_retry_after_completion_waits_for_no_better_host() -> None:
     for retry in (False, True):
         found = due(QoS.AFAP, p=0.55, complete_in_s=-HOUR_S, retry=retry)
         assert (found.row.number, found.due_at, found.tight, found.threshold) == (2, NOW + 5 * HOUR_S, True, 0.5)
     assert refusal(QoS.AFAP, p=0.55, complete_in_s=-HOUR_S, afap=AfapPolicy.TABLE).code is RefusalCode.BELOW_GATE
 
 
-def test_other_hosts_get_jobs_in_their_turn_if_they_are_done_within_two_retries() -> None:
+def test_other_hosts_get_afap_jobs_if_done_within_two_retries() -> None:
     for complete_in_s in (None, 6 * DAY_S):
         found = due(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S, complete_in_s=complete_in_s)
         assert (found.row.number, found.due_at, found.tight, found.gate) == (3, NOW + 48 * HOUR_S, False, Gate.NONE)
@@ -125,8 +125,8 @@ def test_other_hosts_get_jobs_in_their_turn_if_they_are_done_within_two_retries(
         assert later.code is RefusalCode.BELOW_GATE
 
 
-def test_what_is_as_fast_as_possible_may_be_due_later_than_its_host_is_done() -> None:
-    """So much later that the client need not compute it before everything else; never behind the delay bound."""
+def test_afap_due_factor_allows_more_than_the_safe_runtime() -> None:
+    """The client need not run it before all other work; never after the delay bound."""
     assert DeadlineSettings().afap_due_factor == 1.1
     hurried = due(QoS.AFAP, p=0.5, afap_due_factor=1.2)
     assert (hurried.due_at, hurried.tight) == (NOW + 6 * HOUR_S, True)
@@ -146,7 +146,7 @@ def test_what_is_as_fast_as_possible_may_be_due_later_than_its_host_is_done() ->
     factor=st.floats(1.0, 10.0),
     complete_in_s=st.none() | st.floats(-DAY_S, 9 * DAY_S),
 )
-def test_no_factor_gives_less_time_than_is_needed_nor_more_than_there_is(
+def test_due_factor_is_bounded_by_runtime_and_delay_bound(
     p: float, queue_s: float, start_s: float, factor: float, complete_in_s: float | None
 ) -> None:
     busy: dict[str, Any] = {"p": p, "queue_s": queue_s, "start_s": start_s, "complete_in_s": complete_in_s}
@@ -156,19 +156,17 @@ def test_no_factor_gives_less_time_than_is_needed_nor_more_than_there_is(
     if isinstance(found, Due) and isinstance(plain, Due):
         needed_s, given_s = plain.due_at - NOW, found.due_at - NOW
         assert (found.row.number, found.tight) == (plain.row.number, plain.tight)
-        rounded_s = 1e-6 * (
-            1.0 + factor
-        )  # an instant is exact to 0.24 microseconds, and a length of time to two of them
+        rounded_s = 1e-6 * (1.0 + factor)  # an instant is exact to 0.24 microseconds, a duration to two of them
         assert needed_s <= given_s + rounded_s and given_s <= min(D, factor * needed_s) + rounded_s
 
 
-def test_without_a_factor_jobs_of_batches_as_fast_as_possible_are_for_good_hosts() -> None:
+def test_without_turn_factor_afap_jobs_are_for_good_hosts() -> None:
     assert refusal(QoS.AFAP, p=0.2, afap_turn_factor=0.0).code is RefusalCode.BELOW_GATE
 
 
 @given(complete_in_s=st.floats(-DAY_S, 9 * DAY_S), queue_s=st.floats(0.0, 3 * DAY_S))
 def test_a_forecast_moves_no_host_in_its_turn(complete_in_s: float, queue_s: float) -> None:
-    """Else an earlier C would refuse hosts, and make C later again."""
+    """Otherwise an earlier C would refuse hosts, and move C later again."""
     unknown = decide(QoS.AFAP, p=0.2, queue_s=queue_s)
     known = decide(QoS.AFAP, p=0.2, queue_s=queue_s, complete_in_s=complete_in_s)
 
@@ -182,13 +180,13 @@ def test_a_host_in_its_turn_keeps_the_delay_bound() -> None:
     assert isinstance(decide(QoS.AFAP, p=0.2, bound_s=DAY_S, queue_s=19 * HOUR_S + 1.0), Refusal)
 
 
-def test_a_forecast_that_is_weeks_off_gives_nobody_weeks() -> None:
+def test_a_wrong_forecast_does_not_extend_due_dates() -> None:
     for p in (None, 0.2, 0.95):
         found = due(QoS.AFAP, p=p, complete_in_s=30 * DAY_S, queue_s=10 * HOUR_S)
         assert found.due_at <= NOW + 15 * HOUR_S
 
 
-def test_the_table_holds_for_batches_as_fast_as_possible_where_an_operator_says_so() -> None:
+def test_setting_afap_table_applies_the_table_to_afap_batches() -> None:
     table = {"afap": AfapPolicy.TABLE, "p": 0.95}
     assert refusal(QoS.AFAP, **{**table, "p": 0.2}).detail.startswith("row 2: percentile 0.200")
     assert due(QoS.AFAP, **table).row.number == 2
@@ -221,7 +219,7 @@ def test_row_3_is_due_at_the_delay_bound_at_the_latest() -> None:
     assert (found.row.number, found.due_at) == (3, NOW + D)
 
 
-def test_row_3_ends_where_the_host_is_done_just_in_time_for_a_retry() -> None:
+def test_row_3_ends_where_the_host_leaves_just_time_for_a_retry() -> None:
     found = due(complete_in_s=T_RETRY + 5 * HOUR_S, p=None)
     assert (found.row.number, found.due_at) == (3, NOW + 5 * HOUR_S)
 
@@ -230,7 +228,7 @@ def test_row_3_refuses_a_queue_that_ends_after_the_due_date() -> None:
     assert due(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S).row.number == 3
     found = refusal(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S + 1.0)
     assert found.code is RefusalCode.TOO_SLOW
-    assert found.detail == ("the host's queue of work is too long: 1 d 22 h, and 2 h for the job, due in 2 d")
+    assert found.detail == "queue too long: 1 d 22 h of queued work + 2 h runtime > 2 d until the due date"
 
 
 def test_row_4_refuses_a_queue_that_ends_after_the_due_date() -> None:
@@ -243,7 +241,7 @@ def test_tight_rows_look_at_endangered_work_only() -> None:
     assert due(complete_in_s=4 * HOUR_S, queue_s=30 * DAY_S).row.number == 5
 
 
-def test_a_retry_too_is_refused_behind_a_queue_that_ends_after_its_due_date() -> None:
+def test_retry_is_refused_if_the_queue_ends_after_its_due_date() -> None:
     assert refusal(complete_in_s=3 * DAY_S, queue_s=46 * HOUR_S + 1.0, retry=True).code is RefusalCode.TOO_SLOW
 
 
@@ -263,7 +261,7 @@ def test_row_4_begins_where_completion_is_as_late_as_the_host() -> None:
     assert due(complete_in_s=5 * HOUR_S, p=0.5).row.number == 4
 
 
-def test_row_5_a_host_that_is_done_after_completion_is_due_when_it_is_done() -> None:
+def test_row_5_host_done_after_completion_is_due_when_done() -> None:
     found = due(complete_in_s=4 * HOUR_S, p=0.9, start_s=600.0)
     assert (found.row.number, found.due_at, found.tight) == (5, NOW + 5 * HOUR_S + 600.0, True)
     assert (found.gate, found.threshold) == (Gate.TIGHT, 0.9)
@@ -274,7 +272,7 @@ def test_row_5_a_host_that_is_done_after_completion_is_due_when_it_is_done() -> 
 
 def test_row_5_is_closed_below_p_tight() -> None:
     found = refusal(complete_in_s=4 * HOUR_S, p=0.89)
-    assert found.detail == "row 5: percentile 0.890 (as the test says), p_tight asks for 0.9"
+    assert found.detail == "row 5: percentile 0.890 (as the test says) is below the gate p_tight (0.9)"
 
 
 def test_row_5_holds_when_completion_has_passed() -> None:
@@ -283,10 +281,10 @@ def test_row_5_holds_when_completion_has_passed() -> None:
 
 
 @pytest.mark.parametrize("qos", list(QoS))
-def test_no_row_gives_a_job_to_a_host_that_is_done_after_the_delay_bound(qos: QoS) -> None:
+def test_no_row_allows_a_host_to_finish_after_the_delay_bound(qos: QoS) -> None:
     asked: dict[str, Any] = {"complete_in_s": 30 * DAY_S, "bound_s": 2 * HOUR_S + 60.0, "safe_runtime_s": 2 * DAY_S}
     found = due(qos, start_s=60.0, **asked)
-    assert found.due_at == NOW + 2 * HOUR_S + 60.0  # it is likely to be done by then, though not for sure
+    assert found.due_at == NOW + 2 * HOUR_S + 60.0  # likely done by then, but not with 90 % confidence
     late = refusal(qos, start_s=61.0, **asked)
     assert (late.code, late.terms[:2]) == (RefusalCode.TOO_SLOW, refusal(qos, start_s=61.0, **asked).terms[:2])
 
@@ -316,7 +314,7 @@ def test_a_retry_asks_for_the_stricter_of_two_gates() -> None:
     assert (tight.gate, tight.threshold) == (Gate.TIGHT, 0.9)
 
 
-def test_a_retry_of_a_batch_as_fast_as_possible_is_not_for_a_newcomer() -> None:
+def test_afap_retry_is_not_sent_to_a_newcomer() -> None:
     assert refusal(QoS.AFAP, retry=True, p=None).terms[0] == "a retry, row 3"
 
 
@@ -336,18 +334,18 @@ def test_a_short_deadline_is_not_moved_by_a_later_forecast() -> None:
     assert complete_at(batch, D) == NOW + 10.0
 
 
-def test_a_long_deadline_counts_from_submission_until_there_is_a_forecast() -> None:
+def test_long_deadline_counts_from_submission_without_forecast() -> None:
     batch = a_batch(qos=QoS.LONG_DEADLINE, created_at=NOW - 500.0)
     assert complete_at(batch, D) == NOW - 500.0 + D
 
 
-def test_a_long_deadline_follows_a_forecast_but_never_before_what_the_first_job_is_promised() -> None:
+def test_long_deadline_follows_forecast_but_keeps_first_due_date() -> None:
     batch = a_batch(qos=QoS.LONG_DEADLINE, created_at=NOW - 500.0, completion_at=NOW + 77.0)
     assert complete_at(batch, D) == NOW - 500.0 + D
     assert complete_at(replace(batch, completion_at=Instant(NOW + 2 * D)), D) == NOW + 2 * D
 
 
-def test_a_long_deadline_is_at_least_the_bound_after_the_latest_first_dispatch() -> None:
+def test_long_deadline_is_at_least_bound_after_first_dispatch() -> None:
     batch = a_batch(qos=QoS.LONG_DEADLINE, completion_at=NOW + 77.0, last_first_dispatch_at=NOW - 60.0)
     assert complete_at(batch, D) == NOW - 60.0 + D
 
@@ -362,12 +360,12 @@ def test_an_estimate_counts_from_five_jobs_and_two_percent_on(total: int, valida
     assert complete_at(batch, D) == (NOW + 5.0 if known else None)
 
 
-def test_a_batch_as_fast_as_possible_without_a_forecast_has_no_completion() -> None:
+def test_afap_batch_without_forecast_has_no_completion() -> None:
     counts = BatchCounts(jobs_total=100, jobs_validated=100)
     assert complete_at(a_batch(qos=QoS.AFAP, counts=counts), D) is None
 
 
-def test_a_retry_is_given_half_the_bound_until_good_hosts_are_measured() -> None:
+def test_retry_takes_half_the_bound_until_hosts_are_measured() -> None:
     assert retry_turnaround_s(None, D) == D / 2
     assert retry_turnaround_s(some_cuts(), D) == D / 2
     assert retry_turnaround_s(some_cuts(retry_turnaround_s=Seconds(99.0)), D) == 99.0
@@ -386,7 +384,7 @@ def test_proposal_compares_percentiles_with_greater() -> None:
     assert refusal(complete_in_s=HOUR_S, p=0.9, rule=DeadlineRule.PROPOSAL).code is RefusalCode.BELOW_GATE
 
 
-def test_proposal_gives_a_host_that_is_early_the_whole_time_to_completion() -> None:
+def test_proposal_gives_an_early_host_all_time_to_completion() -> None:
     found = due(complete_in_s=60 * DAY_S, p=None, rule=DeadlineRule.PROPOSAL)
     assert (found.due_at, found.tight) == (NOW + 60 * DAY_S, False)
 
@@ -396,11 +394,11 @@ def test_proposal_gives_a_late_host_what_it_needs() -> None:
     assert (found.due_at, found.tight) == (NOW + 2 * HOUR_S, True)
 
 
-def test_proposal_has_the_delay_bound_for_a_batch_without_completion() -> None:
+def test_proposal_uses_delay_bound_for_batch_without_completion() -> None:
     assert due(QoS.THROUGHPUT, p=None, rule=DeadlineRule.PROPOSAL).due_at == NOW + D
 
 
-def test_fixed_is_the_delay_bound_for_all_who_can_be_done_by_then() -> None:
+def test_fixed_is_the_delay_bound_for_hosts_done_by_then() -> None:
     found = due(QoS.AFAP, p=None, safe_runtime_s=99 * D, rule=DeadlineRule.FIXED)
     assert (found.due_at, found.tight, found.gate) == (NOW + D, False, Gate.NONE)
     assert refusal(queue_s=D, rule=DeadlineRule.FIXED).code is RefusalCode.TOO_SLOW
@@ -422,20 +420,20 @@ def batches_given(flags: Acceleration | None, *, jobs: int) -> list[int]:
     return [one.batch.batch_id for one in chosen]
 
 
-def test_accelerated_jobs_come_first_for_a_low_turnaround_host_without_a_cap() -> None:
+def test_accelerated_jobs_come_first_for_low_turnaround_hosts() -> None:
     assert batches_given(FLAGS, jobs=4) == [2, 2, 2, 1]
 
 
-def test_other_hosts_never_get_accelerated_jobs_and_are_told_why() -> None:
+def test_other_hosts_are_refused_accelerated_jobs_with_reason() -> None:
     flags = replace(FLAGS, hosts=frozenset({HostId(9)}))
     assert batches_given(flags, jobs=6) == [1, 1, 1]
     choice = choose(context(flags), ListArray([a_group(2)]))
     [(_, _, why)] = choice.not_given
     assert why.code is RefusalCode.BELOW_GATE
-    assert why.detail == "accelerated: the batch is nearly done, its jobs are for low-turnaround hosts only"
+    assert why.detail == "accelerated: the batch is nearly complete; its jobs go only to low-turnaround hosts"
 
 
-def test_jobs_of_apps_that_are_not_accelerable_go_in_order_to_all() -> None:
+def test_jobs_of_other_apps_go_in_order_to_all_hosts() -> None:
     assert batches_given(replace(FLAGS, apps=frozenset(), hosts=frozenset()), jobs=4) == [1, 1, 1, 2]
 
 

@@ -1,4 +1,4 @@
-"""The terms of a due date, kept with the instance, and their sentences."""
+"""The terms of a due date, stored with the instance, and their sentences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_tight_due_date_is_the_sum_of_its_terms() -> None:
 
 @settings(max_examples=100)
 @given(askings(), arrays())
-def test_whatever_is_given_keeps_its_terms(context: SchedulingContext, array: ListArray) -> None:
+def test_due_terms_survive_encoding(context: SchedulingContext, array: ListArray) -> None:
     """Both stores keep the terms as JSON."""
     for one in choose(context, array).chosen:
         terms = one.assignment.due_terms

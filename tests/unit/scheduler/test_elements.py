@@ -1,4 +1,4 @@
-"""How jobs are described to a client."""
+"""The reply elements of jobs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_app_files_are_signed_and_inputs_carry_their_md5() -> None:
     )
 
 
-def test_inputs_and_outputs_are_copied_and_own_inputs_follow_the_classs() -> None:
+def test_inputs_and_outputs_are_copied_own_inputs_come_last() -> None:
     outputs = (Output("out", 10), Output("log", 20, optional=True))
     job = a_job(sent=SentJob(InstanceId(1), "", (OWN,)), job_class=a_job_class(inputs=(COMMON,), outputs=outputs))
     work = described(job)
@@ -113,15 +113,15 @@ def test_two_versions_of_an_app_are_both_described() -> None:
     assert [version.version_num for version in described(a_job(1), a_job(2, version=other)).app_versions] == [100, 101]
 
 
-def test_a_lost_job_is_described_with_the_speed_its_runtime_stood_for() -> None:
+def test_lost_job_is_sent_with_the_speed_of_its_runtime() -> None:
     host = a_host(on_fraction=0.5)
     held = a_held(est_runtime_s=Seconds(7200.0))
     job = lost_job(held, an_app_version(), a_job_class(), host, SentJob(InstanceId(1), "", None))
-    assert job.flop_per_s == 1e9  # 3.6e12 flop in 7200 s, half of which the host is off
+    assert job.flop_per_s == 1e9  # 3.6e12 flop in 7200 s, with the host off half of the time
     assert job.instance.due_at == held.due_at
 
 
-def test_a_changed_version_or_app_is_described_anew() -> None:
+def test_changed_version_or_app_is_rendered_again() -> None:
     elements = Elements(Addresses())
     before, after = an_app_version(), an_app_version(files=(AppFile("pi_fixed", 9, "1" * 32, "sig\n.\n"),))
     elements.work_of([a_job(version=before)], Catalogue(apps={AppId(1): an_app()}))
@@ -131,7 +131,7 @@ def test_a_changed_version_or_app_is_described_anew() -> None:
     assert [app.user_friendly_name for app in work.apps] == ["Digits"]
 
 
-def test_more_lists_of_inputs_than_are_remembered_are_described_all_the_same() -> None:
+def test_more_input_lists_than_the_cache_holds_are_rendered() -> None:
     elements, catalogue = Elements(Addresses()), Catalogue(apps={AppId(1): an_app()})
     for number in range(MOST_KNOWN_INPUTS + 2):
         job_class = a_job_class(inputs=(replace(COMMON, name=f"table_{number}"),))

@@ -1,4 +1,4 @@
-"""One verdict per class and request: which version decides, and when it is asked again."""
+"""One evaluation per class and request: which version decides, and when it is repeated."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_curiosity_is_for_relaxed_jobs_only() -> None:
     assert versions(qos=QoS.AFAP) == {1}
 
 
-def test_held_tight_work_moves_the_due_date_and_held_relaxed_work_does_not() -> None:
+def test_only_tight_work_in_progress_moves_the_due_date() -> None:
     def due_in_s(**held: Any) -> float:
         context = an_asking(
             held=(a_held(sent_at=NOW, instance_id=1, **held), a_held(sent_at=NOW, instance_id=2, **held))
@@ -79,7 +79,7 @@ def test_held_tight_work_moves_the_due_date_and_held_relaxed_work_does_not() -> 
     assert due_in_s(tight=True) == 3.5 * JOB_S
 
 
-def test_the_clients_own_list_of_work_is_believed_rather_than_ours() -> None:
+def test_client_queue_takes_precedence_over_stored_jobs() -> None:
     held = (a_held(sent_at=NOW, est_runtime_s=Seconds(9e9)),)
     context = an_asking(held=held, in_progress=(ClientTask("other", NOW, Seconds(60.0)),))
     assert isinstance(judge(context).evaluate(0, a_group(1), CPU, retry=False), Evaluation)
@@ -89,8 +89,8 @@ def test_the_clients_own_list_of_work_is_believed_rather_than_ours() -> None:
     assert refused.code is RefusalCode.TOO_SLOW
 
 
-@pytest.mark.parametrize("told", [None, ()], ids=["no list of its own", "an empty list of its own"])
-def test_lost_jobs_that_are_sent_again_are_in_the_queue_from_now_on(told: tuple[ClientTask, ...] | None) -> None:
+@pytest.mark.parametrize("told", [None, ()], ids=["without a reported queue", "with an empty reported queue"])
+def test_resent_jobs_count_in_the_queue_from_now_on(told: tuple[ClientTask, ...] | None) -> None:
     lost = tuple(
         a_held(instance_id=i, sent_at=Instant(NOW - 2 * JOB_S), est_runtime_s=Seconds(3 * JOB_S), tight=True)
         for i in (1, 2)

@@ -1,4 +1,4 @@
-"""The row of checks: each refusal names both numbers."""
+"""The feasibility checks: each refusal names both numbers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_cpus_refusal_names_both_numbers() -> None:
 def test_no_job_gets_more_cpus_than_the_volunteer_lends_one() -> None:
     context = an_asking(host=a_host(ncpus=8), volunteer=a_volunteer(max_cpus=2))
     assert fits_cpus(a_job_class(ncpus=2.0), context, 0.0) is None
-    check(fits_cpus(a_job_class(ncpus=3.0), context, 0.0), RefusalCode.CPUS, "needs 3", "at most 2")
+    check(fits_cpus(a_job_class(ncpus=3.0), context, 0.0), RefusalCode.CPUS, "needs 3", "allows 2")
 
 
 def test_a_volunteer_who_selected_apps_gets_no_others() -> None:
@@ -90,11 +90,11 @@ def test_a_volunteer_without_gpu_work_keeps_the_cpus_busy() -> None:
 
 def test_a_volunteer_who_keeps_the_cpus_lends_the_gpus_still() -> None:
     context = an_asking(volunteer=a_volunteer(no_cpu=True))
-    check(device_refusal(a_want(CPU), context), RefusalCode.NO_CPU, "no CPU work")
+    check(device_refusal(a_want(CPU), context), RefusalCode.NO_CPU, "disabled CPU work")
     assert device_refusal(a_want(NVIDIA), context) is None
 
 
-def test_hosts_alike_are_told_apart_by_system_and_vendor() -> None:
+def test_hr_classes_differ_by_os_and_vendor() -> None:
     intel = a_host(os_name="Linux Debian", cpu_vendor="GenuineIntel")
     amd, windows = replace(intel, cpu_vendor="AuthenticAMD"), replace(intel, os_name="Microsoft Windows 11")
     assert len({hr_class_of(host, 1) for host in (intel, amd, windows)}) == 3
@@ -102,7 +102,7 @@ def test_hosts_alike_are_told_apart_by_system_and_vendor() -> None:
     assert hr_class_of(intel, 0) == 0
 
 
-def test_a_host_that_cannot_be_told_gets_no_jobs_for_hosts_alike() -> None:
+def test_host_of_unknown_class_gets_no_hr_jobs() -> None:
     unknown = an_asking(host=a_host(os_name="Plan 9", cpu_vendor="GenuineIntel"))
     check(fits_hr(a_job_class(hr_type=1), unknown, 0.0), RefusalCode.HR_CLASS, "'Plan 9'", "type 1")
     assert fits_hr(a_job_class(hr_type=0), unknown, 0.0) is None
@@ -153,7 +153,7 @@ def test_a_queue_counts_against_a_class() -> None:
     assert given(context("AuthenticAMD", *classes), jobs(5)) == 0
 
 
-def test_many_jobs_are_divided_so_that_every_class_is_done_at_the_same_time() -> None:
+def test_jobs_are_divided_so_that_all_classes_end_together() -> None:
     classes = (a_class(INTEL, 1e9), a_class(AMD, 3e9))
 
     counts = BatchCounts(jobs_total=3000, unsent=3000)
@@ -173,7 +173,7 @@ def test_a_job_is_for_one_class_and_the_refusal_says_which() -> None:
     choice = choose(context("GenuineIntel", *classes), ListArray([jobs(5)]))
 
     assert choice.reasons()[RefusalCode.HR_CLASS][1] == (
-        "job is for hosts of class 22, where it is complete soonest; this one is of class 21, which has 0 % of them"
+        "job is assigned to HR class 22, this host is in class 21, which gets 0 % of the batch's jobs"
     )
 
 
@@ -183,7 +183,7 @@ def test_a_class_with_too_few_hosts_for_a_quorum_gets_none() -> None:
     assert given(context("GenuineIntel", *classes), jobs(5)) == 5
 
 
-def test_the_first_host_decides_while_classes_are_not_known_and_for_jobs_that_have_one() -> None:
+def test_first_host_fixes_the_class_while_classes_are_unknown() -> None:
     assert given(context("GenuineIntel"), jobs(5)) == 5
     classes = (a_class(INTEL, 1e12), a_class(AMD, 2e12))
     committed = [a_ready(instance_id=n, job_id=n, hr_class=INTEL) for n in range(1, 6)]

@@ -1,4 +1,4 @@
-"""Percentiles at the gate, and what newcomers are given."""
+"""Percentile gates, and the newcomers' share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_host_is_ranked_among_its_app_and_processor_type() -> None:
     assert round(found.p, 2) == 0.8
 
 
-def test_a_host_without_a_row_is_a_newcomer_only_in_a_large_population() -> None:
+def test_unknown_host_is_a_newcomer_only_in_a_large_population() -> None:
     version = an_app_version()
     assert percentile_of(version, {}, a_catalogue(cuts=[some_cuts(n=20)]), now=NOW).p is None
     assert percentile_of(version, {}, a_catalogue(cuts=[some_cuts(n=19)]), now=NOW).p == 0.5
@@ -69,7 +69,7 @@ def test_the_newcomers_share_is_explained_with_its_numbers() -> None:
     why = kept_for_newcomers(with_unsent(3), RANKED, 0.05)
     assert why is not None
     assert why.code is RefusalCode.NEWCOMER_SHARE
-    assert why.detail.startswith("the last 3 of 100 jobs are for newcomers and idle processors (the last 0.05)")
+    assert why.detail.startswith("the last 3 of 100 jobs (share 0.05) are reserved")
 
 
 def test_draws_are_spread_evenly_over_neighbours() -> None:
@@ -93,10 +93,10 @@ def test_the_lowest_gate_is_the_least_that_the_rule_asks_for() -> None:
     st.lists(st.floats(0.0, 500.0), max_size=50),
     st.floats(60.0, 1e6),
 )
-def test_a_gate_is_as_high_as_the_rate_of_requests_affords_and_never_below_its_least(
+def test_gate_follows_request_rate_and_stays_above_its_minimum(
     threshold: float, least: float, jobs: int, hosts: list[float], longest_s: float
 ) -> None:
-    """Host i of n has percentile (i + 0.5) / n and makes `hosts[i]` calls an hour."""
+    """Host i of n has percentile (i + 0.5) / n and sends `hosts[i]` requests per hour."""
 
     def calls_per_hour(p: float) -> float:
         return sum(rate for i, rate in enumerate(hosts) if (i + 0.5) / len(hosts) >= p)
@@ -112,10 +112,8 @@ def test_a_gate_is_as_high_as_the_rate_of_requests_affords_and_never_below_its_l
 
 
 @given(st.lists(st.floats(0.0, 500.0), max_size=50), st.floats(0.5, 5.0), st.sampled_from(sorted(Gate)))
-def test_a_quarter_of_the_calls_always_passes_a_gate_that_is_as_low_as_may_be(
-    hosts: list[float], skew: float, gate: Gate
-) -> None:
-    """Host i of n has percentile ((i + 0.5) / n) ** skew and makes `hosts[i]` calls an hour."""
+def test_a_quarter_of_requests_passes_the_lowest_gate(hosts: list[float], skew: float, gate: Gate) -> None:
+    """Host i of n has percentile ((i + 0.5) / n) ** skew and sends `hosts[i]` requests per hour."""
 
     def calls_per_hour(p: float) -> float:
         return sum(rate for i, rate in enumerate(hosts) if ((i + 0.5) / len(hosts)) ** skew >= p)
@@ -126,7 +124,7 @@ def test_a_quarter_of_the_calls_always_passes_a_gate_that_is_as_low_as_may_be(
     assert calls_per_hour(least) >= 0.25 * calls_per_hour(0.0)
 
 
-def test_lowered_gates_hold_for_their_kind_alone_and_raise_nothing() -> None:
+def test_lowered_gates_apply_per_kind_and_never_raise_a_gate() -> None:
     relaxed = (RelaxedGate(AppId(1), CPU, Gate.TIGHT, 0.7), RelaxedGate(AppId(1), CPU, Gate.LATE, 0.6))
     settings = DeadlineSettings(p_late=0.55, p_tight=0.9)
     held = reachable(settings, some_cuts(relaxed=relaxed))
@@ -136,7 +134,7 @@ def test_lowered_gates_hold_for_their_kind_alone_and_raise_nothing() -> None:
     assert reachable(proposal, some_cuts(relaxed=relaxed)) == proposal
 
 
-def test_a_host_that_reaches_a_lowered_gate_gets_the_late_job_with_the_gate_told() -> None:
+def test_host_passing_a_lowered_gate_gets_the_late_job() -> None:
     hav = a_hav(consecutive_valid=11, relaxed=DecayedSums(1e9, 0.35e9, 1e9, NOW))  # P 0.65
     for threshold, given_ in ((0.6, 1), (0.7, 0)):
         cuts = some_cuts(relaxed=(RelaxedGate(AppId(1), CPU, Gate.TIGHT, threshold),))

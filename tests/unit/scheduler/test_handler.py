@@ -1,4 +1,4 @@
-"""Bytes of a client in, bytes of a reply out: captured requests of the stock client over HTTP."""
+"""Captured requests of the stock client, answered over HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def posted(project: Project, body: bytes, **headers: str) -> tuple[int, st
 
 
 async def a_busy_project(jobs: int) -> Project:
-    """A project whose host 1 has got the jobs pi_1_1_1, pi_1_2_2, ..."""
+    """A project whose host 1 has the jobs pi_1_1_1, pi_1_2_2, ..."""
     project = await a_project()
     await project.submit(jobs)
     reply = await project.answer(a_request(cpu_req_s=Seconds(3600.0 * jobs), cpu_req_instances=0.0))
@@ -47,7 +47,7 @@ async def a_busy_project(jobs: int) -> Project:
 
 
 def ours(number: int, **names: str) -> bytes:
-    """A captured request as host 1 would send it; `names` gives each result of the capture one of ours."""
+    """Return a captured request as if sent by host 1; `names` maps the capture's results to ours."""
     body = captured.request(number)
     for host_id in (41, 77):
         body = body.replace(b"<hostid>%d</hostid>" % host_id, b"<hostid>1</hostid>")
@@ -58,7 +58,7 @@ def ours(number: int, **names: str) -> bytes:
 
 
 async def uploaded(project: Project, body: bytes) -> None:
-    """The files the request claims are whole on the server."""
+    """Upload the complete files that the request claims."""
     for result in decode_request(body).results:
         for file in result.files:
             await project.upload(result.name, md5=file.md5, nbytes=int(file.nbytes))
@@ -71,7 +71,7 @@ async def state_of(project: Project, name: str) -> InstanceState:
 # ---------------------------------------------------------------- what the stock client sends
 
 
-async def test_the_first_contact_is_answered_with_host_id_key_and_a_job() -> None:
+async def test_first_contact_is_answered_with_host_id_key_and_job() -> None:
     project = await a_project()
     await project.submit(3)
     status, reply = await posted(project, captured.request_at(7, NOW))
@@ -102,7 +102,7 @@ async def test_a_reported_success_is_acknowledged() -> None:
     assert await state_of(project, "pi_1_1_1") is InstanceState.REPORTED
 
 
-async def test_a_report_repeated_because_the_ack_was_lost_is_acknowledged_again() -> None:
+async def test_report_repeated_after_a_lost_ack_is_acknowledged() -> None:
     project = await a_busy_project(1)
     body = ours(57, noack_0="pi_1_1_1")
     await uploaded(project, body)
@@ -112,7 +112,7 @@ async def test_a_report_repeated_because_the_ack_was_lost_is_acknowledged_again(
         assert await state_of(project, "pi_1_1_1") is InstanceState.REPORTED
 
 
-async def test_a_users_abort_ends_the_jobs_and_a_success_beside_it_counts() -> None:
+async def test_user_abort_ends_jobs_and_a_success_beside_it_counts() -> None:
     project = await a_busy_project(3)
     body = ours(21, wu_004_0="pi_1_1_1", wu_005_0="pi_1_2_2", wu_006_0="pi_1_3_3")
     await uploaded(project, body)
@@ -122,7 +122,7 @@ async def test_a_users_abort_ends_the_jobs_and_a_success_beside_it_counts() -> N
     assert states == [InstanceState.REPORTED, InstanceState.ABORTED, InstanceState.ABORTED]
 
 
-async def test_an_upload_refused_for_good_is_a_failure_although_the_client_claims_success() -> None:
+async def test_permanently_refused_upload_is_a_failure() -> None:
     project = await a_busy_project(1)
     [name] = [result.name for result in decode_request(captured.request(49)).results]
     await posted(project, ours(49, **{name: "pi_1_1_1"}))
@@ -166,7 +166,7 @@ async def test_the_anonymous_platform_gets_no_app_version() -> None:
 
 
 @pytest.mark.parametrize("number", captured.numbers_of_requests_with(b"<scheduler_request>"))
-async def test_every_captured_request_is_answered_and_its_results_acknowledged(number: int) -> None:
+async def test_captured_requests_are_answered_and_acknowledged(number: int) -> None:
     project = await a_project()
     await project.submit(5)
     body = captured.request(number)
@@ -244,7 +244,7 @@ async def test_a_compressed_request_is_refused() -> None:
 # ---------------------------------------------------------------- when we are in trouble
 
 
-async def test_an_unavailable_database_is_answered_503_and_the_client_keeps_its_results() -> None:
+async def test_unavailable_database_is_answered_with_503() -> None:
     project = await a_busy_project(1)
     body = ours(12, wu_001_0="pi_1_1_1")
     await uploaded(project, body)
@@ -257,7 +257,7 @@ async def test_an_unavailable_database_is_answered_503_and_the_client_keeps_its_
     assert await state_of(project, "pi_1_1_1") is InstanceState.REPORTED
 
 
-async def test_an_error_of_ours_is_answered_500_without_a_word_of_the_code() -> None:
+async def test_internal_error_is_answered_500_without_details() -> None:
     class Broken:
         async def answer(self, request: SchedulerRequest) -> SchedulerReply:
             raise ZeroDivisionError("secret detail")
@@ -288,7 +288,7 @@ async def test_many_clients_at_once_get_different_jobs() -> None:
 
 
 class Impatient:
-    """Lets every host ask once."""
+    """Allows one request per host."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
@@ -298,7 +298,7 @@ class Impatient:
         return Seconds(0.0 if self.asked.count((authenticator, host_id)) == 1 else 59.2)
 
 
-async def test_a_host_that_asks_too_often_is_told_so_before_anything_is_read_for_it() -> None:
+async def test_rate_limit_is_checked_before_the_database_is_read() -> None:
     project = await a_busy_project(1)
     async with served(build_handler(project.ports, project.clock, Impatient())) as client:
         first = await client.post("/scheduler", data=ours(13))
@@ -307,6 +307,6 @@ async def test_a_host_that_asks_too_often_is_told_so_before_anything_is_read_for
 
         assert (first.status, second.status) == (200, 503)
         assert second.headers["Retry-After"] == "60"
-        assert await second.text() == "host 1 asks too often: try again in 60 s\n"
+        assert await second.text() == "host 1 sends requests too often; try again in 60 s\n"
     assert len(project.ledger.reads) == reads
     assert project.counts.failed == [503]

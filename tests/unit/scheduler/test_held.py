@@ -1,4 +1,4 @@
-"""Lost jobs, and jobs better dropped."""
+"""Lost jobs, and jobs that the client should drop."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_lost_job_is_resent_while_the_host_can_be_in_time(due_in_s: float, res
     assert (len(found.ended) == 1) is not resent
 
 
-def test_a_job_lost_too_late_to_be_sent_again_is_a_time_out_noticed_early() -> None:
+def test_job_lost_too_late_to_resend_counts_as_time_out() -> None:
     given = {"sent_at": Instant(NOW - 3600.0), "due_at": Instant(NOW + 3599.0), "est_runtime_s": Seconds(3600.0)}
     [ended] = review([a_held(**given, tight=True)]).ended
 
@@ -69,8 +69,10 @@ def test_a_job_lost_too_late_to_be_sent_again_is_a_time_out_noticed_early() -> N
 @pytest.mark.parametrize(
     ("changes", "arguments", "recorded"),
     [
-        pytest.param({"no_longer_needed": True}, {}, None, id="its job is over"),
-        pytest.param({"app_version_id": AppVersionId(9)}, {}, HavEventKind.LOST, id="a version it cannot run any more"),
+        pytest.param({"no_longer_needed": True}, {}, None, id="its job is no longer needed"),
+        pytest.param(
+            {"app_version_id": AppVersionId(9)}, {}, HavEventKind.LOST, id="a version that it can no longer run"
+        ),
         pytest.param({}, {"runnable": ()}, HavEventKind.LOST, id="no new tasks"),
     ],
 )
@@ -89,7 +91,7 @@ def test_nothing_is_resent_or_ended_while_work_is_held_back() -> None:
     assert found == HeldReview(kept=(a_held(no_longer_needed=True),))
 
 
-def test_a_listed_job_nobody_needs_is_dropped_unless_it_runs() -> None:
+def test_listed_job_no_longer_needed_is_aborted_unless_started() -> None:
     found = review([a_held(no_longer_needed=True)], {"pi_1_1_1"})
     assert found.abort_if_not_started == ("pi_1_1_1",)
     assert found.kept and not found.abort
@@ -106,7 +108,7 @@ def test_a_listed_job_nobody_needs_is_dropped_unless_it_runs() -> None:
         (InstanceState.FAILED, False, False, True),
     ],
 )
-def test_what_the_client_has_and_we_gave_up_is_dropped_if_it_is_of_no_use(
+def test_listed_job_that_ended_here_is_aborted_if_useless(
     state: InstanceState, needed: bool, abort: bool, late: bool
 ) -> None:
     strays: dict[InstanceId, Reported | None] = {
@@ -141,7 +143,7 @@ ids = st.sets(st.integers(1, 6))
 
 
 @given(given=ids, listed=ids, reported=ids, unneeded=ids, no_work=st.booleans(), back=st.booleans())
-def test_every_job_held_is_kept_reported_or_ended_and_never_two_of_these(
+def test_each_job_is_either_kept_reported_or_ended(
     given: set[int], listed: set[int], reported: set[int], unneeded: set[int], no_work: bool, back: bool
 ) -> None:
     held = [numbered(n, no_longer_needed=n in unneeded) for n in sorted(given)]

@@ -1,4 +1,4 @@
-"""What a volunteer is told."""
+"""Messages to volunteers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FIVE_MINUTES = Seconds(300.0)
 C = RefusalCode
 
 
-def test_the_most_frequent_reasons_come_first_and_three_are_enough() -> None:
-    """In the words of the volunteers' pages, not those for operators."""
+def test_at_most_three_reasons_the_most_frequent_first() -> None:
+    """They have volunteer-facing wording, not the operators'."""
     reasons = {
         C.DISK: (1, "needs 9 GB of disk, this computer offers 1 GB"),
         C.MEMORY: (5, "needs 4 GB of memory, this computer offers 2 GB"),
@@ -35,18 +35,18 @@ def test_the_most_frequent_reasons_come_first_and_three_are_enough() -> None:
         "No work sent. The available jobs need more memory than the client may use.",
         "This computer could not finish the available jobs in time.",
         "The available jobs need more disk space than the client may use.",
-        "Your client may ask again in 5 min.",
+        "Your client may request work again in 5 min.",
     ]
 
 
 def test_no_reason_is_made_up() -> None:
     texts = [message.text for message in why_no_work({}, FIVE_MINUTES)]
-    assert texts == ["No work sent.", "Your client may ask again in 5 min."]
+    assert texts == ["No work sent.", "Your client may request work again in 5 min."]
     assert kept_of({}) == ()
 
 
 def test_what_the_client_knows_already_is_not_said() -> None:
-    assert why_no_work({C.NO_NEW_TASKS: (1, "of its own will")}, FIVE_MINUTES) == ()
+    assert why_no_work({C.NO_NEW_TASKS: (1, "unrequested")}, FIVE_MINUTES) == ()
 
 
 def test_only_a_host_that_runs_nothing_gets_an_important_message() -> None:
@@ -54,14 +54,14 @@ def test_only_a_host_that_runs_nothing_gets_an_important_message() -> None:
     assert [why_no_work(reasons, FIVE_MINUTES, unrunnable=it)[0].priority for it in (True, False)] == ["high", "low"]
 
 
-def test_a_computer_that_got_a_new_record_is_told_why() -> None:
-    admission = Admission(a_volunteer(), a_host(), HostCase.CLONE, "host 7 sent serial number 3, 8 was seen before")
+def test_message_explains_a_new_host_record() -> None:
+    admission = Admission(a_volunteer(), a_host(), HostCase.CLONE, "host 7 sent request number 3 after number 8")
     [message] = about_host(admission)
-    assert "host 1" in message.text and "serial number 3" in message.text
+    assert "host 1" in message.text and "request number 3" in message.text
     assert about_host(Admission(a_volunteer(), a_host(), HostCase.KNOWN, "host 1")) == ()
 
 
-def test_the_database_is_worth_a_look_unless_the_computer_is_the_reason() -> None:
+def test_database_is_searched_unless_the_computer_is_the_reason() -> None:
     assert counts_as_empty({})
     assert counts_as_empty({C.MEMORY: (1, ""), C.DAILY_QUOTA: (1, "")})
     assert not counts_as_empty({C.IN_PROGRESS_LIMIT: (1, ""), C.NO_APP_VERSION: (2, "")})
@@ -98,17 +98,17 @@ def delay_s(
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        pytest.param(delay_s(sent=True, work=9e9), 60.0, id="it got work"),
-        pytest.param(delay_s(sent=True, work=25.0), 25.0, id="it got work for less"),
-        pytest.param(delay_s(sent=True, work=1.0), 10.0, id="it got hardly any work"),
-        pytest.param(delay_s(wanted=False), 60.0, id="it wanted none"),
+        pytest.param(delay_s(sent=True, work=9e9), 60.0, id="got work"),
+        pytest.param(delay_s(sent=True, work=25.0), 25.0, id="got less work"),
+        pytest.param(delay_s(sent=True, work=1.0), 10.0, id="got hardly any work"),
+        pytest.param(delay_s(wanted=False), 60.0, id="wanted none"),
         pytest.param(delay_s(), 300.0, id="there is none"),
-        pytest.param(delay_s(C.MEMORY), 300.0, id="none that fits"),
-        pytest.param(delay_s(C.MEMORY, C.LOST_RACE), 10.0, id="others were faster and it has none"),
-        pytest.param(delay_s(C.LOST_RACE, work=9e9), 60.0, id="others were faster and it has some"),
-        pytest.param(delay_s(C.PLATFORM), 300.0, id="none for it in the array"),
-        pytest.param(delay_s(C.PLATFORM, unrunnable=True), 86400.0, id="none that ever will"),
-        pytest.param(delay_s(C.PLATFORM, unrunnable=True, holds_work=True), 300.0, id="it still has work to report"),
+        pytest.param(delay_s(C.MEMORY), 300.0, id="no job fits"),
+        pytest.param(delay_s(C.MEMORY, C.LOST_RACE), 10.0, id="lost the race, has no work"),
+        pytest.param(delay_s(C.LOST_RACE, work=9e9), 60.0, id="lost the race, has work"),
+        pytest.param(delay_s(C.PLATFORM), 300.0, id="no job in the array"),
+        pytest.param(delay_s(C.PLATFORM, unrunnable=True), 86400.0, id="unrunnable"),
+        pytest.param(delay_s(C.PLATFORM, unrunnable=True, holds_work=True), 300.0, id="unrunnable, has work to report"),
     ],
 )
 def test_the_delay_follows_from_what_happened(found: float, expected: float) -> None:
@@ -170,7 +170,7 @@ def test_a_host_runs_nothing_if_no_version_is_for_it() -> None:
 
 
 def test_a_host_waits_for_versions_while_some_are_new() -> None:
-    """An app is registered for Windows a minute before its Linux version."""
+    """An app gets a Windows version a minute before its Linux version."""
     catalogue = of("windows_x86_64", added_at=NOW - 60.0)
     assert not is_unrunnable((C.PLATFORM,), a_host(), catalogue, now=NOW)
     assert is_unrunnable((C.PLATFORM,), a_host(), catalogue, now=later(NOW, DAY_S))

@@ -1,4 +1,4 @@
-"""What computers without a record get: at once, but no more than their account and address may."""
+"""Work for new computers: at once, within the quotas of their account and address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY = int(NOW // 86_400)
 
 
 def a_computer(key: str, cpid: str, ncpus: int = 8) -> SchedulerRequest:
-    """A new computer that asks for an hour of work for each processor."""
+    """A new computer that requests an hour of work for each processor."""
     info = HostInfo(host_cpid=cpid, ncpus=ncpus, flop_per_s=1e9, ram_bytes=8e10, os_name="Linux Debian")
     return a_request(
         authenticator=key,
@@ -31,7 +31,7 @@ def a_computer(key: str, cpid: str, ncpus: int = 8) -> SchedulerRequest:
 
 
 async def first_calls(project: Project, requests: list[SchedulerRequest]) -> list[int]:
-    """How many jobs each gets at its first call."""
+    """Return how many jobs each gets at its first call."""
     given = []
     for request in requests:
         given.append(len(names_of(await project.answer(request))))
@@ -79,7 +79,7 @@ def test_quotas_limit_a_request_only_where_they_allow_less() -> None:
 
 def test_a_refusal_names_the_quota_with_both_numbers() -> None:
     said = quota_refusal(QuotaGrant(0, "address 192.0.2.7", sent=4000, quota=4000)).detail
-    assert "this address" in said and "had 4000 jobs today, their quota is 4000" in said
+    assert "this address" in said and "got 4000 jobs today of a shared quota of 4000" in said
     assert "192.0.2.7" not in said
 
 
@@ -115,7 +115,7 @@ async def test_new_computers_of_one_account_get_no_more_than_its_quota() -> None
     assert again.host_id is not None
     [(code, said)] = (await project.store.belongings.host(many, HostId(again.host_id))).refused
     assert code == "daily_quota"
-    assert "account without a record had 100 jobs today, their quota is 100" in said
+    assert "account without a record got 100 jobs today of a shared quota of 100" in said
 
 
 async def test_a_request_is_charged_for_the_jobs_it_gets() -> None:
@@ -146,7 +146,7 @@ async def test_jobs_that_were_not_committed_are_not_charged() -> None:
 
 
 async def test_a_quota_used_up_since_the_read_takes_back_jobs() -> None:
-    """What another request was charged between the read and the charge of this one counts; its jobs stay waiting."""
+    """Charges of other requests between the read and this charge count; the jobs stay unsent."""
     project = await a_project(feeder__slots=20000)
     await project.store.settings.set_setting("scheduler.shared_quota_start", 100, now=NOW, who="ops", why="test")
     project.shelf.held = await project.store.applications.load_catalogue()

@@ -1,4 +1,4 @@
-"""What reports change, and what is acknowledged."""
+"""The effects of reports, and their acknowledgement."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def test_an_error_resets_the_host() -> None:
     ("exit_status", "no_longer_needed", "recorded"),
     [
         pytest.param(203, False, HavEventKind.LOST, id="by the user"),
-        pytest.param(202, True, None, id="asked for by the server"),
-        pytest.param(202, False, HavEventKind.LOST, id="asked for by nobody"),
+        pytest.param(202, True, None, id="requested by the server"),
+        pytest.param(202, False, HavEventKind.LOST, id="not requested"),
     ],
 )
 def test_an_abort_costs_quota_unless_the_server_asked(
@@ -100,7 +100,7 @@ def test_an_abort_costs_quota_unless_the_server_asked(
     assert (report.hav_event.kind if report.hav_event else None) is recorded
 
 
-def test_a_job_never_started_counts_as_a_time_out_of_ten_runtimes_at_least() -> None:
+def test_unstarted_job_counts_as_time_out_of_ten_runtimes() -> None:
     given = a_held(sent_at=Instant(NOW - 7200.0), due_at=NOW)
     report = the_report(ReportedResult(NAME, 6, 200), held=given)
     assert report.hav_event is not None and report.hav_event.kind is HavEventKind.TIMED_OUT
@@ -108,10 +108,10 @@ def test_a_job_never_started_counts_as_a_time_out_of_ten_runtimes_at_least() -> 
     late = the_report(ReportedResult(NAME, 6, 200), held=replace(given, sent_at=Instant(NOW - 20 * 3600.0)))
     assert late.turnaround_sample == pytest.approx(math.log(20.0))
     early = the_report(ReportedResult(NAME, 6, 200), held=replace(given, due_at=Instant(NOW + 28 * 3600.0)))
-    assert early.turnaround_sample == pytest.approx(math.log(30.0))  # what it was given counts
+    assert early.turnaround_sample == pytest.approx(math.log(30.0))  # the allowed time counts
 
 
-def test_a_late_success_keeps_the_sample_of_its_time_out_for_the_validation_that_replaces_it() -> None:
+def test_late_success_keeps_its_time_out_sample_until_validation() -> None:
     report = the_report(a_success(NAME), state=InstanceState.TIMED_OUT, turnaround_sample=2.5)
     assert report.to_state is InstanceState.REPORTED
     assert report.hav_event is None and report.turnaround_sample == 2.5
@@ -178,7 +178,7 @@ names = st.sampled_from([NAME, "pi_1_1_2", "", "nonsense", "fake_0", "_1", "pi_1
     st.lists(st.builds(ReportedResult, names, st.integers(-1, 9), st.integers(-300, 300)), max_size=6),
     st.sampled_from(list(InstanceState)),
 )
-def test_every_name_is_acknowledged_once_and_at_most_one_step_is_made(
+def test_each_name_is_acknowledged_once_with_at_most_one_step(
     results: list[ReportedResult], state: InstanceState
 ) -> None:
     found = taken(*results, state=state)
@@ -210,7 +210,7 @@ async def texts(project: Project) -> list[str]:
 
 
 async def test_a_message_is_kept_once_and_acknowledged_each_time() -> None:
-    """As when the reply with the acknowledgement was lost."""
+    """The client repeats a message after a lost acknowledgement."""
     project = await a_busy_project()
     for seqno in (1, 2):
         project.clock.at = later(NOW, 60.0 * seqno)
@@ -271,7 +271,7 @@ async def test_nothing_is_acknowledged_that_could_not_be_stored() -> None:
 
 
 async def test_restored_client_has_its_messages_stored() -> None:
-    """The instance moves to the new record; so does what the app says of it."""
+    """The instance and its messages move to the new record."""
     project = await a_busy_project()
     lists = a_request(host_id=1, cpu_req_s=Seconds(0.0), other_results=listed("pi_1_1_1"))
     await project.answer(replace(lists, rpc_seqno=8))
@@ -324,7 +324,7 @@ async def test_last_message_comes_with_the_report(is_restored: bool) -> None:
 
 
 async def test_ended_instance_keeps_no_messages() -> None:
-    """A message that follows the end of its instance is counted as one of no instance in progress."""
+    """A message after the end of its instance is counted as not in progress."""
     project = await a_busy_project()
     await project.upload("pi_1_1_1")
     await project.answer(a_request(host_id=1, rpc_seqno=1, results=(a_success("pi_1_1_1"),)))

@@ -1,4 +1,4 @@
-"""Runtimes: from the host's own record as far as there is one."""
+"""Runtimes from the host's own record, where available."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ R = Seconds(1.0)
 
 
 def same_ratio(ratio: float, n: float) -> DecayedSums:
-    """`n` samples of ln(turnaround / R), all the same."""
+    """`n` equal samples of ln(turnaround / R)."""
     return DecayedSums(n, n * math.log(ratio), n * math.log(ratio) ** 2, NOW)
 
 
-def test_a_host_without_a_record_is_as_fast_as_its_benchmark_says() -> None:
+def test_host_without_a_record_has_its_benchmark_speed() -> None:
     host = a_host(flop_per_s=FlopPerSecond(1e9), on_fraction=0.5, active_fraction=0.5)
     speed = speed_of(an_app_version(), host, None, None, now=NOW, settings=SETTINGS)
     assert speed.flop_per_s == 1e9
@@ -88,12 +88,12 @@ def test_slack_is_the_apps_while_the_host_has_no_data() -> None:
 def test_slack_moves_to_the_hosts_own_record() -> None:
     cuts = some_cuts(tight_n=50.0, tight_mean=0.2, tight_sd=0.3)
     factors = [slack_factor(same_ratio(1.5, n), cuts, settings=SETTINGS) for n in (0.0, 10.0, 1e6)]
-    assert factors[0] < factors[1] < 2.0  # two means apart make the spread wider at first
+    assert factors[0] < factors[1] < 2.0  # the distance of the two means widens the spread at first
     assert factors[2] == pytest.approx(1.5, rel=1e-2)
 
 
 def test_time_outs_do_not_drive_the_slack_up_without_end() -> None:
-    """Half of all tight instances are lost; what each leaves is ln of what it was given over R."""
+    """Half of all tight instances are lost; each leaves ln of its allowed time over R."""
     slack = 2.5
     for _ in range(20):
         lost = censored_sample(sent_at=NOW, due_at=Instant(NOW + slack), now=Instant(NOW + 1.1 * slack), yardstick_s=R)
@@ -113,7 +113,7 @@ def test_a_median_instead_of_a_quantile_leaves_out_the_spread() -> None:
     assert found == pytest.approx(math.exp(0.2))
 
 
-def test_safe_runtime_has_the_least_slack_for_short_jobs_and_may_have_none() -> None:
+def test_safe_runtime_of_short_jobs_has_the_minimum_slack() -> None:
     speed = speed_of(an_app_version(), a_host(), None, None, now=NOW, settings=SETTINGS)
     assert speed.safe_runtime_s(Seconds(60.0), Seconds(3600.0)) == 3660.0
     assert speed.safe_runtime_s(Seconds(60.0), Seconds(0.0)) == pytest.approx(150.0)

@@ -1,4 +1,4 @@
-"""What of a host's own description is believed."""
+"""Sanitizing a host's description of itself."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def requests(draw: st.DrawFn) -> SchedulerRequest:
 
 
 @given(requests())
-def test_whatever_a_client_says_the_host_is_one_the_database_takes(request: SchedulerRequest) -> None:
+def test_host_of_any_request_can_be_stored(request: SchedulerRequest) -> None:
     host = sanity.described(a_host(), request, now=Instant(NOW + 1.0))
     assert 0.01 <= host.on_fraction <= 1.0
     assert 0.01 <= host.active_fraction <= 1.0
@@ -83,7 +83,7 @@ def test_who_the_host_is_does_not_come_from_its_description() -> None:
     assert host.last_rpc_at == NOW
 
 
-def test_memory_is_what_the_owner_allows_when_the_computer_is_least_used() -> None:
+def test_memory_is_the_larger_of_the_owners_limits() -> None:
     request = SchedulerRequest(
         "key",
         ram_max_used_busy_fraction=0.5,
@@ -104,7 +104,7 @@ def test_without_a_share_the_free_disk_counts() -> None:
     assert sanity.usable_disk_bytes(SchedulerRequest("key", host=HostInfo(disk_free_bytes=7e9))) == 7e9
 
 
-def test_gpus_without_a_driver_or_a_count_are_none_and_each_type_counts_once() -> None:
+def test_unusable_gpus_are_ignored_and_types_count_once() -> None:
     coprocs = (
         CoprocRequest("NVIDIA", 0),
         CoprocRequest("ATI", 1, usable=False),

@@ -1,4 +1,4 @@
-"""The walk through the ready jobs: passes, order, limits, due dates and refusals."""
+"""The selection of jobs: stages, order, limits, due dates and refusals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ JOB_S = 3600.0  # R of a_job_class on a_host
 
 
 def ranked(p: float = 0.95, **changes: Any) -> dict[AppVersionId, HostAppVersion]:
-    """A host of this percentile among some_cuts()."""
+    """A host with this percentile in some_cuts()."""
     sums = DecayedSums(1e9, 1e9 * (1.0 - p), 1e9, NOW)
     return {AppVersionId(1): a_hav(consecutive_valid=11, relaxed=sums, **changes)}
 
@@ -96,7 +96,7 @@ def test_the_host_class_is_fixed_where_jobs_ask_for_hosts_alike() -> None:
     assert chosen.assignment.hr_class == 21
 
 
-def test_an_untrusted_host_is_checked_by_copies_where_the_app_says_so() -> None:
+def test_untrusted_host_is_checked_by_adaptive_copies() -> None:
     catalogue = a_catalogue(apps=[an_app(adaptive_copies=2)])
     copies = [
         choose(an_asking(catalogue=catalogue), array(a_group(1, quorum=quorum))).chosen[0].assignment.copies
@@ -144,7 +144,7 @@ def test_a_host_holds_no_more_than_its_limit() -> None:
     assert codes(full) == {RefusalCode.IN_PROGRESS_LIMIT}
 
 
-def test_a_version_gives_no_more_than_its_daily_quota_and_the_next_takes_over() -> None:
+def test_next_version_is_used_after_the_daily_quota() -> None:
     second = an_app_version(app_version_id=2, plan_class=a_plan_class(name="sse", ncpus=1.0, cpu_speed_fraction=0.5))
     havs = {AppVersionId(1): a_hav(quota_per_day=1), AppVersionId(2): a_hav(app_version_id=2, quota_per_day=1)}
     context = an_asking(wants=MANY, havs=havs, catalogue=a_catalogue(an_app_version(), second))
@@ -169,7 +169,7 @@ def test_a_smaller_job_still_fits_where_a_larger_one_does_not() -> None:
 def test_the_queue_grows_with_the_reply_until_the_delay_bound() -> None:
     context = an_asking(wants=MANY)
     choice = choose(context, array(a_group(1, 50, delay_bound_s=3.0 * JOB_S)))
-    assert len(choice.chosen) == 6  # three after each other on each of two CPUs
+    assert len(choice.chosen) == 6  # three in sequence on each of two CPUs
 
 
 def test_tight_jobs_of_a_reply_are_due_one_after_the_other() -> None:
@@ -201,7 +201,7 @@ def test_a_host_below_every_gate_gets_ungated_jobs_in_order() -> None:
     assert codes(choice) == {RefusalCode.BELOW_GATE}
 
 
-def test_other_jobs_of_a_batch_as_fast_as_possible_come_before_work_that_can_wait() -> None:
+def test_ungated_afap_jobs_come_before_deferrable_work() -> None:
     groups = [a_group(1, 3), a_group(2, 3, **AFAP)]
     context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()]))
     choice = choose(context, array(*groups))
@@ -227,8 +227,8 @@ def test_an_owner_who_stores_work_for_three_days_gets_it() -> None:
     assert len(ids(choose(stores, array(a_group(1, 16))))) == 16
 
 
-def test_no_stream_of_batches_as_fast_as_possible_keeps_a_host_from_what_can_wait() -> None:
-    """Jobs done in their turn go first in nine requests of ten; else it is the order of all batches."""
+def test_afap_batches_do_not_starve_deferrable_work() -> None:
+    """AFAP jobs come first in nine of ten requests; in the others the order of all batches applies."""
     catalogue = a_catalogue(cuts=[some_cuts()])
     sent = [
         ids(
@@ -246,8 +246,8 @@ def test_no_stream_of_batches_as_fast_as_possible_keeps_a_host_from_what_can_wai
     assert ids(choose(context, array(a_group(1, 3), a_group(2, 3, **AFAP)))) == [1000]
 
 
-def test_a_batch_due_soon_goes_first_like_one_as_fast_as_possible() -> None:
-    """T_retry is five hours, so from twenty hours before its deadline on; a factor of 0 leaves it to the order."""
+def test_batch_due_soon_goes_first_like_an_afap_batch() -> None:
+    """T_retry is five hours, so it goes first from twenty hours before its deadline; a factor of 0 turns this off."""
 
     def sent(left_h: float, **settings: Any) -> list[int]:
         catalogue = a_catalogue(cuts=[some_cuts(retry_turnaround_s=Seconds(5 * HOUR_S))], **settings)
@@ -260,8 +260,8 @@ def test_a_batch_due_soon_goes_first_like_one_as_fast_as_possible() -> None:
     assert sent(-1.0, deadline__first_factor=0.0) == [1000]
 
 
-def test_a_batch_due_within_its_delay_bound_goes_first_while_no_host_is_measured() -> None:
-    """Half of it counts as a retry's time then, and no deadline further ahead than a job's bound is near."""
+def test_batch_due_within_delay_bound_goes_first_if_unmeasured() -> None:
+    """Half of the bound then counts as T_retry, and a deadline beyond the delay bound is never near."""
 
     def sent(left_s: float) -> list[int]:
         due = a_group(2, 3, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + left_s))
@@ -272,8 +272,8 @@ def test_a_batch_due_within_its_delay_bound_goes_first_while_no_host_is_measured
     assert sent(bound_s - 1.0) == [2000]
 
 
-def test_what_is_due_soon_goes_by_the_processors_that_are_asked_for() -> None:
-    """A retry takes five hours on a CPU and one on a GPU, and it is for a CPU: 19 hours are little."""
+def test_due_soon_depends_on_the_requested_processor_type() -> None:
+    """A retry takes five hours on a CPU and one on a GPU: 19 hours are near for a CPU only."""
     cuts = [
         some_cuts(retry_turnaround_s=Seconds(5 * HOUR_S)),
         some_cuts(kind=NVIDIA, retry_turnaround_s=Seconds(HOUR_S)),
@@ -289,7 +289,7 @@ def test_retries_come_first_for_a_host_that_passes() -> None:
     assert ids(choose(context, array(a_group(1, 3), retried))) == [2000]
 
 
-def test_a_retry_is_refused_where_a_returned_siblings_copy_is_not() -> None:
+def test_retry_is_refused_where_a_siblings_copy_is_not() -> None:
     slots = [
         a_ready(instance_id=1, job_id=1, retries=2),
         a_ready(instance_id=2, job_id=2, retries=1),
@@ -300,7 +300,7 @@ def test_a_retry_is_refused_where_a_returned_siblings_copy_is_not() -> None:
     assert ids(choice) == [3]
 
 
-def test_jobs_whose_sticky_files_the_host_holds_come_before_others() -> None:
+def test_jobs_whose_sticky_files_are_on_the_host_come_first() -> None:
     sticky = (Input("genome", "in", 10**9, "0" * 32, sticky=True),)
     groups = [a_group(1, 3), a_group(2, 3, inputs=sticky)]
     assert ids(choose(an_asking(sticky_files=frozenset({"genome", "x"})), array(*groups))) == [2000]
@@ -353,7 +353,7 @@ def a_gpu_request(**changes: Any) -> Any:
     return an_asking(**{**named, **changes})
 
 
-def test_gpus_are_served_first_and_do_not_cover_the_wish_for_cpus() -> None:
+def test_gpus_are_served_first_and_cpus_separately() -> None:
     choice = choose(a_gpu_request(), array(a_group(1, 9)))
     assert [one.assignment.app_version_id for one in choice.chosen] == [2, 1]
 
@@ -401,7 +401,7 @@ def test_app_limits_instances_per_host_and_volunteer(app: dict[str, Any], quorum
 
 
 def test_copies_asked_for_limit_instances_per_volunteer() -> None:
-    """Job 8 was sent while the app replicated; job 7 never asked for a second result."""
+    """Job 8 was sent while the app replicated; job 7 never required a second result."""
     ready = array(a_group(1, ready=[a_ready(instance_id=1, job_id=7), a_ready(instance_id=2, job_id=8, copies=2)]))
     ready.volunteers_of = {JobId(7): {VolunteerId(1)}, JobId(8): {VolunteerId(1)}}
 
@@ -427,7 +427,7 @@ def test_jobs_of_another_class_of_hosts_are_passed_over() -> None:
     assert ids(choose(an_asking(host=host, wants=MANY), array(a_group(1, ready=slots, hr_type=1)))) == [2]
 
 
-def test_a_group_is_given_up_after_a_few_jobs_the_host_may_not_have() -> None:
+def test_group_is_left_after_the_slot_search_limit() -> None:
     ready = array(a_group(1, SLOTS_LOOKED_AT + 5), a_group(2, 1))
     for number in range(SLOTS_LOOKED_AT):
         ready.hosts_of[JobId(1000 + number)] = {HostId(1)}
@@ -437,8 +437,8 @@ def test_a_group_is_given_up_after_a_few_jobs_the_host_may_not_have() -> None:
 
 
 RANKED = a_catalogue(cuts=[some_cuts()])
-LAST_JOBS: dict[str, Any] = {"counts": BatchCounts(jobs_total=1000, unsent=40)}  # fewer than the newcomers' 5 %
-FOUR = (a_want(req_s=Seconds(4 * JOB_S)),)  # more than the idle processors it has: none
+LAST_JOBS: dict[str, Any] = {"counts": BatchCounts(jobs_total=1000, unsent=40)}  # below the newcomers' 5 %
+FOUR = (a_want(req_s=Seconds(4 * JOB_S)),)  # more than its idle processors: none
 IDLE = (a_want(req_s=Seconds(4 * JOB_S), req_instances=2.0),)
 
 
@@ -469,7 +469,7 @@ def test_retries_and_other_rules_know_no_newcomers_share() -> None:
     assert len(choose(replace(context, catalogue=fixed), array(a_group(1, 9, **LAST_JOBS))).chosen) == 4
 
 
-def test_a_host_with_a_record_is_no_newcomer_for_trying_another_version() -> None:
+def test_trying_a_version_does_not_make_a_host_a_newcomer() -> None:
     new = an_app_version(app_version_id=2, plan_class=a_plan_class(name="avx", ncpus=1.0, cpu_speed_fraction=1.0))
     catalogue = a_catalogue(an_app_version(), new, cuts=[some_cuts()])
     speed = DecayedSums(20.0, 20 / 1e9, 20 / 1e18, NOW)
@@ -499,7 +499,7 @@ def test_nothing_wanted_is_nothing_refused() -> None:
     assert choose(an_asking(wants=()), array(a_group(1))) == Choice((), (), 0)
 
 
-def test_an_apps_refusal_is_told_once_and_noted_for_each_group() -> None:
+def test_app_refusal_is_reported_once_and_noted_per_group() -> None:
     ready = array(a_group(1), a_group(2), a_group(3))
     choice = choose(an_asking(host=a_host(platforms=("windows_x86_64",))), ready)
     assert [(one.refusal.code, one.app_id, one.batch_id) for one in choice.refused] == [(RefusalCode.PLATFORM, 1, None)]
@@ -548,7 +548,7 @@ def test_a_late_job_goes_to_the_best_hosts_only() -> None:
     assert codes(fair) == {RefusalCode.BELOW_GATE}
 
 
-def test_an_estimate_opens_an_afap_batch_to_other_hosts_than_good_ones_and_these_take_its_jobs_in_their_turn() -> None:
+def test_estimate_opens_afap_batch_to_hosts_below_the_gate() -> None:
     counts = BatchCounts(jobs_total=100, jobs_validated=50)
     catalogue = a_catalogue(cuts=[some_cuts()])
 
@@ -560,20 +560,20 @@ def test_an_estimate_opens_an_afap_batch_to_other_hosts_than_good_ones_and_these
     good, other = assigned(0.95), assigned(0.2)
     assert (good.tight, good.due_terms.because[:5]) == (True, "row 2")
     assert (other.tight, other.due_terms.because[:5]) == (False, "row 3")
-    assert good.due_at == other.due_at < NOW + DAY_S  # both are idle: at once is in turn
+    assert good.due_at == other.due_at < NOW + DAY_S  # both are idle: jobs start at once
 
 
-def test_a_request_decides_about_a_bounded_number_of_groups_and_says_so() -> None:
+def test_search_limit_bounds_groups_and_is_reported() -> None:
     ready = array(*(a_group(number, memory_bytes=9e9) for number in range(1, GROUPS_LOOKED_AT + 51)))
     choice = choose(an_asking(), ready)
     assert choice.examined == GROUPS_LOOKED_AT
     assert len(ready.noted) == GROUPS_LOOKED_AT
     [told] = [one.refusal.detail for one in choice.refused if one.refusal.code is RefusalCode.REQUEST_LIMIT]
-    assert told == "looked at 256 of 306 kinds of jobs, which do not fit; the others were left out"
+    assert told == "none of the first 256 of 306 job classes fits; search limit reached"
 
 
-def test_ordinary_work_is_reached_behind_any_number_of_gated_groups() -> None:
-    """However many classes, and batches of one, a host below their gate meets first."""
+def test_ungated_work_is_found_behind_many_gated_groups() -> None:
+    """Any number of gated classes, or batches of one class, may precede it."""
     for gated in (GROUPS_LOOKED_AT - 1, GROUPS_LOOKED_AT, GROUPS_LOOKED_AT + 50):
         groups = [a_group(number, **AFAP) for number in range(1, gated + 1)]
         context = an_asking(havs=ranked(0.3), catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
@@ -630,12 +630,12 @@ def test_gates_are_looked_at_a_bounded_number_of_times_too() -> None:
     assert codes(choice) == {RefusalCode.BELOW_GATE, RefusalCode.REQUEST_LIMIT}
 
 
-def test_what_stands_behind_many_groups_that_fit_nobody_is_reached_when_few_do_not() -> None:
+def test_work_behind_unfit_groups_is_found_below_the_limit() -> None:
     unfit = [a_group(number, memory_bytes=9e9) for number in range(1, GROUPS_LOOKED_AT)]
     assert len(choose(an_asking(), array(*unfit, a_group(1000, 1))).chosen) == 1
 
 
-def test_groups_of_an_app_without_a_version_do_not_keep_the_host_from_others() -> None:
+def test_app_without_a_version_does_not_hide_other_apps() -> None:
     apps = [an_app(), an_app(app_id=2, name="other")]
     catalogue = a_catalogue(an_app_version(), an_app_version(app_version_id=2, app_id=2, platform="vax"), apps=apps)
     unfit = [a_group(number, app_id=2) for number in range(1, GROUPS_LOOKED_AT + 51)]

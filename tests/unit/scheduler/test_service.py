@@ -1,4 +1,4 @@
-"""A request, from who asks to what is told."""
+"""Scheduler requests from admission to reply."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ S = InstanceState
 # ---------------------------------------------------------------- first contact
 
 
-async def test_a_new_client_is_told_its_host_id_and_gets_work_with_everything_it_needs() -> None:
+async def test_new_client_gets_host_id_and_complete_work() -> None:
     project = await a_project()
     await project.submit(1)
 
@@ -66,7 +66,7 @@ async def test_a_new_client_is_told_its_host_id_and_gets_work_with_everything_it
     assert sent.due_at is not None and reply.results[0].report_deadline <= sent.due_at
 
 
-async def test_a_known_client_is_not_told_its_id_nor_the_key_it_has() -> None:
+async def test_known_client_gets_neither_id_nor_key_again() -> None:
     project = await a_project()
     host_id = await a_known_host(project)
 
@@ -76,7 +76,7 @@ async def test_a_known_client_is_not_told_its_id_nor_the_key_it_has() -> None:
     assert not reply.code_sign_key
 
 
-async def test_a_client_with_an_older_key_of_ours_gets_the_new_one_signed() -> None:
+async def test_client_with_an_older_key_gets_the_new_one_signed() -> None:
     project = await a_project()
     reply = await project.answer(a_request(code_sign_key=OLD_KEY))
     assert (reply.code_sign_key, reply.code_sign_key_signature) == (PUBLIC_KEY, "0a0b\n.\n")
@@ -101,7 +101,7 @@ async def test_an_unknown_account_key_gets_a_notice_and_nothing_else() -> None:
 
 
 async def test_a_wrong_clock_gets_no_work_until_it_is_right() -> None:
-    """Nor are lost jobs sent again: the client would drop them. They are kept for it."""
+    """Lost jobs are kept, but not resent: the client would drop them."""
     project = await a_project()
     await project.submit(2)
     first = await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
@@ -122,7 +122,7 @@ async def test_a_wrong_clock_gets_no_work_until_it_is_right() -> None:
     assert {result.name for result in again.results} == {"pi_1_1_1", "pi_1_2_2"}
 
 
-async def test_serial_number_and_time_of_the_call_are_kept_at_every_request() -> None:
+async def test_every_request_stores_serial_number_and_time() -> None:
     project = await a_project()
     host_id = await a_known_host(project)
     project.clock.at = Instant(NOW + 500.0)
@@ -136,7 +136,7 @@ async def test_serial_number_and_time_of_the_call_are_kept_at_every_request() ->
 # ---------------------------------------------------------------- reports
 
 
-async def test_a_success_is_taken_and_acknowledged_together_with_new_work() -> None:
+async def test_success_is_acknowledged_together_with_new_work() -> None:
     project = await a_project()
     await project.submit(2)
     first = await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
@@ -154,7 +154,7 @@ async def test_a_success_is_taken_and_acknowledged_together_with_new_work() -> N
     assert project.counts.answered[-1] == {"sent": 1, "resent": 0, "reports": 1, "refusals": {}}
 
 
-async def test_a_report_repeated_after_its_ack_was_lost_is_acknowledged_and_changes_nothing() -> None:
+async def test_repeated_report_is_acknowledged_and_changes_nothing() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -170,7 +170,7 @@ async def test_a_report_repeated_after_its_ack_was_lost_is_acknowledged_and_chan
     assert await project.instance("pi_1_1_1") == before
 
 
-async def test_a_success_without_its_upload_is_a_failure_that_names_the_file() -> None:
+async def test_success_without_upload_is_a_failure_naming_the_file() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -183,7 +183,7 @@ async def test_a_success_without_its_upload_is_a_failure_that_names_the_file() -
     assert reply.acks == ("pi_1_1_1",)
 
 
-async def test_an_error_counts_against_the_host_and_a_users_abort_does_not() -> None:
+async def test_error_counts_against_the_host_user_abort_does_not() -> None:
     project = await a_project()
     await project.submit(2)
     await project.answer(a_request())
@@ -199,7 +199,7 @@ async def test_an_error_counts_against_the_host_and_a_users_abort_does_not() -> 
     assert (hav.n_error, hav.n_timeout) == (1, 0)
 
 
-async def test_results_of_others_and_results_unknown_are_acknowledged_and_dropped() -> None:
+async def test_foreign_and_unknown_results_are_acknowledged_only() -> None:
     project = await a_project()
     await project.submit(1)
     other = await a_registered_host(project.store)
@@ -217,7 +217,7 @@ async def test_results_of_others_and_results_unknown_are_acknowledged_and_droppe
 
 
 @pytest.mark.parametrize("why", ["paused", "down", "anonymous", "no new tasks", "limit"])
-async def test_results_are_taken_whatever_speaks_against_work(why: str) -> None:
+async def test_results_are_accepted_even_if_work_is_refused(why: str) -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -260,7 +260,7 @@ async def test_nothing_is_acknowledged_when_nothing_could_be_written() -> None:
     assert len(project.array) == slots == 2
 
 
-async def test_a_result_that_loses_a_race_to_its_time_out_is_acknowledged_only_when_it_is_taken() -> None:
+async def test_result_losing_to_its_time_out_is_acknowledged_late() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -278,7 +278,7 @@ async def test_a_result_that_loses_a_race_to_its_time_out_is_acknowledged_only_w
     assert (await project.instance("pi_1_1_1")).state is InstanceState.REPORTED
 
 
-async def test_a_clones_result_that_loses_a_race_is_not_acknowledged_either() -> None:
+async def test_clone_result_losing_a_race_is_not_acknowledged() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -312,7 +312,7 @@ async def test_a_lost_job_is_sent_again_with_the_due_date_it_had() -> None:
     assert project.counts.answered[-1]["resent"] == 1
 
 
-async def test_a_retry_with_the_same_serial_number_gets_the_same_jobs_and_no_more() -> None:
+async def test_same_serial_number_gets_the_same_jobs_again() -> None:
     project = await a_project()
     await project.submit(20)
     host_id = await a_known_host(project)
@@ -355,7 +355,7 @@ async def test_a_lost_job_that_cannot_be_back_in_time_ends_at_once() -> None:
     assert names_of(reply) == []
     ended = await project.instance("pi_1_1_1")
     assert ended.state is InstanceState.ABORTED
-    assert ended.reason == "the client no longer has it, too late to send it again"
+    assert ended.reason == "lost by the client; too late to send it again"
     _, [hav] = await project.store.views.host(HostId(1))
     assert (hav.n_timeout, hav.n_error) == (1, 0)
     assert [facts.job_id for facts in await project.store.unsettled.unsettled(10, now=NOW)] == [1]
@@ -386,7 +386,9 @@ async def test_lost_jobs_wait_while_the_project_hands_out_nothing() -> None:
 async def test_a_result_of_ours_that_we_do_not_know_is_aborted() -> None:
     project = await a_project()
     await a_known_host(project)
-    reply = await project.answer(a_request(host_id=1, rpc_seqno=1, other_results=listed("pi_9_9_9", "somebody elses")))
+    reply = await project.answer(
+        a_request(host_id=1, rpc_seqno=1, other_results=listed("pi_9_9_9", "another projects"))
+    )
     assert reply.aborts == ("pi_9_9_9",)
     assert reply.aborts_if_not_started == ()
 
@@ -426,7 +428,7 @@ async def test_a_serial_number_behind_the_stored_one_makes_a_new_host() -> None:
 
     assert reply.host_id == 2
     assert (reply.aborts, reply.aborts_if_not_started) == ((), ())
-    assert "host 2" in texts_of(reply) and "It goes on with the task it has." in texts_of(reply)
+    assert "host 2" in texts_of(reply) and "It continues with the task it has." in texts_of(reply)
     old, _ = await project.store.views.host(HostId(1))
     new, havs = await project.store.views.host(HostId(2))
     assert (old.rpc_seqno, new.rpc_seqno) == (8, 0)
@@ -450,7 +452,7 @@ async def test_clone_of_another_name_takes_nothing_over(other: str) -> None:
 
 
 async def test_clone_does_not_get_more_while_it_has_what_it_took_over() -> None:
-    """What it took over counts as in progress: limits and queue are those of its new record."""
+    """Taken-over jobs count as in progress: limits and queue are those of the new record."""
     project = await a_project(scheduler__in_progress_per_cpu=1)
     await project.submit(9)
     names = names_of(await project.answer(a_request()))
@@ -481,7 +483,7 @@ async def test_restored_client_whose_reply_was_lost_keeps_and_reports() -> None:
 
 
 async def test_client_restored_twice_from_one_snapshot_keeps_its_task() -> None:
-    """As a virtual machine does that forgets everything when it is switched off."""
+    """Like a virtual machine that is reset whenever it is switched off."""
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -502,7 +504,7 @@ async def test_client_restored_twice_from_one_snapshot_keeps_its_task() -> None:
 
 
 async def test_client_takes_back_what_its_overtaken_request_moved() -> None:
-    """A request that arrives after a later one looks like a copy's; no client ever calls as the record it makes."""
+    """A request that arrives after a later one looks like a copy's; no client ever uses the record it creates."""
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -539,7 +541,7 @@ async def test_success_of_either_copy_counts_once() -> None:
 
 
 async def test_of_two_copies_that_claim_a_task_at_once_one_has_it() -> None:
-    """The other copy is told to drop the task in the same reply."""
+    """The reply to the other copy aborts the task."""
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -559,7 +561,7 @@ async def test_of_two_copies_that_claim_a_task_at_once_one_has_it() -> None:
     assert (await project.instance("pi_1_1_1")).host_id == rival_id
 
 
-async def test_what_a_clone_reports_counts_for_the_host_it_was_copied_from() -> None:
+async def test_clone_reports_count_for_the_original_host() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -576,7 +578,7 @@ async def test_what_a_clone_reports_counts_for_the_host_it_was_copied_from() -> 
 @pytest.mark.parametrize("computer", ["the same", "another"])
 @pytest.mark.parametrize("is_timed_out", [False, True])
 async def test_failures_of_a_clone_are_not_the_originals(computer: str, is_timed_out: bool) -> None:
-    """They are acknowledged; the original goes on, and its record stays as it is."""
+    """They are acknowledged; the original continues, and its record is unchanged."""
     project = await a_project()
     await project.submit(2)
     names = names_of(await project.answer(a_request()))
@@ -605,7 +607,7 @@ async def test_failures_of_a_clone_are_not_the_originals(computer: str, is_timed
 
 
 async def test_success_beside_a_sibling_is_acknowledged() -> None:
-    """The client brings the result of its old record's instance, when its new record has had the job already."""
+    """The client reports its old record's instance after its new record has already had the job."""
     project = await a_project()
     batch = await project.submit(1, copies=2, fill=False)
     candidates = await waiting_of(project.store, batch.batch_id)
@@ -631,7 +633,7 @@ async def test_success_beside_a_sibling_is_acknowledged() -> None:
 
 
 async def test_two_old_successes_of_a_job_are_acknowledged() -> None:
-    """One of them moves to the client's record; the other stays with the record that has it."""
+    """One of them moves to the client's record; the other stays with its record."""
     project = await a_project()
     batch = await project.submit(1, copies=2, fill=False)
     candidates = await waiting_of(project.store, batch.batch_id)
@@ -659,7 +661,7 @@ async def test_two_old_successes_of_a_job_are_acknowledged() -> None:
     assert sorted(row.host_id or 0 for row in rows) in ([1, 3], [2, 3])
 
 
-async def test_of_two_clients_with_one_id_both_are_answered_and_the_one_behind_moves() -> None:
+async def test_of_two_clients_with_one_id_the_one_behind_moves() -> None:
     project = await a_project()
     await project.submit(40)
     await project.answer(a_request(cpu_req_s=Seconds(0.0)))
@@ -685,7 +687,7 @@ async def test_of_two_clients_with_one_id_both_are_answered_and_the_one_behind_m
     assert set(has["a"]).isdisjoint(has["b"])
 
 
-async def test_a_client_that_lost_its_state_is_its_old_host_again_and_what_it_held_ends() -> None:
+async def test_client_that_lost_its_state_keeps_its_host_record() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -697,13 +699,13 @@ async def test_a_client_that_lost_its_state_is_its_old_host_again_and_what_it_he
     assert (await project.instance("pi_1_1_1")).state is InstanceState.ABORTED
 
 
-async def test_a_failure_of_what_was_ended_before_is_acknowledged_and_a_result_of_it_is_stored() -> None:
-    """Also where a clock was set back in between: what was told is compared with what is there by exactly this rule."""
+async def test_ended_instance_stores_a_success_but_no_failure() -> None:
+    """Also if a clock was set back meanwhile: reported and stored states are compared by this rule alone."""
     project = await a_project()
     await project.submit(2)
     await project.answer(a_request())
     names = ("pi_1_1_1", "pi_1_2_2")
-    await project.answer(a_request())  # it lost everything it held: both end as aborted
+    await project.answer(a_request())  # it lost all its jobs: both end as aborted
     project.clock.at = Instant(project.clock.at - 3600.0)
     await project.upload(names[1])
 
@@ -716,7 +718,7 @@ async def test_a_failure_of_what_was_ended_before_is_acknowledged_and_a_result_o
     assert (taken.state, taken.reported_at) == (InstanceState.REPORTED, project.clock.at)
 
 
-async def test_a_host_id_of_somebody_else_makes_a_new_host() -> None:
+async def test_host_id_of_another_volunteer_creates_a_new_host() -> None:
     project = await a_project()
     other = await a_registered_host(project.store)
     reply = await project.answer(a_request(host_id=other.host_id, rpc_seqno=6))
@@ -724,7 +726,7 @@ async def test_a_host_id_of_somebody_else_makes_a_new_host() -> None:
     assert "another volunteer" in texts_of(reply)
 
 
-async def test_a_client_whose_new_id_was_lost_with_the_reply_gets_the_same_record_and_jobs_again() -> None:
+async def test_lost_first_reply_leads_to_the_same_record_and_jobs() -> None:
     project = await a_project()
     await project.submit(10)
     other = await a_registered_host(project.store)
@@ -738,7 +740,7 @@ async def test_a_client_whose_new_id_was_lost_with_the_reply_gets_the_same_recor
     assert len(await project.store.views.hosts(limit=9)) == 2
 
 
-async def test_a_clone_whose_new_id_was_lost_reports_for_the_old_record_once_and_makes_no_third() -> None:
+async def test_clone_with_a_lost_reply_creates_no_third_record() -> None:
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -753,7 +755,7 @@ async def test_a_clone_whose_new_id_was_lost_reports_for_the_old_record_once_and
 
 
 @pytest.mark.parametrize("why", ["it called since", "an hour passed", "another computer"])
-async def test_a_record_somebody_may_use_is_not_given_to_another_clone(why: str) -> None:
+async def test_used_record_is_not_given_to_another_clone(why: str) -> None:
     project = await a_project()
     await project.answer(a_request(cpu_req_s=Seconds(0.0)))
     await project.answer(a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0)))
@@ -769,7 +771,7 @@ async def test_a_record_somebody_may_use_is_not_given_to_another_clone(why: str)
 
 
 @pytest.mark.parametrize("host_id", [-1, 2**31, 2**62])
-async def test_a_host_id_nobody_can_have_been_given_counts_as_none(host_id: int) -> None:
+async def test_impossible_host_id_counts_as_none(host_id: int) -> None:
     project = await a_project()
     assert (await project.answer(a_request(host_id=host_id))).host_id == 1
 
@@ -777,8 +779,8 @@ async def test_a_host_id_nobody_can_have_been_given_counts_as_none(host_id: int)
 # ---------------------------------------------------------------- giving out
 
 
-async def test_a_computer_too_small_is_told_so_and_when_to_call_again() -> None:
-    """The client gets the volunteers' sentence; the numbers are kept for the host's page."""
+async def test_too_small_computer_gets_reason_and_delay() -> None:
+    """The client gets the volunteers' sentence; the host's page has the numbers."""
     project = await a_project()
     await project.submit(1, job_class=a_job_class(memory_bytes=64e9))
 
@@ -787,7 +789,7 @@ async def test_a_computer_too_small_is_told_so_and_when_to_call_again() -> None:
     assert names_of(reply) == []
     assert [message.text for message in reply.messages] == [
         "No work sent. The available jobs need more memory than the client may use.",
-        "Your client may ask again in 5 min.",
+        "Your client may request work again in 5 min.",
     ]
     assert reply.request_delay_s == 300.0
     assert project.counts.answered[-1]["refusals"] == {RefusalCode.MEMORY: 1}
@@ -796,7 +798,7 @@ async def test_a_computer_too_small_is_told_so_and_when_to_call_again() -> None:
 
 
 async def test_a_host_with_little_work_calls_again_soon() -> None:
-    """Two jobs of some seconds each, and more wait: the next call is as far ahead as that work lasts."""
+    """Two jobs of a few seconds each, with more waiting: the next call is due when they end."""
     project = await a_project(scheduler__jobs_per_request=1)
     await project.submit(9, job_class=a_job_class(fpops_est_flop=20e9))
     reply = await project.answer(a_request(cpu_req_instances=2.0))
@@ -805,7 +807,7 @@ async def test_a_host_with_little_work_calls_again_soon() -> None:
 
 
 async def test_a_left_over_gpu_job_keeps_no_cpu_host_away() -> None:
-    """The array has nothing but a job of an app that this host cannot run; another app has a version for it."""
+    """The array has only a job of an app that this host cannot run; another app has a version for it."""
     project = await a_project()
     gpu_app = await project.store.applications.add_app(App(AppId(0), "gpu"))
     cuda = a_plan_class(name="cuda", ncpus=0.1, gpu_type=NVIDIA)
@@ -819,7 +821,7 @@ async def test_a_left_over_gpu_job_keeps_no_cpu_host_away() -> None:
     assert (reply.request_delay_s, reply.messages[0].priority) == (300.0, "low")
 
 
-async def test_a_client_that_asks_for_an_unusable_gpu_is_told_why() -> None:
+async def test_request_for_an_unusable_gpu_is_explained() -> None:
     project = await a_project()
     await project.submit(1)
     broken = CoprocRequest(NVIDIA, 1, req_s=Seconds(100.0), usable=False)
@@ -829,7 +831,7 @@ async def test_a_client_that_asks_for_an_unusable_gpu_is_told_why() -> None:
 
 
 async def test_a_lost_job_that_ended_meanwhile_leaves_room_for_others() -> None:
-    """Between the read of the host and that of the job another process ends the job: its seconds are still wanted."""
+    """Another process ends the job between two reads: its seconds are still wanted."""
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -844,7 +846,7 @@ async def test_a_lost_job_that_ended_meanwhile_leaves_room_for_others() -> None:
 
 
 async def test_lost_job_that_ended_leaves_room_in_the_limits() -> None:
-    """It is no longer in progress: a limit that counts it would be a false reason."""
+    """It is no longer in progress: a limit that counts it would give a false reason."""
     project = await a_project(scheduler__in_progress_per_cpu=1)
     await project.submit(2)
     names = names_of(await project.answer(a_request()))
@@ -858,7 +860,7 @@ async def test_lost_job_that_ended_leaves_room_in_the_limits() -> None:
 
 
 async def test_claim_that_another_record_won_is_not_work_of_the_host() -> None:
-    """The client has to drop it: nothing keeps a host that can run nothing else from its long delay."""
+    """The client must drop it: a host that can run nothing else gets the long delay."""
     project = await a_project()
     await project.submit(1)
     await project.answer(a_request())
@@ -875,7 +877,7 @@ async def test_claim_that_another_record_won_is_not_work_of_the_host() -> None:
     assert reply.request_delay_s == project.shelf.held.settings.scheduler.refused_delay_s
 
 
-async def test_a_client_that_wants_nothing_is_told_nothing() -> None:
+async def test_client_that_wants_no_work_gets_no_message() -> None:
     project = await a_project()
     await project.submit(1)
     reply = await project.answer(a_request(cpu_req_s=Seconds(0.0)))
@@ -892,7 +894,7 @@ async def test_programs_of_the_users_own_get_no_work_and_a_long_pause() -> None:
     assert reply.request_delay_s == 86400.0
 
 
-async def test_preferences_reach_the_client_with_every_reply_once_they_were_saved() -> None:
+async def test_saved_preferences_are_in_every_reply() -> None:
     project = await a_project()
     assert (await project.answer(a_request())).preferences is None
     [record] = await project.store.volunteers.volunteers()
@@ -904,7 +906,7 @@ async def test_preferences_reach_the_client_with_every_reply_once_they_were_save
         assert reply.preferences == ProjectPreferences(Instant(NOW + 5.0), no_gpu=True, max_jobs=3, app_ids=(1,))
 
 
-async def test_an_app_that_the_volunteer_left_out_is_not_sent_and_the_client_is_told_so() -> None:
+async def test_deselected_app_is_not_sent_and_the_reason_is_shown() -> None:
     project = await a_project()
     await project.submit(1)
     [record] = await project.store.volunteers.volunteers()
@@ -916,14 +918,14 @@ async def test_an_app_that_the_volunteer_left_out_is_not_sent_and_the_client_is_
     assert RefusalCode.APP_NOT_SELECTED.traits.meaning in texts_of(reply)
 
 
-async def test_why_a_computer_got_no_job_is_kept_for_its_owner_until_it_is_refused_again() -> None:
+async def test_last_refusal_is_stored_for_the_owner() -> None:
     project = await a_project()
     await project.answer(a_request())
     own = await project.store.belongings.host(VolunteerId(1), HostId(1))
-    assert (own.refused_at, own.refused) == (NOW, (("no_slots", "no job is ready to be sent at the moment"),))
+    assert (own.refused_at, own.refused) == (NOW, (("no_slots", "no job is ready to be sent"),))
     await project.submit(1)
 
-    for at, changes in ((1.0, {}), (2.0, {"cpu_req_s": Seconds(0.0)})):  # given one, then none wanted
+    for at, changes in ((1.0, {}), (2.0, {"cpu_req_s": Seconds(0.0)})):  # got one, then wanted none
         project.clock.at = Instant(NOW + at)
         await project.answer(a_request(host_id=1, rpc_seqno=int(at), **changes))
         assert await project.store.belongings.host(VolunteerId(1), HostId(1)) == replace(
@@ -933,7 +935,7 @@ async def test_why_a_computer_got_no_job_is_kept_for_its_owner_until_it_is_refus
     project.clock.at = Instant(NOW + 3.0)
     await project.answer(a_request(host_id=1, rpc_seqno=3, dont_send_work=True))
     own = await project.store.belongings.host(VolunteerId(1), HostId(1))
-    assert own.refused == (("no_new_tasks", "the computer's owner wants no new tasks"),)
+    assert own.refused == (("no_new_tasks", "the client is set to 'no new tasks'"),)
     assert own.refused_at == NOW + 3.0
 
 
@@ -949,7 +951,7 @@ async def test_the_database_is_searched_before_no_work_is_answered() -> None:
     assert search.asked == [((1, CPU),)]
 
 
-async def test_work_that_is_charged_nothing_waits_for_what_the_array_does_not_hold() -> None:
+async def test_unpaid_work_waits_for_paid_work_in_the_database() -> None:
     project = await a_project()
     await project.submit(1, fill=False)
     await project.store.ordering.move([StoredPlace(BatchId(1), 100, 0.0, unpaid=True)])
@@ -960,7 +962,7 @@ async def test_work_that_is_charged_nothing_waits_for_what_the_array_does_not_ho
     assert names_of(await project.answer(a_request()))[0] == "pi_2_2_2"
 
 
-async def test_work_that_is_charged_nothing_is_sent_when_the_database_has_nothing_else() -> None:
+async def test_unpaid_work_is_sent_if_the_database_has_nothing_else() -> None:
     project = await a_project()
     await project.submit(1, fill=False)
     await project.store.ordering.move([StoredPlace(BatchId(1), 100, 0.0, unpaid=True)])
@@ -972,7 +974,7 @@ async def test_work_that_is_charged_nothing_is_sent_when_the_database_has_nothin
     assert search.asked == [((1, CPU),)]
 
 
-async def test_a_host_at_its_limits_does_not_make_the_database_be_searched() -> None:
+async def test_host_at_its_limits_causes_no_database_search() -> None:
     project = await a_project(scheduler__in_progress_per_cpu=1)
     await project.submit(4)
     search = Search(project)
@@ -988,7 +990,7 @@ async def rival(project: Project) -> RegisteredHost:
 
 
 async def taken_by(project: Project, host: RegisteredHost, count: int) -> RequestWrites:
-    """The first waiting instances, given to another host."""
+    """Send the first waiting instances to another host."""
     version = await the_version(project.store)
     candidates = (await waiting_of(project.store, (await project.store.views.batches(limit=1))[0].batch_id))[:count]
     return RequestWrites(host.host, assignments=tuple(an_assignment(c, host, version) for c in candidates))
@@ -1006,7 +1008,7 @@ async def test_when_everything_chosen_was_lost_it_chooses_again() -> None:
     assert len(project.array) == 0
 
 
-async def test_a_lost_job_is_not_told_and_the_others_are() -> None:
+async def test_job_lost_to_another_host_is_not_in_the_reply() -> None:
     project = await a_project()
     await project.submit(2)
     project.ledger.others_write.append(await taken_by(project, await rival(project), 1))
@@ -1044,7 +1046,7 @@ async def test_reports_are_written_once_when_it_chooses_again() -> None:
     assert reply.acks == ("pi_1_1_1",)
 
 
-async def test_a_second_write_that_fails_does_not_take_back_what_the_first_did() -> None:
+async def test_failed_second_write_keeps_the_first() -> None:
     project = await a_project()
     await project.submit(5)
     await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
@@ -1060,12 +1062,12 @@ async def test_a_second_write_that_fails_does_not_take_back_what_the_first_did()
     assert len(project.array) == 2  # the slots of the second round
 
 
-async def test_a_slot_whose_job_a_sibling_of_the_host_has_stays_for_others() -> None:
+async def test_slot_with_a_sibling_on_the_host_stays_for_others() -> None:
     project = await a_project()
     await project.submit(1, quorum=2)
     await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
     forgetful = JobArray(project.clock, lambda: project.shelf.held.settings.feeder)
-    project.array = forgetful  # another worker's array, which does not know who had the sibling
+    project.array = forgetful  # another worker's array, which does not know of the sibling
     [second] = await waiting_of(project.store, (await project.store.views.batches(limit=1))[0].batch_id)
     batch = (await project.store.views.batches(limit=1))[0]
     [job_class] = await project.store.views.classes_of_batch(batch.batch_id)
@@ -1088,7 +1090,7 @@ async def test_resent_jobs_count_against_what_was_asked_for() -> None:
     assert again == first
 
 
-async def test_resent_jobs_count_against_what_was_asked_for_beside_the_clients_own_queue() -> None:
+async def test_resent_jobs_reduce_the_demand_beside_the_queue() -> None:
     project = await a_project()
     await project.submit(10)
     first = names_of(await project.answer(a_request(in_progress=())))

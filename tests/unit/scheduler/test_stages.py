@@ -1,4 +1,4 @@
-"""Which passes a request has: those that may look at something."""
+"""The stages of a request: those that can find something."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def paid_and_unpaid() -> list[ListGroup]:
 PLAIN = (Stage.GATED, Stage.ALL, Stage.LEFT_OVER)
 
 
-def test_most_requests_have_gated_jobs_everything_and_what_is_left_over() -> None:
+def test_most_requests_have_stages_gated_all_and_left_over() -> None:
     assert stages_of(asking_with(), [a_group()]) == PLAIN
 
 
@@ -52,7 +52,7 @@ def test_what_a_host_can_have_nothing_in_is_no_pass(changes: dict[str, Any]) -> 
     assert stages_of(asking_with(**changes), [a_group()]) == PLAIN
 
 
-def test_work_that_is_charged_nothing_is_the_last_pass_where_there_is_some() -> None:
+def test_unpaid_work_is_the_last_stage_if_there_is_any() -> None:
     assert stages_of(asking_with(), paid_and_unpaid()) == (*PLAIN, Stage.UNPAID)
 
 

@@ -1,4 +1,4 @@
-"""A traced decision is the decision, and says what it met on its way."""
+"""A traced decision equals the untraced one and lists its steps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def groups_of(drawn: list[dict[str, Any]]) -> list[ListGroup]:
 
 
 @given(drawn=GROUPS, req_s=st.sampled_from([1.0, 2e4, 1e6]), ranked=st.booleans(), recorded=st.booleans())
-def test_a_watched_decision_is_the_same_and_leaves_the_same_array(
+def test_traced_decision_equals_the_untraced_one(
     drawn: list[dict[str, Any]], req_s: float, ranked: bool, recorded: bool
 ) -> None:
     catalogue = a_catalogue(
@@ -99,13 +99,13 @@ def test_gated_jobs_beyond_their_share_wait_until_there_is_nothing_else() -> Non
     assert looks[-1] == (Stage.LEFT_OVER, 0, 1, "")
 
 
-def test_what_asks_for_no_percentile_waits_for_the_pass_of_everything() -> None:
+def test_ungated_work_waits_for_the_stage_all() -> None:
     looks = asked(a_group(1, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 1e7)))
 
     assert looks == [(Stage.GATED, 0, 0, Later.UNGATED.value), (Stage.ALL, 0, 1, "")]
 
 
-def test_work_that_is_charged_nothing_is_for_hosts_that_get_nothing_else() -> None:
+def test_unpaid_work_is_for_hosts_without_other_work() -> None:
     unpaid = a_group(1, order_tier=102, order_key=0.0, unpaid=True)
     a_little = an_asking(wants=(a_want(req_s=Seconds(1.0)),))
 
@@ -116,7 +116,7 @@ def test_work_that_is_charged_nothing_is_for_hosts_that_get_nothing_else() -> No
     ]
 
 
-def test_gated_work_that_is_charged_nothing_waits_for_what_is_not_gated() -> None:
+def test_gated_unpaid_work_waits_for_ungated_work() -> None:
     unpaid = a_group(1, order_tier=100, qos=QoS.AFAP, unpaid=True)
     a_little = an_asking(wants=(a_want(req_s=Seconds(1.0)),))
 
@@ -144,7 +144,7 @@ def test_the_version_of_every_app_is_said_or_why_there_is_none() -> None:
 
 
 def test_a_pass_that_ends_early_is_named() -> None:
-    """Jobs that turn out to ask for nothing end the first pass; the last one still comes to what is behind them."""
+    """Jobs that turn out to be ungated end the first stage; the last one still reaches the groups behind them."""
     relaxed = [
         a_group(number, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW + 60 * DAY_S)) for number in range(1, 301)
     ]
@@ -156,8 +156,8 @@ def test_a_pass_that_ends_early_is_named() -> None:
     assert [one.batch.batch_id for one in few.choice.chosen] == [900]
 
 
-def test_groups_that_are_passed_by_behind_a_gate_are_seen_with_the_reason() -> None:
-    """Jobs of many sizes of one batch without an estimate: the first is decided about, the others share its answer."""
+def test_trace_has_groups_skipped_behind_a_gate_with_reason() -> None:
+    """Jobs of many sizes in one batch without an estimate: the first is evaluated, the others share its result."""
     groups = [a_group(1, qos=QoS.AFAP, job_class_id=number) for number in range(1, 6)]
     newcomer = an_asking(catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
     looks = [look for look in traced(newcomer, ListArray(groups)).steps if look.stage is Stage.ALL]

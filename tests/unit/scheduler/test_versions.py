@@ -60,7 +60,7 @@ def test_the_only_version_is_the_best_for_everything() -> None:
     assert not found.for_gated.proven
 
 
-def test_a_version_for_more_cpus_than_the_volunteer_lends_is_not_used() -> None:
+def test_version_above_the_volunteers_cpu_limit_is_not_used() -> None:
     wide = version(2, plan_class=a_plan_class(name="mt", ncpus=4.0))
     context = an_asking(host=a_host(ncpus=8), volunteer=a_volunteer(max_cpus=2), catalogue=a_catalogue(PLAIN, wide))
     assert numbered(best(context)) == (PLAIN.app_version_id, PLAIN.app_version_id)
@@ -74,7 +74,7 @@ def test_the_fastest_version_is_the_best_for_gated_jobs() -> None:
     assert numbered(best(an_asking(catalogue=a_catalogue(PLAIN, two))))[0] == 2
 
 
-def test_gated_jobs_get_a_version_with_statistics_even_if_another_promises_more() -> None:
+def test_gated_jobs_get_the_fastest_version_with_statistics() -> None:
     new = version(2, plan_class=a_plan_class(name="avx", ncpus=1.0, cpu_speed_fraction=9.0))
     havs = {AppVersionId(1): a_hav(**measured(1e9))}
     found = best(an_asking(catalogue=a_catalogue(PLAIN, new), havs=havs))
@@ -82,7 +82,7 @@ def test_gated_jobs_get_a_version_with_statistics_even_if_another_promises_more(
     assert found.for_gated.proven
 
 
-def test_relaxed_jobs_try_a_version_that_was_hardly_measured_now_and_then() -> None:
+def test_relaxed_jobs_sometimes_try_hardly_measured_versions() -> None:
     new = version(2, plan_class=a_plan_class(name="avx", ncpus=1.0, cpu_speed_fraction=0.9))
     havs = {AppVersionId(1): a_hav(**measured(1e9))}
     context = an_asking(catalogue=a_catalogue(PLAIN, new), havs=havs)
@@ -91,7 +91,7 @@ def test_relaxed_jobs_try_a_version_that_was_hardly_measured_now_and_then() -> N
     assert 50 < drawn[1, 2] < 150
 
 
-def test_relaxed_jobs_stay_with_the_fastest_once_both_are_well_measured() -> None:
+def test_relaxed_jobs_get_the_fastest_of_well_measured_versions() -> None:
     slow = version(2, plan_class=a_plan_class(name="avx", ncpus=1.0))
     havs = {
         AppVersionId(1): a_hav(**measured(1e9, n=500.0)),
@@ -128,27 +128,27 @@ def test_an_app_without_a_version_for_the_processor_says_so() -> None:
     assert (found.code, found.detail) == (RefusalCode.NO_APP_VERSION, "app pi has no version for NVIDIA")
 
 
-def test_a_wrong_platform_is_told_with_both_names() -> None:
+def test_platform_refusal_names_both_platforms() -> None:
     found = refusal(an_asking(host=a_host(platforms=("windows_x86_64",))))
     assert (found.code, found.detail) == (
         RefusalCode.PLATFORM,
-        "app pi runs on x86_64-pc-linux-gnu; the client said windows_x86_64",
+        "app pi has versions for x86_64-pc-linux-gnu; the client reported windows_x86_64",
     )
 
 
-def test_a_plan_class_that_does_not_fit_is_told() -> None:
+def test_unfit_plan_class_is_reported() -> None:
     large = version(1, plan_class=a_plan_class(ncpus=64.0))
     found = refusal(an_asking(catalogue=a_catalogue(large)))
     assert (found.code, found.detail) == (RefusalCode.PLAN_CLASS, "plan class 'mt' needs 64 CPUs, host has 2")
 
 
-def test_a_used_up_quota_is_told_rather_than_a_plan_class() -> None:
+def test_used_up_quota_takes_precedence_over_plan_class() -> None:
     large = version(2, plan_class=a_plan_class(ncpus=64.0))
     havs = {AppVersionId(1): a_hav(quota_per_day=3, day=TODAY, sent_today=6)}
     found = refusal(an_asking(catalogue=a_catalogue(PLAIN, large), havs=havs))
     assert (found.code, found.detail) == (
         RefusalCode.DAILY_QUOTA,
-        "6 jobs sent today with version 100, quota is 6",
+        "version 100: 6 jobs sent today, the daily quota is 6",
     )
 
 
@@ -205,7 +205,7 @@ def test_a_plan_class_that_fits_is_not_refused(fits: dict[str, Any]) -> None:
         ({"min_host_ram_bytes": 9e9}, "plan class 'any' needs 9 GB of RAM, host has 8 GB"),
         (
             {"os_pattern": "^Windows"},
-            "plan class 'any' needs a system like '^Windows', host has 'Linux Debian 12 [6.1.0]'",
+            "plan class 'any' needs an OS matching '^Windows', host has 'Linux Debian 12 [6.1.0]'",
         ),
         ({"gpu_type": NVIDIA, "gpu_count": 3.0}, "plan class 'any' needs 3 NVIDIA, host has 2"),
         (

@@ -1,4 +1,4 @@
-"""Two request workers on one database, each with a job array of its own."""
+"""Two request workers on one database, each with its own job array."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONE_JOB: dict[str, Any] = {"cpu_req_s": Seconds(1.0), "cpu_req_instances": 0.0}
 
 
 class Worker:
-    """A feeder over the project's store that owns some shards, and the service on its array."""
+    """A feeder on the project's store that owns some shards, and the request service on its array."""
 
     def __init__(self, project: Project, shards: range) -> None:
         self.counts = Counts()
@@ -35,13 +35,13 @@ class Worker:
         )
 
     async def new_host(self, number: int, **changes: object) -> list[str]:
-        """A computer calls for the first time; the jobs it gets."""
+        """Let a new computer call; return the jobs it gets."""
         request = a_request(host=replace(a_request().host, host_cpid=f"{number:032x}"), **changes)
         return names_of(await self.service.answer(request))
 
 
 async def two_workers(jobs: int) -> tuple[Project, Worker, Worker]:
-    """Two workers that each own half of the shards; all jobs are gated and in both of their arrays."""
+    """Two workers that each own half of the shards; all jobs are gated and in both arrays."""
     project = await a_project()
     await project.submit(jobs, fill=False, qos=QoS.AFAP)
     first, second = Worker(project, range(HALF)), Worker(project, range(HALF, SHARDS))
@@ -58,8 +58,8 @@ async def test_workers_begin_with_jobs_of_their_own_and_lose_no_races() -> None:
     assert len(project.ledger.writes) == 24
 
 
-async def test_a_host_gets_its_jobs_though_another_worker_has_sent_what_stands_first() -> None:
-    project, first, second = await two_workers(HALF - 2)  # all of shards the first owns
+async def test_host_gets_jobs_after_another_worker_sent_the_first_ones() -> None:
+    project, first, second = await two_workers(HALF - 2)  # all of shards that the first one owns
     for number in range(24):
         assert len(await first.new_host(number, **ONE_JOB)) == 1
     project.ledger.writes.clear()
@@ -79,7 +79,7 @@ async def test_a_host_that_lost_every_race_calls_again_soon() -> None:
     assert (names_of(reply), reply.request_delay_s) == ([], 10.0)
 
 
-async def test_nothing_is_in_flight_once_a_dispatch_is_committed_or_lost() -> None:
+async def test_nothing_is_in_flight_after_a_commit_or_a_lost_race() -> None:
     _, first, second = await two_workers(10)
     await first.new_host(1)
     assert len(first.feeder.array.in_flight) == 0
@@ -87,7 +87,7 @@ async def test_nothing_is_in_flight_once_a_dispatch_is_committed_or_lost() -> No
     assert len(second.feeder.array.in_flight) == 0
 
 
-async def test_a_write_that_fails_leaves_nothing_in_flight_and_its_slots_in_the_array() -> None:
+async def test_failed_write_returns_its_slots_to_the_array() -> None:
     project, first, _ = await two_workers(10)
     project.ledger.down_from_write = 0
     with pytest.raises(UnavailableError):

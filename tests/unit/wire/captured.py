@@ -1,4 +1,4 @@
-"""The captured exchanges of the stock client."""
+"""Captured requests and replies of the stock client."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ NOW = re.compile(rb"<now>[0-9.]+</now>")
 
 
 def request(number: int) -> bytes:
-    """The body of a captured request."""
+    """Return the body of a captured request."""
     return _only(f"{number:02d}-*.request.xml").read_bytes()
 
 
 def request_at(number: int, now: Instant) -> bytes:
-    """The same, from a client whose clock shows `now`."""
+    """Return a captured request with the client clock set to `now`."""
     body, count = NOW.subn(f"<now>{now:.6f}</now>".encode(), request(number))
     assert count == 1
     return body
 
 
 def reply(number: int) -> bytes:
-    """The body of a captured reply."""
+    """Return the body of a captured reply."""
     return _only(f"{number:02d}-*.reply.xml").read_bytes()
 
 
 def numbers_of_requests_with(opening: bytes) -> list[int]:
-    """The captures whose request begins with `opening`."""
+    """Return the numbers of the captures whose request begins with `opening`."""
     paths = sorted(CAPTURES.glob("*.request.xml"))
     return [int(path.name[:2]) for path in paths if path.read_bytes().startswith(opening)]
 

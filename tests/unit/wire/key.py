@@ -1,4 +1,4 @@
-"""A 1024-bit key pair for tests; it signs nothing else."""
+"""A 1024-bit key pair for tests only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated messages that can be written and read back exactly."""
+"""Generates messages that survive a round trip exactly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS = NUMBERS.map(Seconds)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 WHOLE_INSTANTS = st.integers(0, 2**40).map(float).map(Instant)
 FRACTIONS = st.integers(0, 100).map(lambda percent: percent / 100)
-# A literal "&#200;" in stderr means the byte 200 to every reader, as the client writes bytes so.
+# Every reader decodes a literal "&#200;" in stderr as the byte 200, because the client encodes bytes this way.
 STDERR = st.text(st.one_of(_PRINTABLE, st.sampled_from("\n<>&]")), max_size=120).map(str.strip)
 STDERR = STDERR.filter(lambda text: not re.search(r"&#\d+;", text))
 

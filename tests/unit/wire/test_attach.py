@@ -1,4 +1,4 @@
-"""The attach flow, as the stock client reads it."""
+"""The attach replies, read as the stock client reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of the stock client, and everything that is none."""
+"""Requests of the stock client, and malformed requests."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_success_and_a_failure_are_reported_together() -> None:
     assert [file.name for file in failure.files] == ["wu_002_0_r0_out"]
 
 
-def test_work_in_progress_and_its_delay_are_told() -> None:
+def test_work_in_progress_and_its_delay_are_decoded() -> None:
     request = capture(18)
 
     assert (request.estimated_delay_s, request.cpu_req_s) == (51.610294, 2384.549963)
@@ -121,7 +121,7 @@ def test_aborted_results_say_who_aborted_them() -> None:
     assert (unstarted.exit_status, unstarted.state, unstarted.stderr, unstarted.files) == (203, 6, "", ())
 
 
-def test_a_server_abort_is_told_from_a_user_abort() -> None:
+def test_server_and_user_aborts_are_distinguished() -> None:
     assert {result.exit_status for result in capture(23).results if result.state == 6} == {202}
 
 
@@ -139,7 +139,7 @@ def test_a_failed_download_has_state_1() -> None:
     assert "-224 (permanent HTTP error)" in result.stderr
 
 
-def test_declared_gpus_are_listed_and_the_one_without_driver_is_not_usable() -> None:
+def test_declared_gpu_without_driver_is_listed_as_unusable() -> None:
     generic, nvidia = capture(41).coprocs
 
     assert generic == CoprocRequest("fake_gpu", 1, peak_flop_per_s=1e12, req_s=Seconds(1.0))
@@ -199,7 +199,7 @@ def test_a_wrong_account_key_is_still_a_request() -> None:
     assert capture(60).authenticator == "badbadbad"
 
 
-def test_an_anonymous_platform_is_told() -> None:
+def test_anonymous_platform_is_decoded() -> None:
     assert capture(61).platforms == ("anonymous",)
 
 
@@ -211,7 +211,7 @@ def test_a_client_with_a_full_buffer_lists_its_queue() -> None:
     assert [(job.name, job.remaining_s) for job in request.in_progress] == [("fb2_0", 762.49), ("fb1_0", 762.49)]
 
 
-def test_cpu_time_is_told_by_apps_that_report_it() -> None:
+def test_cpu_time_is_decoded_if_apps_report_it() -> None:
     [result] = capture(64).results
 
     assert (result.cpu_s, result.elapsed_s) == (14.280240, 19.156757)
@@ -461,7 +461,7 @@ def test_deep_nesting_is_skipped() -> None:
 )
 @pytest.mark.parametrize("closing", [b"", b"\n</result>\n", b"\n</stderr_out>\n</result>\n"])
 def test_five_megabytes_of_anything_end(flood: bytes, closing: bytes) -> None:
-    """Decoding is linear, so these end; were it quadratic they would take hours and meet the test time-out."""
+    """Decoding is linear: quadratic decoding would take hours and run into the test time-out."""
     content = flood * (5_000_000 // len(flood)) + closing
     body = SMALL.replace(b"</s", b"<result>\n<name>r</name>\n" * (closing != b"") + content + b"</s")
     try:

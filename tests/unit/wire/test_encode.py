@@ -1,4 +1,4 @@
-"""Replies, as the stock client reads them."""
+"""Replies, read as the stock client reads them."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_text_is_escaped() -> None:
     assert '<message priority="low">3 &lt; 4 &amp; so on</message>' in lines_of(FULL)
 
 
-def test_a_host_id_stands_only_in_the_reply_that_creates_the_host() -> None:
+def test_host_id_is_only_in_the_reply_that_creates_the_host() -> None:
     assert not any("hostid" in line for line in lines_of(SchedulerReply("", Seconds(1.0))))
 
 

@@ -1,4 +1,4 @@
-"""Where an app's own words end, and that they create nothing."""
+"""Text written by apps ends where it should and cannot forge structure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECOND = ReportedResult("b_0", 3, 1, plan_class="mt")
 
 
 def report_with(stderr: bytes) -> SchedulerRequest:
-    """Two results and a list of held work; the first result's stderr holds `stderr`."""
+    """Return two results and a list of work in progress; the first result has this `stderr`."""
     request = SchedulerRequest("key", results=(FIRST, SECOND), other_results=(HeldResult("c_0"),))
     empty = b"<core_client_version>0.0.0</core_client_version>\n"
     filled = empty + b"<![CDATA[\n<stderr_txt>\n" + stderr + b"\n</stderr_txt>\n]]>\n"
@@ -90,13 +90,13 @@ def test_no_mix_of_result_tags_in_stderr_becomes_structure(words: list[str]) -> 
 
 
 def test_a_whole_forged_result_is_the_documented_limit() -> None:
-    """An app can write what a client would; the scheduler ignores results that are not the host's."""
+    """An app can imitate the client; the scheduler ignores results that are not the host's."""
     forged = b"]]>\n</stderr_out>\n</result>\n<result>\n    <name>fake</name>\n<stderr_out>\n"
 
     assert [result.name for result in report_with(forged).results] == ["a_0", "fake", "b_0"]
 
 
-def test_control_characters_are_removed_from_stderr_but_lines_are_kept() -> None:
+def test_stderr_loses_control_characters_but_keeps_lines() -> None:
     assert report_with(b"a\0b\x1b\tc\r\nd").results[0].stderr == "<stderr_txt>\nab\tc\r\nd\n</stderr_txt>"
 
 
@@ -128,7 +128,7 @@ def test_a_result_without_stderr_has_its_files() -> None:
     assert decode_request(body).results == (ReportedResult("a", 0, 0, files=(ReportedFile("f", 3.0, ""),)),)
 
 
-# What client 7.20.5 sent for an app whose message looks like results.
+# Sent by client 7.20.5 for an app whose message looks like results.
 CAPTURED = b"""    </disk_usage>
   <msg_from_host>
       <result_name>testapp_1_1_1</result_name>

@@ -1,4 +1,4 @@
-"""What one side writes, the other side reads."""
+"""Encoded messages decode to the same values."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from wire import signing
 from wire.messages import ProtocolError
 from wire.signing import PrivateKey, PublicKey
 
-# A test vector made with openssl (docs/protocol.md#signatures).
+# Test vector made with openssl (docs/protocol.md#signatures).
 VECTOR_DATA = b"hello world\n"
 VECTOR_KEY = """\
 1024
@@ -43,7 +43,7 @@ def test_the_signature_of_the_reference_vector_verifies() -> None:
     assert signing.verify(key, VECTOR_DATA, VECTOR_SIGNATURE)
 
 
-def test_the_padded_message_of_the_reference_vector_is_the_one_openssl_signed() -> None:
+def test_padded_message_equals_the_openssl_reference_vector() -> None:
     key = signing.parse_public_key_text(VECTOR_KEY)
     signature = int.from_bytes(signing.parse_hexblock(VECTOR_SIGNATURE), "big")
 

@@ -1,4 +1,4 @@
-"""Upload headers, size queries and their answers."""
+"""Upload headers, size queries and their replies."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_captured_resumed_upload_says_where_it_goes_on() -> None:
     assert len(body) - start.payload_at == 5266
 
 
-def test_the_captured_upload_without_a_trusted_signature_has_its_plain_token() -> None:
+def test_captured_upload_without_signature_has_a_plain_token() -> None:
     start = decode_upload_head(captured.request(56))
 
     assert start is not None
@@ -139,7 +139,7 @@ def test_a_captured_reply_is_understood_and_written_alike(number: int, reply: Up
         (a_head(name="absent"), "name: expected in file_upload, got none"),
         (a_head(name="n" * 256), "name: expected at most 255 characters"),
         (a_head(md5_cksum="abc"), "md5_cksum: expected 32 hexadecimal digits, got 'abc'"),
-        (a_head(offset="-1"), "offset: expected a whole number from 0, got '-1'"),
+        (a_head(offset="-1"), "offset: expected a whole number >= 0, got '-1'"),
         (a_head(nbytes="NaN"), "nbytes: expected a whole number, got 'NaN'"),
         (a_head(nbytes="1_0"), "nbytes: expected a whole number, got '1_0'"),
         (a_head(max_nbytes="9" * 30), "max_nbytes: expected a whole number of at most 64 bits"),
