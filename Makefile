@@ -40,6 +40,7 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+	$(BIN)/python -m tests.writing
 	@bash tests/audit.sh $(BIN)
 
 unit: setup
@@ -87,7 +88,7 @@ fuzz: setup
 	$(BIN)/python -m tests.fuzz --runs $(RUNS) --seed $(FUZZ_SEED)
 
 # Asks every operation of the API for a hundred things that fit its document, others each time, and a hundred that do
-# not, the former as everybody there may be; minutes. EXAMPLES=1000 for more.
+# not, with the rights of each kind of user; takes minutes. EXAMPLES=1000 for more.
 EXAMPLES ?= 100
 compare-clients: setup system
 	$(BIN)/pytest -q -s -m comparison tests/e2e/test_simulated_client.py
@@ -114,7 +115,7 @@ reference: setup
 docs: $(DOCS_STAMP)
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env --builder html -d build/doctrees docs docs/_build
 
-# Are flaws known of the versions that are locked? Says so where nobody can be asked.
+# Check the locked versions for known flaws; without a network, say that this was not checked.
 audit: setup
 	@bash tests/audit.sh $(BIN)
 

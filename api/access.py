@@ -79,8 +79,8 @@ def act_as_json(act: Act) -> shapes.ActShown:
 class AccessApi:
     TAG = "access"
 
-    def __init__(self, door: Authenticator) -> None:
-        self._door = door
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
 
     @operation("GET", "/me", "The caller and its scopes.")
     async def me(self, ask: Ask[NoParams, None]) -> shapes.WhoShown:
@@ -91,7 +91,7 @@ class AccessApi:
     @operation("GET", "/people", "Operator, submitter and viewer accounts, by id.", right=Right.OPERATE)
     async def list_people(self, ask: Ask[Page, None]) -> shapes.PersonPage:
         after = key_of(ask.params.cursor, "people", int)
-        rows = await self._door.store.people(limit=ask.params.limit + 1, after=after)
+        rows = await self._authenticator.store.people(limit=ask.params.limit + 1, after=after)
         return page_of(
             shapes.PersonPage, rows, ask.params, lambda one: one.person_id, partial(shown, shapes.PersonShown)
         )
@@ -106,7 +106,7 @@ class AccessApi:
     )
     async def add_person(self, ask: Ask[NoParams, NewPersonBody]) -> shapes.InvitedShown:
         body = ask.body
-        invited = await self._door.people.add(body.name, role=Role(body.role), submitter=body.submitter)
+        invited = await self._authenticator.people.add(body.name, role=Role(body.role), submitter=body.submitter)
         return shown(shapes.InvitedShown, invited)
 
     @operation("PATCH", "/people/{name}", "Change a role, or disable the account.", right=Right.OPERATE, errors=(404,))
@@ -115,7 +115,7 @@ class AccessApi:
         if name == ask.person.name and (body.active is False or (body.role or "operator") != "operator"):
             raise NotAllowedError("you cannot restrict your own account: ask another operator")
         role = None if body.role is None else Role(body.role)
-        changed = await self._door.people.set(name, role=role, submitter=body.submitter, active=body.active)
+        changed = await self._authenticator.people.set(name, role=role, submitter=body.submitter, active=body.active)
         return shown(shapes.PersonShown, changed)
 
     @operation(
@@ -126,17 +126,17 @@ class AccessApi:
         errors=(404,),
     )
     async def invite_again(self, ask: Ask[PersonParams, None]) -> shapes.InvitedShown:
-        return shown(shapes.InvitedShown, await self._door.people.invite_again(ask.params.name))
+        return shown(shapes.InvitedShown, await self._authenticator.people.invite_again(ask.params.name))
 
     @operation("DELETE", "/people/{name}/sessions", "End all sessions of a person.", right=Right.OPERATE, errors=(404,))
     async def end_sessions(self, ask: Ask[PersonParams, None]) -> shapes.SessionsEnded:
-        return {"ended": await self._door.people.end_sessions(ask.params.name)}
+        return {"ended": await self._authenticator.people.end_sessions(ask.params.name)}
 
     @operation("GET", "/tokens", "The caller's tokens; for operators, all tokens.")
     async def list_tokens(self, ask: Ask[Page, None]) -> shapes.TokenPage:
         after = key_of(ask.params.cursor, "tokens", int)
         owner = None if ask.person.may(Role.OPERATOR) else ask.person.person_id
-        rows = await self._door.store.tokens(person_id=owner, limit=ask.params.limit + 1, after=after)
+        rows = await self._authenticator.store.tokens(person_id=owner, limit=ask.params.limit + 1, after=after)
         names = await self._names()
         return page_of(
             shapes.TokenPage,
@@ -160,17 +160,19 @@ class AccessApi:
             rights = sorted(person.rights) if rights is None else rights
             if not person.rights.issuperset(rights):
                 raise NotAllowedError(f"a new token may have at most the scopes of the caller: {sorted(person.rights)}")
-        made = await self._door.tokens.add(owner, body.name, rights=rights, days=body.days)
-        await self._door.note(ask.request, "add_token", f"token {made.token.token_id}", person=owner, name=body.name)
+        made = await self._authenticator.tokens.add(owner, body.name, rights=rights, days=body.days)
+        await self._authenticator.note(
+            ask.request, "add_token", f"token {made.token.token_id}", person=owner, name=body.name
+        )
         return new_token_as_json(made, owner)
 
     @operation("DELETE", "/tokens/{token_id}", "Revoke a token.", errors=(404,))
     async def revoke_token(self, ask: Ask[TokenParams, None]) -> shapes.TokenShown:
-        revoked = await self._door.tokens.revoke(TokenId(ask.params.token_id), by=ask.person)
+        revoked = await self._authenticator.tokens.revoke(TokenId(ask.params.token_id), by=ask.person)
         return token_as_json(revoked, (await self._names())[revoked.person_id])
 
     async def _names(self) -> Names:
-        return await names_of(self._door.store)
+        return await names_of(self._authenticator.store)
 
     @operation(
         "GET",
@@ -180,5 +182,5 @@ class AccessApi:
     )
     async def audit(self, ask: Ask[Page, None]) -> shapes.ActPage:
         before = key_of(ask.params.cursor, "acts", int)
-        rows = await self._door.store.acts(limit=ask.params.limit + 1, before=before)
+        rows = await self._authenticator.store.acts(limit=ask.params.limit + 1, before=before)
         return page_of(shapes.ActPage, rows, ask.params, lambda act: act.act_id, act_as_json)

@@ -52,13 +52,13 @@ class Api:
         results: Results,
         runs: SimulationRuns,
         keys: AccountKeys,
-        door: Authenticator,
+        authenticator: Authenticator,
         clock: Clock,
         *,
         settings: Callable[[], Settings],
         array: JobArray | None = None,
     ) -> None:
-        self._door = door
+        self._authenticator = authenticator
         self._settings = settings
         self.thresholds = Thresholds(store, clock)
         self.hub = ProgressHub(store.views, store.listings, clock, lambda: settings().access.event_streams)
@@ -76,9 +76,9 @@ class Api:
                 SimulationsApi(store, runs, clock),
                 OrderingApi(store, clock),
                 AccountsApi(store, keys, clock),
-                AccessApi(door),
+                AccessApi(authenticator),
             ),
-            door,
+            authenticator,
             clock,
         )
 
@@ -93,7 +93,8 @@ class Api:
     def application(self) -> web.Application:
         """Return the sub-application to mount at /api/v1."""
         app = web.Application(
-            middlewares=[problems, self._door.middleware, Strangers(OPEN).middleware], client_max_size=MAX_BODY_BYTES
+            middlewares=[problems, self._authenticator.middleware, Strangers(OPEN).middleware],
+            client_max_size=MAX_BODY_BYTES,
         )
         app.add_routes(self.table.definitions())
         app.add_routes([web.get("/openapi.json", self.show_document), *TryPage().routes()])

@@ -32,9 +32,9 @@ log = structlog.get_logger()
 class Table:
     """The routes and their request handlers."""
 
-    def __init__(self, routes: Iterable[Route[Any, Any]], door: Authenticator, clock: Clock) -> None:
+    def __init__(self, routes: Iterable[Route[Any, Any]], authenticator: Authenticator, clock: Clock) -> None:
         self.routes = tuple(routes)
-        self._door = door
+        self._authenticator = authenticator
         self._clock = clock
 
     def definitions(self) -> list[web.RouteDef]:
@@ -67,7 +67,7 @@ class Table:
         target = ", ".join(f"{name} {ask.request.match_info[name]}" for name in route.in_path) or _made(answer)
         act = Act(self._clock.now(), ask.person.name, route.name, target, _detail(ask.body), address_of(ask.request))
         try:
-            await self._door.store.note_act(act)
+            await self._authenticator.store.note_act(act)
         except UnavailableError as error:
             log.warning("audit trail entry lost", who=act.who, what=act.what, target=target, why=str(error))
 

@@ -11,7 +11,7 @@ from api.hosts import MOST_SILENT_S
 from cli.context import Run, as_text, command, lines_of
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind
-from muster_client.work import LookedFor
+from muster_client.work import HostListKind
 
 ID = click.IntRange(1, 2**31 - 1)
 COLUMNS = ["host_id", "volunteer_id", "domain_name", "os_name", "ncpus", "last_rpc_at"]
@@ -37,7 +37,7 @@ def host() -> None:
 @click.option("--show", type=KINDS, help="Only these hosts, worst or newest first.")
 @click.option("--silent-s", type=SILENCE, help="Time without a call, for --show silent; default: one week.")
 @command
-async def list_hosts(run: Run, limit: int, show: LookedFor | None, silent_s: float | None) -> None:
+async def list_hosts(run: Run, limit: int, show: HostListKind | None, silent_s: float | None) -> None:
     """List hosts by id, or only slow, failing or silent hosts.
 
     slow: the slowest tenth of each app and processor in the last full ranking, once per app version. failing: hosts

@@ -17,7 +17,7 @@ from domain.errors import InvalidInputError, MusterError
 from domain.forecasts import ForecastState
 from domain.units import BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from web.handlers import Desk, Fields, Pages, fields_of, get, id_of, number_of, post, whole_number
+from web.handlers import ConsoleServices, Fields, Pages, fields_of, get, id_of, number_of, post, whole_number
 from web.rendering import Crumb, RenderedPage
 
 MOST_JOBS = 1_000_000
@@ -25,11 +25,11 @@ GIGA, MEGA = 1e9, 1e6
 BATCHES = Crumb("batches", "Batches")
 
 
-class BatchForms(Pages[Desk]):
+class BatchForms(Pages[ConsoleServices]):
     """Form handlers of batches. Each POST checks the session's token and the user's role, and is audited."""
 
-    def __init__(self, desk: Desk, batches: Batches) -> None:
-        super().__init__(desk)
+    def __init__(self, services: ConsoleServices, batches: Batches) -> None:
+        super().__init__(services)
         self._batches = batches
 
     # ------------------------------------------------------------------ submit
@@ -45,7 +45,10 @@ class BatchForms(Pages[Desk]):
         person = admit(request, Role.SUBMITTER)
         fields = await fields_of(request)
         try:
-            values = {**batch_of(fields, self._desk.clock.now()), "submitter": await self._submitter(person, fields)}
+            values = {
+                **batch_of(fields, self._services.clock.now()),
+                "submitter": await self._submitter(person, fields),
+            }
             if fields.get("what") == "preview":
                 forecast = await self._batches.preview(values)
                 return await self._form(request, fields, None, forecast)
@@ -54,8 +57,8 @@ class BatchForms(Pages[Desk]):
             raise
         except MusterError as error:
             return await self._form(request, fields, error, None)
-        await self._desk.door.note(request, "submit_batch", f"batch {batch_id}", name=values["name"])
-        return self._desk.go(f"batches/{batch_id}", "submitted")
+        await self._services.authenticator.note(request, "submit_batch", f"batch {batch_id}", name=values["name"])
+        return self._services.go(f"batches/{batch_id}", "submitted")
 
     async def _submitter(self, person: Person, fields: Fields) -> str:
         """Return the user's own submitter; operators may choose another."""
@@ -65,26 +68,26 @@ class BatchForms(Pages[Desk]):
             if person.may(Role.OPERATOR):
                 return "default"
             raise NotAllowedError(f"{person.name} has no submitter: ask an operator to assign one")
-        return await self._desk.store.views.submitter_name(person.submitter_id)
+        return await self._services.store.views.submitter_name(person.submitter_id)
 
     async def _form(
         self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: Mapping[str, object] | None
     ) -> web.Response:
         person = admit(request, Role.SUBMITTER)
-        submitters = await self._desk.store.people.submitters() if person.may(Role.OPERATOR) else []
+        submitters = await self._services.store.people.submitters() if person.may(Role.OPERATOR) else []
         values: dict[str, object] = {
             "fields": fields,
             "wrong": wrong,
             "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
             "forecast": forecast,
             "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
-            "apps": sorted(app.name for app in self._desk.catalogue.apps.values() if not app.deprecated),
+            "apps": sorted(app.name for app in self._services.catalogue.apps.values() if not app.deprecated),
             "promises": [qos.value for qos in QoS],
             "submitters": sorted(one.name for one in submitters),
         }
         status = 422 if wrong is not None else 200
         page = RenderedPage("batch_new.html", "Submit a batch", "batches", (BATCHES,), values, status=status)
-        return self._desk.show(request, page)
+        return self._services.show(request, page)
 
     # ------------------------------------------------------------------ change
 
@@ -93,7 +96,7 @@ class BatchForms(Pages[Desk]):
         """Ask for confirmation, and show what would be lost."""
         batch, _ = await self._own(request)
         crumbs = (BATCHES, Crumb(f"batches/{batch.batch_id}", batch.name or f"Batch {batch.batch_id}"))
-        return self._desk.show(
+        return self._services.show(
             request, RenderedPage("batch_abort.html", "End this batch?", "batches", crumbs, {"batch": batch})
         )
 
@@ -101,8 +104,8 @@ class BatchForms(Pages[Desk]):
     async def abort(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         await self._batches.abort(batch.batch_id)
-        await self._desk.door.note(request, "abort_batch", f"batch {batch.batch_id}")
-        return self._desk.go(f"batches/{batch.batch_id}", "aborted")
+        await self._services.authenticator.note(request, "abort_batch", f"batch {batch.batch_id}")
+        return self._services.go(f"batches/{batch.batch_id}", "aborted")
 
     @post("/batches/{id}/importance", "batch_importance")
     async def importance(self, request: web.Request) -> web.Response:
@@ -111,24 +114,24 @@ class BatchForms(Pages[Desk]):
         given = fields.get("user_priority", "0").strip()
         priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
         level, queue = fields.get("level"), fields.get("queue")
-        await set_importance(self._desk.store, batch.batch_id, user_priority=priority, level=level, queue=queue)
+        await set_importance(self._services.store, batch.batch_id, user_priority=priority, level=level, queue=queue)
         changed = {"user_priority": priority, "level": level, "queue": queue}
-        await self._desk.door.note(request, "set_importance", f"batch {batch.batch_id}", **changed)
-        return self._desk.go(f"batches/{batch.batch_id}", "importance")
+        await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **changed)
+        return self._services.go(f"batches/{batch.batch_id}", "importance")
 
     @post("/batches/{id}/deadline", "batch_deadline")
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         at = instant_of(await fields_of(request), "deadline")
-        deadline = NewDeadline(at, self._desk.clock.now())
-        await set_importance(self._desk.store, batch.batch_id, deadline=deadline)
+        deadline = NewDeadline(at, self._services.clock.now())
+        await set_importance(self._services.store, batch.batch_id, deadline=deadline)
         moved = {"from": batch.deadline_at, "to": at}
-        await self._desk.door.note(request, "set_deadline", f"batch {batch.batch_id}", **moved)
-        return self._desk.go(f"batches/{batch.batch_id}", "deadline")
+        await self._services.authenticator.note(request, "set_deadline", f"batch {batch.batch_id}", **moved)
+        return self._services.go(f"batches/{batch.batch_id}", "deadline")
 
     async def _own(self, request: web.Request) -> tuple[Batch, Person]:
         """Return the active batch of the address if the user may change it."""
-        batch = await self._desk.store.views.batch(BatchId(id_of(request)))
+        batch = await self._services.store.views.batch(BatchId(id_of(request)))
         person = admit_owner(request, batch.submitter_id)
         if batch.state is not BatchState.ACTIVE:
             raise MusterError(f"batch {batch.batch_id} is {batch.state} and can no longer be changed")

@@ -21,7 +21,7 @@ from domain.forecasts import ForecastRecord, batch_state
 from domain.insight import Short
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
-from web.handlers import Desk, Pages, get, whole_number
+from web.handlers import ConsoleServices, Pages, get, whole_number
 from web.rendering import RenderedPage
 
 PER_PAGE = 50
@@ -117,35 +117,35 @@ def rows_of(
     ]
 
 
-class BatchListPage(Pages[Desk]):
+class BatchListPage(Pages[ConsoleServices]):
     """The list of batches."""
 
     @get("/batches", "batches", asks=("q", "state", "qos", "app", "sort", "after"))
     async def show(self, request: web.Request) -> web.Response:
-        store, query = self._desk.store, request.query
-        asked = asked_of(query, self._desk.catalogue)
+        store, query = self._services.store, request.query
+        asked = asked_of(query, self._services.catalogue)
         found = list(await store.listings.batches(asked.choice, asked.sort, after=asked.after, limit=PER_PAGE + 1))
         more, found = len(found) > PER_PAGE, found[:PER_PAGE]
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
         standing = await standings(store.ordering_rules, [one.batch_id for one in active])
-        since = Instant(self._desk.clock.now() - self._desk.catalogue.settings.ranking.active_s)
+        since = Instant(self._services.clock.now() - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
         kept = {key: query[key] for key in ("q", "state", "qos", "app", "sort") if query.get(key)}
         values: dict[str, object] = {
             "rows": rows_of(found, last, standing, short),
-            "because": lambda row: because(row.standing.breakdown, self._desk.clock.now()),
+            "because": lambda row: because(row.standing.breakdown, self._services.clock.now()),
             "query": kept,
             "sorts": [(sort.value, name) for sort, name in SORTS.items()],
             "states": [state.value for state in BatchState],
             "promises": [qos.value for qos in QoS],
-            "apps": sorted(app.name for app in self._desk.catalogue.apps.values()),
+            "apps": sorted(app.name for app in self._services.catalogue.apps.values()),
             "first": "?" + urlencode(kept) if asked.after is not None else None,
             "next": "?" + urlencode({**kept, "after": behind(found[-1].batch, asked.number + PER_PAGE)})
             if more
             else None,
             "number": asked.number,
         }
-        return self._desk.show(
+        return self._services.show(
             request, RenderedPage("batches.html", "Batches", "batches", values=values, every_s=LIVE_S)
         )

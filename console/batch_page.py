@@ -23,7 +23,7 @@ from domain.ordering import ServiceLevel
 from domain.settings import Settings
 from domain.units import BatchId, Instant, JobId, Seconds
 from priority.charging import queues
-from web.handlers import LARGEST_ID, Desk, Pages, get, hosts_asked, id_of, whole_number
+from web.handlers import LARGEST_ID, ConsoleServices, Pages, get, hosts_asked, id_of, whole_number
 from web.moments import length, percent, relative, stamp
 from web.rendering import Crumb, RenderedPage
 
@@ -193,20 +193,20 @@ STATES = ("all", "open", "valid", "failed", "cancelled")
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
-class BatchPages(Pages[Desk]):
+class BatchPages(Pages[ConsoleServices]):
     """One batch, why it waits, and its jobs."""
 
-    def __init__(self, desk: Desk, api: str) -> None:
+    def __init__(self, services: ConsoleServices, api: str) -> None:
         """`api` is the path of the API, for links to results."""
-        super().__init__(desk)
+        super().__init__(services)
         self._api = api
-        self._forecasts = ForecastViews(desk.store, desk.clock)
-        self._explain = Explain(desk.store, desk.clock)
+        self._forecasts = ForecastViews(services.store, services.clock)
+        self._explain = Explain(services.store, services.clock)
 
     @get("/batches/{id}", "batch")
     async def show(self, request: web.Request) -> web.Response:
         batch_id = BatchId(id_of(request))
-        store = self._desk.store
+        store = self._services.store
         batch = await store.views.batch(batch_id)
         shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS)
         submitter = await store.views.submitter_name(batch.submitter_id)
@@ -218,12 +218,12 @@ class BatchPages(Pages[Desk]):
         told = [one for one in curve if state_of(one, delay_bound_s) is ForecastState.SHOWN]
         first = await store.listings.instances(batch_id, tuple(InstanceState), after=None, limit=FIRST_INSTANCES + 1)
         standing = (await standings(store.ordering_rules, [batch_id]))[batch_id]
-        since = Instant(self._desk.clock.now() - self._settings.ranking.active_s)
+        since = Instant(self._services.clock.now() - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
         shown = {**shown, "at_risk": short.reason if short is not None else shown["at_risk"]}
         last = shown["forecasts"][-1] if shown["forecasts"] else None
         person, counts = person_of(request), batch.counts
-        now, estimator = self._desk.clock.now(), self._settings.estimator
+        now, estimator = self._services.clock.now(), self._settings.estimator
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
@@ -261,23 +261,25 @@ class BatchPages(Pages[Desk]):
             charts=True,
             every_s=every_s,
         )
-        return self._desk.show(request, page)
+        return self._services.show(request, page)
 
     @property
     def _settings(self) -> Settings:
-        return self._desk.catalogue.settings
+        return self._services.catalogue.settings
 
     @get("/batches/{id}/why", "batch_why", asks=("hosts",))
     async def why(self, request: web.Request) -> web.Response:
         """Dry-run the scheduler for the hosts that contacted it most recently."""
         batch_id = BatchId(id_of(request))
         shown: Document = await self._explain.batch(batch_id, hosts=hosts_asked(request.query))
-        standing = (await standings(self._desk.store.ordering_rules, [batch_id]))[batch_id]
+        standing = (await standings(self._services.store.ordering_rules, [batch_id]))[batch_id]
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
-        stands = sentence(standing, self._desk.clock.now())
+        stands = sentence(standing, self._services.clock.now())
         values = {"shown": shown, "name": name, "standing": standing, "stands": stands}
-        return self._desk.show(request, RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values))
+        return self._services.show(
+            request, RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
+        )
 
     @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after"))
     async def jobs(self, request: web.Request) -> web.Response:
@@ -286,18 +288,18 @@ class BatchPages(Pages[Desk]):
         state = request.query.get("state", "all")
         if state not in STATES:
             raise InvalidInputError("state", "one of " + ", ".join(STATES), state)
-        batch = await self._desk.store.views.batch(batch_id)
+        batch = await self._services.store.views.batch(batch_id)
         after = whole_number(request.query["after"], "after", 1, LARGEST_ID) if "after" in request.query else None
         values: dict[str, object] = {"batch": batch, "state": state, "states": STATES}
         values |= await self._chosen(batch_id, state, JobId(after) if after is not None else None)
         name = batch.name or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
-        return self._desk.show(request, RenderedPage("jobs.html", "Jobs", "batches", crumbs, values))
+        return self._services.show(request, RenderedPage("jobs.html", "Jobs", "batches", crumbs, values))
 
     async def _chosen(self, batch_id: BatchId, state: str, after: JobId | None) -> dict[str, object]:
         """Return a page of jobs. Filtering by state reads at most LOOK jobs; the next page continues from there."""
         look = JOBS if state == "all" else LOOK
-        found = list(await self._desk.store.views.jobs(batch_id, limit=look + 1, after=after))
+        found = list(await self._services.store.views.jobs(batch_id, limit=look + 1, after=after))
         looked = found[:look]
         chosen = [job for job in looked if state in ("all", job.state.value)]
         last = chosen[JOBS - 1].job_id if len(chosen) >= JOBS else looked[-1].job_id if looked else None

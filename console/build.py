@@ -29,17 +29,17 @@ from domain.errors import MusterError
 from feeder.array import JobArray
 from store.postgres import PostgresStore
 from web.guard import MOST_FORM_BYTES, ErrorPages, asked_as_known, headers, people
-from web.handlers import Desk, get, post
+from web.handlers import ConsoleServices, get, post
 from web.manual import Manual
 from web.rendering import SAID, Assets, RenderedPage, Renderer, sources
 from web.sign_in import SignInForm, SignInPages, new_password, status_of
 
 
-class EntryPages(SignInPages[Desk]):
+class EntryPages(SignInPages[ConsoleServices]):
     """Sign-in, sign-out and the user's own password."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk, SignInForm("sign_in.html", "name", desk.door.sign_in, _told, dict))
+    def __init__(self, services: ConsoleServices) -> None:
+        super().__init__(services, SignInForm("sign_in.html", "name", services.authenticator.sign_in, _told, dict))
 
     @get("/password", "password")
     async def password(self, request: web.Request) -> web.Response:
@@ -47,8 +47,8 @@ class EntryPages(SignInPages[Desk]):
 
     @post("/password", "password_change")
     async def change(self, request: web.Request) -> web.Response:
-        wrong = await new_password(request, self._desk.door.change_password)
-        return self._desk.go("", "password") if wrong is None else self._password(request, wrong)
+        wrong = await new_password(request, self._services.authenticator.change_password)
+        return self._services.go("", "password") if wrong is None else self._password(request, wrong)
 
     def _password(self, request: web.Request, wrong: MusterError | None) -> web.Response:
         person = person_of(request)
@@ -56,11 +56,11 @@ class EntryPages(SignInPages[Desk]):
             raise NotSignedInError
         values: dict[str, object] = {
             "must": person.must_change_password,
-            "least": self._desk.catalogue.settings.access.min_password_length,
+            "least": self._services.catalogue.settings.access.min_password_length,
             "wrong": wrong,
         }
         page = RenderedPage("password.html", "Your password", "-", values=values, status=status_of(wrong))
-        return self._desk.show(request, page)
+        return self._services.show(request, page)
 
 
 def _told(wrong: MusterError | None) -> str | None:
@@ -74,7 +74,7 @@ def build_console(
     results: Results,
     runs: SimulationRuns,
     thresholds: Thresholds,
-    door: Authenticator,
+    authenticator: Authenticator,
     clock: Clock,
     array: JobArray | None = None,
 ) -> web.Application:
@@ -82,22 +82,22 @@ def build_console(
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
-    desk = Desk(source, clock, door, renderer, store, array)
+    services = ConsoleServices(source, clock, authenticator, renderer, store, array)
     pages = (
-        OverviewPage(desk),
-        BatchForms(desk, batches),  # before the list, where batches/{id} would match batches/new
-        BatchListPage(desk),
-        BatchPages(desk, f"{prefix}/api/v1"),
-        InstancesPage(desk),
-        WorkPages(desk, results, f"{prefix}/api/v1"),
-        HostListPage(desk),
-        HostPages(desk),
-        PercentilePages(desk, thresholds),
-        UnschedulablePage(desk),
-        OrderingPages(desk),
-        SimulatePages(desk, runs),
-        SettingPages(desk),
-        EntryPages(desk),
+        OverviewPage(services),
+        BatchForms(services, batches),  # before the list, where batches/{id} would match batches/new
+        BatchListPage(services),
+        BatchPages(services, f"{prefix}/api/v1"),
+        InstancesPage(services),
+        WorkPages(services, results, f"{prefix}/api/v1"),
+        HostListPage(services),
+        HostPages(services),
+        PercentilePages(services, thresholds),
+        UnschedulablePage(services),
+        OrderingPages(services),
+        SimulatePages(services, runs),
+        SettingPages(services),
+        EntryPages(services),
         Manual(),  # before the files, whose route would match its pages
         assets,
     )
@@ -105,7 +105,7 @@ def build_console(
         middlewares=[
             headers,
             ErrorPages(renderer).middleware,
-            door.middleware,
+            authenticator.middleware,
             people,
             asked_as_known(SAID),
         ],

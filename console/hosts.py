@@ -23,7 +23,7 @@ from domain.ranking import Percentile, percentile
 from domain.units import DAY_S, HostId, Instant, Seconds
 from domain.volunteers import ResultPlace
 from lifecycle.states import NEVER_SENT
-from web.handlers import Desk, Pages, get, id_of, number_of
+from web.handlers import ConsoleServices, Pages, get, id_of, number_of
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
@@ -82,27 +82,27 @@ def state_of(text: str) -> InstanceState | None:
     return None if text == ALL else InstanceState(text)
 
 
-class HostPages(Pages[Desk]):
+class HostPages(Pages[ConsoleServices]):
     """One host, and a dry run of the scheduler for it."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
-        self._explain = Explain(desk.store, desk.clock, desk.array)
+    def __init__(self, services: ConsoleServices) -> None:
+        super().__init__(services)
+        self._explain = Explain(services.store, services.clock, services.array)
 
     @get("/hosts/{id}", "host", asks=("state", "after"))
     async def host(self, request: web.Request) -> web.Response:
         host_id, state = HostId(id_of(request)), state_of(request.query.get("state", ALL))
         after = place_of(ResultPlace, request.query.get("after", ""))
-        store, now = self._desk.store, self._desk.clock.now()
+        store, now = self._services.store, self._services.clock.now()
         host, havs = await store.views.host(host_id)
-        own = await store.belongings.host(host.volunteer_id, host_id)
+        own = await store.volunteer_views.host(host.volunteer_id, host_id)
         caller = await store.insight.caller(host_id)
         listed = await store.host_lists.listed([host_id])
         sent = await store.host_lists.instances(host_id, host.volunteer_id, state=state, after=after, limit=PER_PAGE)
         chosen = ALL if state is None else state.value
         values: dict[str, object] = {
             "host": host,
-            "havs": havs_of(havs, self._desk.catalogue, now),
+            "havs": havs_of(havs, self._services.catalogue, now),
             "in_progress": listed[host_id].in_progress,
             "refused_at": own.refused_at,
             "refused": own.refused,
@@ -115,7 +115,7 @@ class HostPages(Pages[Desk]):
             "calls_per_hour": caller.calls_per_hour(now),
             "availability": host.cpu_availability_fraction,
         }
-        return self._desk.show(
+        return self._services.show(
             request, RenderedPage("host.html", f"Host {host_id}", "hosts", (Crumb("hosts", "Hosts"),), values)
         )
 
@@ -125,7 +125,7 @@ class HostPages(Pages[Desk]):
         host_id = HostId(id_of(request))
         shown: Document = await self._explain.host(host_id)
         crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {host_id}"))
-        return self._desk.show(request, RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown}))
+        return self._services.show(request, RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown}))
 
 
 SILENT_DAYS = SILENT_S / DAY_S
@@ -183,7 +183,7 @@ def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
     return catalogue.apps[version.app_id].name, version.title
 
 
-class HostListPage(Pages[Desk]):
+class HostListPage(Pages[ConsoleServices]):
     """The lists of hosts."""
 
     @get("/hosts", "hosts", asks=("show", "q", "days", "after"))
@@ -191,10 +191,10 @@ class HostListPage(Pages[Desk]):
         """Show a list. Searching for a number opens that host; an e-mail lists that volunteer's hosts."""
         asked = asked_of(request.query)
         if asked.text.isascii() and asked.text.isdigit():
-            return self._desk.go(f"hosts/{int(asked.text[:18])}")
+            return self._services.go(f"hosts/{int(asked.text[:18])}")
         silent_s = Seconds(asked.days * DAY_S)
-        choice = choice_of(asked.kind, now=self._desk.clock.now(), silent_s=silent_s, email=asked.text)
-        found = await self._desk.store.host_lists.hosts(choice, after=asked.after, limit=PER_PAGE)
+        choice = choice_of(asked.kind, now=self._services.clock.now(), silent_s=silent_s, email=asked.text)
+        found = await self._services.store.host_lists.hosts(choice, after=asked.after, limit=PER_PAGE)
         name, about = TABS[asked.kind]
         values: dict[str, object] = {
             "found": found,
@@ -202,12 +202,12 @@ class HostListPage(Pages[Desk]):
             "kind": asked.kind.value,
             "name": name,
             "about": about,
-            "kept_s": self._desk.catalogue.settings.storage.keep_ended_s,
+            "kept_s": self._services.catalogue.settings.storage.keep_ended_s,
             "failed_within_s": FAILED_WITHIN_S,
             "tabs": [(kind.value, name) for kind, (name, _) in TABS.items()],
             "looked_at": LOOKED_AT,
-            "version_of": lambda slow: version_of(slow, self._desk.catalogue),
+            "version_of": lambda slow: version_of(slow, self._services.catalogue),
             "first": "?" + urlencode(asked.kept) if asked.after else None,
             "next": "?" + urlencode({**asked.kept, "after": cursor_of(found.after)}) if found.after else None,
         }
-        return self._desk.show(request, RenderedPage("hosts.html", "Hosts", "hosts", values=values))
+        return self._services.show(request, RenderedPage("hosts.html", "Hosts", "hosts", values=values))

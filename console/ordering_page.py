@@ -35,7 +35,18 @@ from domain.settings import meaning_of
 from domain.units import BatchId
 from muster_client import shapes
 from priority.policies import POLICIES
-from web.handlers import LARGEST_ID, Desk, Fields, Pages, fields_of, get, post, reason_of, typed, whole_number
+from web.handlers import (
+    LARGEST_ID,
+    ConsoleServices,
+    Fields,
+    Pages,
+    fields_of,
+    get,
+    post,
+    reason_of,
+    typed,
+    whole_number,
+)
 from web.moments import number, plural, relative, span_unit, stamp
 from web.rendering import Crumb, RenderedPage
 
@@ -289,24 +300,24 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
     )
 
 
-class OrderingPages(Pages[Desk]):
+class OrderingPages(Pages[ConsoleServices]):
     """The order, the shares, and changes of settings with preview."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
-        self._priorities = Priorities(desk.store, desk.clock)
-        self._sharing = Sharing(desk.store, desk.clock)
-        self._rules = Rules(desk.store, desk.clock)
+    def __init__(self, services: ConsoleServices) -> None:
+        super().__init__(services)
+        self._priorities = Priorities(services.store, services.clock)
+        self._sharing = Sharing(services.store, services.clock)
+        self._rules = Rules(services.store, services.clock)
 
     @get("/ordering", "ordering", asks=("batch",))
     async def show(self, request: web.Request) -> web.Response:
         given = request.query.get("batch")
         batch_id = BatchId(whole_number(given, "batch", 1, LARGEST_ID)) if given else None
-        store, now = self._desk.store, self._desk.clock.now()
+        store, now = self._services.store, self._services.clock.now()
         found = await self._priorities.show(batch_id, limit=SHOWN)
         names = await self._names([one.batch_id for one in found.breakdowns])
         tree = await self._sharing.show()
-        settings = self._desk.catalogue.settings
+        settings = self._services.catalogue.settings
         order = order_chart(found.breakdowns, names, now)
         charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
@@ -330,12 +341,12 @@ class OrderingPages(Pages[Desk]):
             "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
         }
         page = RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
-        return self._desk.show(request, page)
+        return self._services.show(request, page)
 
     @get("/ordering/preview", "ordering_preview", asks=KEYS)
     async def preview(self, request: web.Request) -> web.Response:
         """Preview changes given in the URL, which can be shared; without changes, redirect to the order."""
-        return await self._preview(request, request.query) if request.query else self._desk.go("ordering")
+        return await self._preview(request, request.query) if request.query else self._services.go("ordering")
 
     @post("/ordering/preview", "ordering_preview_of_form")
     async def preview_of_form(self, request: web.Request) -> web.Response:
@@ -344,7 +355,7 @@ class OrderingPages(Pages[Desk]):
 
     async def _preview(self, request: web.Request, fields: Fields) -> web.Response:
         """Return the page with every batch's position after the changes."""
-        present, now = (await self._priorities.settings()).as_mapping(), self._desk.clock.now()
+        present, now = (await self._priorities.settings()).as_mapping(), self._services.clock.now()
         changes = asked_of(fields, present)
         found = await self._priorities.preview(changes, limit=PREVIEWED)
         ids = [BatchId(one["batch"]) for one in found.shown["places"]] + [one.batch_id for one in found.reasons]
@@ -367,7 +378,7 @@ class OrderingPages(Pages[Desk]):
         }
         crumbs = (Crumb("ordering", "Ordering"),)
         page = RenderedPage("ordering_preview.html", "Preview", "ordering", crumbs, values, bool(charts))
-        return self._desk.show(request, page)
+        return self._services.show(request, page)
 
     @post("/ordering", "ordering_save")
     async def save(self, request: web.Request) -> web.Response:
@@ -376,11 +387,13 @@ class OrderingPages(Pages[Desk]):
         why = reason_of(fields)
         changes = asked_of(fields, (await self._priorities.settings()).as_mapping())
         await self._priorities.set(changes, who=person.name, why=why)
-        await self._desk.door.note(request, "set_ordering", ", ".join(changes), why=why, values=dict(changes))
-        return self._desk.go("ordering", "order")
+        await self._services.authenticator.note(
+            request, "set_ordering", ", ".join(changes), why=why, values=dict(changes)
+        )
+        return self._services.go("ordering", "order")
 
     async def _names(self, ids: Sequence[BatchId]) -> dict[int, str]:
-        known = await self._desk.store.listings.names(ids)
+        known = await self._services.store.listings.names(ids)
         return {int(batch_id): f"{name} #{batch_id}".lstrip() for batch_id, name in known.items()}
 
 

@@ -13,7 +13,7 @@ from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from console.charts import Bar, Chart, at_ms, bar_of, line, time_axis
 from domain.units import Instant, later
 from domain.views import ActiveTotal, ProcessReport
-from web.handlers import Desk, Pages, get
+from web.handlers import ConsoleServices, Pages, get
 from web.moments import rate, stamp
 from web.rendering import RenderedPage
 
@@ -157,12 +157,12 @@ def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
     )
 
 
-class OverviewPage(Pages[Desk]):
+class OverviewPage(Pages[ConsoleServices]):
     """The start page."""
 
     @get("/", "overview")
     async def show(self, request: web.Request) -> web.Response:
-        now, store = self._desk.clock.now(), self._desk.store
+        now, store = self._services.clock.now(), self._services.store
         silent_at = later(now, -SILENT_S)
         processes = await store.process_reports.since(silent_at)
         gone = await store.process_reports.failures_of_gone(later(now, -FORGOTTEN_S), before=silent_at)
@@ -187,9 +187,9 @@ class OverviewPage(Pages[Desk]):
             "unsent": sum(one.unsent for one in totals),
             "in_progress": sum(one.in_progress for one in totals),
             "ranking": runs[0] if runs else None,
-            "has_apps": bool(self._desk.catalogue.apps),
+            "has_apps": bool(self._services.catalogue.apps),
         }
-        return self._desk.show(
+        return self._services.show(
             request,
             RenderedPage("overview.html", "Overview", "", values=values, charts=chart is not None, every_s=LIVE_S),
         )

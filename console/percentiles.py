@@ -20,7 +20,7 @@ from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints, Gate
 from domain.settings import DeadlineSettings
-from web.handlers import Desk, Fields, Pages, fields_of, get, post, reason_of
+from web.handlers import ConsoleServices, Fields, Pages, fields_of, get, post, reason_of
 from web.moments import number
 from web.rendering import Crumb, RenderedPage
 
@@ -146,19 +146,19 @@ def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[
     return [hosts * count / len(scores) for count in counts]
 
 
-class PercentilePages(Pages[Desk]):
+class PercentilePages(Pages[ConsoleServices]):
     """Thresholds: show, preview, save."""
 
-    def __init__(self, desk: Desk, thresholds: Thresholds) -> None:
-        super().__init__(desk)
+    def __init__(self, services: ConsoleServices, thresholds: Thresholds) -> None:
+        super().__init__(services)
         self._thresholds = thresholds
 
     @get("/percentiles", "percentiles")
     async def show(self, request: web.Request) -> web.Response:
-        catalogue = self._desk.catalogue
-        runs = await self._desk.store.generations.runs(1)
+        catalogue = self._services.catalogue
+        runs = await self._services.store.generations.runs(1)
         thresholds = await self._thresholds.show()
-        changes = await self._desk.store.settings.setting_changes(200)
+        changes = await self._services.store.settings.setting_changes(200)
         cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
         charts = [chart for chart in (distribution(one, catalogue) for one in cuts) if chart is not None]
         values: dict[str, object] = {
@@ -173,14 +173,14 @@ class PercentilePages(Pages[Desk]):
             "small": catalogue.settings.ranking.min_rows,
         }
         page = RenderedPage("percentiles.html", "Percentiles", "percentiles", values=values, charts=bool(charts))
-        return self._desk.show(request, page)
+        return self._services.show(request, page)
 
     @get("/percentiles/preview", "percentiles_preview", asks=FORESEEN)
     async def preview(self, request: web.Request) -> web.Response:
         """Preview eligible hosts, request rates and waiting times. A GET, because it changes nothing."""
         changes = self._asked(dict(request.query))
         shown = await self._thresholds.preview(changes)
-        catalogue = self._desk.catalogue
+        catalogue = self._services.catalogue
         settings = with_changes(catalogue.settings, changes)
         cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
         drawn = (distribution(one, catalogue, settings.deadline) for one in cuts)
@@ -194,7 +194,7 @@ class PercentilePages(Pages[Desk]):
         }
         crumbs = (Crumb("percentiles", "Percentiles"),)
         page = RenderedPage("thresholds_preview.html", "Preview", "percentiles", crumbs, values, bool(charts))
-        return self._desk.show(request, page)
+        return self._services.show(request, page)
 
     @post("/percentiles", "percentiles_save")
     async def save(self, request: web.Request) -> web.Response:
@@ -203,13 +203,15 @@ class PercentilePages(Pages[Desk]):
         why = reason_of(fields)
         changes = self._asked(fields)
         await self._thresholds.set(changes, who=person.name, why=why)
-        await self._desk.door.note(request, "set_thresholds", ", ".join(changes), why=why, values=dict(changes))
-        return self._desk.go("percentiles", "thresholds")
+        await self._services.authenticator.note(
+            request, "set_thresholds", ", ".join(changes), why=why, values=dict(changes)
+        )
+        return self._services.go("percentiles", "thresholds")
 
     def _asked(self, fields: Fields) -> Changes:
         """Return the thresholds of a form or URL that differ from the current ones. Raises InvalidInputError."""
         given = [(key, _value(key, text)) for key, text in fields.items() if key in FORESEEN and text.strip()]
-        present = self._desk.catalogue.settings.as_mapping()
+        present = self._services.catalogue.settings.as_mapping()
         changes = changes_of(given, FORESEEN) if given else {}
         moved = {key: value for key, value in changes.items() if value != present[key]}
         if not moved:

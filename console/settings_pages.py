@@ -17,7 +17,7 @@ from domain.bounds import name_of_setting, written
 from domain.errors import InvalidInputError
 from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
-from web.handlers import Desk, Pages, fields_of, get, post, reason_of, typed
+from web.handlers import ConsoleServices, Pages, fields_of, get, post, reason_of, typed
 from web.moments import length, quantity
 from web.rendering import Crumb, RenderedPage
 
@@ -125,7 +125,7 @@ def spans_of(settings: Settings) -> dict[str, str]:
     return found
 
 
-class SettingPages(Pages[Desk]):
+class SettingPages(Pages[ConsoleServices]):
     """Settings: show, set, reset."""
 
     @get("/settings", "settings", asks=("q",))
@@ -139,22 +139,22 @@ class SettingPages(Pages[Desk]):
         values: dict[str, object] = {
             "settings": sections,
             "text": text,
-            "trail": await self._desk.store.settings.setting_changes(TRAIL),
-            "unfit": self._desk.catalogue.unfit_settings,
+            "trail": await self._services.store.settings.setting_changes(TRAIL),
+            "unfit": self._services.catalogue.unfit_settings,
         }
-        return self._desk.show(request, RenderedPage("settings.html", "Settings", "settings", values=values))
+        return self._services.show(request, RenderedPage("settings.html", "Settings", "settings", values=values))
 
     @get("/settings/{key}", "setting")
     async def one(self, request: web.Request) -> web.Response:
         key = request.match_info["key"]
         row = self._known(await self._rows(), key)
-        changes = await self._desk.store.settings.setting_changes(CHANGES)
+        changes = await self._services.store.settings.setting_changes(CHANGES)
         values: dict[str, object] = {
             "row": row,
             "trail": [change for change in changes if change.key == key],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
-        return self._desk.show(
+        return self._services.show(
             request, RenderedPage("setting.html", key, "settings", (Crumb("settings", "Settings"),), values)
         )
 
@@ -170,13 +170,15 @@ class SettingPages(Pages[Desk]):
             changed = Settings().changed(key, typed(row.default, form.get("value", "")))
             check_ordering(changed)
             value = changed.as_mapping()[key]
-        await self._desk.store.settings.set_setting(key, value, now=self._desk.clock.now(), who=person.name, why=why)
-        await self._desk.door.note(request, "set_setting", key, why=why, value=value)
-        return self._desk.go(f"settings/{key}", "setting" if value is not None else "reset")
+        await self._services.store.settings.set_setting(
+            key, value, now=self._services.clock.now(), who=person.name, why=why
+        )
+        await self._services.authenticator.note(request, "set_setting", key, why=why, value=value)
+        return self._services.go(f"settings/{key}", "setting" if value is not None else "reset")
 
     async def _rows(self) -> list[SettingRow]:
-        settings, _ = Settings.from_stored(await self._desk.store.settings.settings())
-        return rows_of(settings, list(await self._desk.store.settings.setting_changes(CHANGES)))
+        settings, _ = Settings.from_stored(await self._services.store.settings.settings())
+        return rows_of(settings, list(await self._services.store.settings.setting_changes(CHANGES)))
 
     def _known(self, rows: list[SettingRow], key: str) -> SettingRow:
         for row in rows:

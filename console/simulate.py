@@ -16,7 +16,7 @@ from domain.access import Role
 from domain.errors import MusterError
 from domain.units import HOUR_S
 from domain.views import SimulationState
-from web.handlers import Desk, Fields, Pages, fields_of, get, id_of, number_of, post, whole_number
+from web.handlers import ConsoleServices, Fields, Pages, fields_of, get, id_of, number_of, post, whole_number
 from web.moments import length, number, percent
 from web.rendering import Crumb, RenderedPage
 
@@ -239,11 +239,11 @@ def unfinished(result: Document) -> dict[str, float]:
     return {rule: count for rule, count in found.items() if count}
 
 
-class SimulatePages(Pages[Desk]):
+class SimulatePages(Pages[ConsoleServices]):
     """Simulations: request, follow, show."""
 
-    def __init__(self, desk: Desk, runs: SimulationRuns) -> None:
-        super().__init__(desk)
+    def __init__(self, services: ConsoleServices, runs: SimulationRuns) -> None:
+        super().__init__(services)
         self._runs = runs
 
     @get("/simulate", "simulate")
@@ -261,18 +261,20 @@ class SimulatePages(Pages[Desk]):
             simulation_id = await self._runs.start(work, who=person.name)
         except MusterError as error:
             return await self._form(request, fields, rules, error)
-        await self._desk.door.note(request, "simulate", f"simulation {simulation_id}", scenario=fields.get("scenario"))
-        return self._desk.go(f"simulate/{simulation_id}", "simulation")
+        await self._services.authenticator.note(
+            request, "simulate", f"simulation {simulation_id}", scenario=fields.get("scenario")
+        )
+        return self._services.go(f"simulate/{simulation_id}", "simulation")
 
     @get("/simulate/{id}", "simulation")
     async def one(self, request: web.Request) -> web.Response:
-        found = await self._desk.store.simulations.simulation(id_of(request))
+        found = await self._services.store.simulations.simulation(id_of(request))
         charts = []
         result = None if found.result is None else in_order(found.result, found.asked)
         if result is not None:
             charts = charts_of(result)
         running = found.state is SimulationState.RUNNING
-        lost = found.is_lost(self._desk.clock.now())
+        lost = found.is_lost(self._services.clock.now())
         values: dict[str, object] = {
             "found": found,
             "state": "lost" if lost else found.state.value,
@@ -290,22 +292,24 @@ class SimulatePages(Pages[Desk]):
             charts=True,
             every_s=LIVE_S if running and not lost else 0,
         )
-        return self._desk.show(request, page)
+        return self._services.show(request, page)
 
     @post("/simulate/{id}/cancel", "simulation_cancel")
     async def cancel(self, request: web.Request) -> web.Response:
         admit(request, Role.SUBMITTER)
         simulation_id = id_of(request)
-        await self._desk.store.simulations.simulation(simulation_id)
-        await self._desk.store.simulations.end(simulation_id, SimulationState.CANCELLED, now=self._desk.clock.now())
-        await self._desk.door.note(request, "cancel_simulation", f"simulation {simulation_id}")
-        return self._desk.go(f"simulate/{simulation_id}", "cancelled")
+        await self._services.store.simulations.simulation(simulation_id)
+        await self._services.store.simulations.end(
+            simulation_id, SimulationState.CANCELLED, now=self._services.clock.now()
+        )
+        await self._services.authenticator.note(request, "cancel_simulation", f"simulation {simulation_id}")
+        return self._services.go(f"simulate/{simulation_id}", "cancelled")
 
     async def _form(
         self, request: web.Request, fields: Fields, rules: list[str], wrong: MusterError | None
     ) -> web.Response:
-        now = self._desk.clock.now()
-        past = await self._desk.store.simulations.simulations(LISTED)
+        now = self._services.clock.now()
+        past = await self._services.store.simulations.simulations(LISTED)
         offered = choices()
         values: dict[str, object] = {
             "fields": fields,
@@ -320,6 +324,6 @@ class SimulatePages(Pages[Desk]):
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
         }
         status = 422 if wrong is not None else 200
-        return self._desk.show(
+        return self._services.show(
             request, RenderedPage("simulate.html", "Simulate", "simulate", values=values, status=status)
         )

@@ -19,7 +19,7 @@ from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.units import BatchId, InstanceId, JobId, later
 from domain.views import InstancePlace, JobRow
-from web.handlers import FEW_HOSTS, Desk, Pages, get, hosts_asked, id_of
+from web.handlers import FEW_HOSTS, ConsoleServices, Pages, get, hosts_asked, id_of
 from web.rendering import Crumb, RenderedPage
 
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -28,20 +28,20 @@ Document = Mapping[str, Any]  # Any: a JSON document
 TRICKLES_SHOWN = 100
 
 
-class WorkPages(Pages[Desk]):
+class WorkPages(Pages[ConsoleServices]):
     """Jobs and instances."""
 
-    def __init__(self, desk: Desk, results: Results, api: str) -> None:
+    def __init__(self, services: ConsoleServices, results: Results, api: str) -> None:
         """`api` is the path of the API, for links to files."""
-        super().__init__(desk)
+        super().__init__(services)
         self._results = results
         self._api = api
-        self._explain = Explain(desk.store, desk.clock)
+        self._explain = Explain(services.store, services.clock)
 
     @get("/jobs/{id}", "job")
     async def job(self, request: web.Request) -> web.Response:
         job_id = JobId(id_of(request))
-        job = await self._desk.store.views.job(job_id)
+        job = await self._services.store.views.job(job_id)
         waits = any(one.state is InstanceState.UNSENT for one in job.instances)
         page = RenderedPage(
             "job.html",
@@ -50,7 +50,7 @@ class WorkPages(Pages[Desk]):
             self._above(job.batch_id),
             {"job": job, "waits": waits, "found": await self._found(request, job)},
         )
-        return self._desk.show(request, page)
+        return self._services.show(request, page)
 
     @get("/jobs/{id}/why", "job_why", asks=("hosts",))
     async def why(self, request: web.Request) -> web.Response:
@@ -58,7 +58,7 @@ class WorkPages(Pages[Desk]):
         job_id = JobId(id_of(request))
         shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
-        return self._desk.show(
+        return self._services.show(
             request, RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, {"shown": shown})
         )
 
@@ -69,20 +69,20 @@ class WorkPages(Pages[Desk]):
         shown: Document = await self._explain.instance(instance_id, hosts=FEW_HOSTS)
         job_id = shown["job_id"]
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
-        job = await self._desk.store.views.job(JobId(job_id))
+        job = await self._services.store.views.job(JobId(job_id))
         values = {
             "shown": shown,
             "words": instance_in_words(shown).splitlines(),
             "found": await self._found(request, job) if shown["outcome"]["is_canonical"] else None,
             **await self._trickles(request, job, instance_id),
         }
-        return self._desk.show(
+        return self._services.show(
             request, RenderedPage("instance.html", f"Instance {instance_id}", "batches", crumbs, values)
         )
 
     async def _found(self, request: web.Request, job: JobRow) -> Document | None:
         """Return a job's outputs with links to the files; None for another submitter's job."""
-        batch = await self._desk.store.views.batch(job.batch_id)
+        batch = await self._services.store.views.batch(job.batch_id)
         if not sees_results(present(request), batch.submitter_id):
             return None
         result = await self._results.of_job(job)
@@ -92,10 +92,10 @@ class WorkPages(Pages[Desk]):
 
     async def _trickles(self, request: web.Request, job: JobRow, instance_id: InstanceId) -> Document:
         """Return the first trickle messages, and whether there are more; none for another submitter's job."""
-        batch = await self._desk.store.views.batch(job.batch_id)
+        batch = await self._services.store.views.batch(job.batch_id)
         if not sees_results(present(request), batch.submitter_id):
             return {"trickles": (), "more_trickles": False}
-        found = await self._desk.store.trickles.of_instance(instance_id, after=0, limit=TRICKLES_SHOWN + 1)
+        found = await self._services.store.trickles.of_instance(instance_id, after=0, limit=TRICKLES_SHOWN + 1)
         return {"trickles": found[:TRICKLES_SHOWN], "more_trickles": len(found) > TRICKLES_SHOWN}
 
     def _above(self, batch_id: int) -> tuple[Crumb, ...]:
@@ -109,12 +109,12 @@ class WorkPages(Pages[Desk]):
 LIVE_S = 10
 
 
-class UnschedulablePage(Pages[Desk]):
+class UnschedulablePage(Pages[ConsoleServices]):
     """Lists work that every recent host refused."""
 
     @get("/unschedulable", "unschedulable")
     async def show(self, request: web.Request) -> web.Response:
-        now, store = self._desk.clock.now(), self._desk.store
+        now, store = self._services.clock.now(), self._services.store
         processes = await store.process_reports.since(later(now, -SILENT_S))
         workers = [one for one in processes if one.kind == "worker"]
         refused = refused_of(workers, now=now)
@@ -123,11 +123,11 @@ class UnschedulablePage(Pages[Desk]):
             "refused": refused,
             "cut": is_cut(workers),
             "batches": {batch.batch_id: batch for batch in found},
-            "feeder": self._desk.catalogue.settings.feeder,
+            "feeder": self._services.catalogue.settings.feeder,
             "workers": len(workers),
             "started_at": [one.report["started_at"] for one in workers],
         }
-        return self._desk.show(
+        return self._services.show(
             request,
             RenderedPage("unschedulable.html", "Unschedulable work", "unschedulable", values=values, every_s=LIVE_S),
         )
@@ -149,7 +149,7 @@ def states_of(text: str) -> tuple[InstanceState, ...]:
     return tuple(InstanceState) if text == ALL else (InstanceState(text),)
 
 
-class InstancesPage(Pages[Desk]):
+class InstancesPage(Pages[ConsoleServices]):
     """Instances of a batch."""
 
     @get("/batches/{id}/instances", "batch_instances", asks=("state", "after"))
@@ -157,8 +157,8 @@ class InstancesPage(Pages[Desk]):
         batch_id = BatchId(id_of(request))
         state = request.query.get("state", ALL)
         states, after = states_of(state), place_of(InstancePlace, request.query.get("after", ""))
-        batch = await self._desk.store.views.batch(batch_id)
-        found = await self._desk.store.listings.instances(batch_id, states, after=after, limit=PER_PAGE + 1)
+        batch = await self._services.store.views.batch(batch_id)
+        found = await self._services.store.listings.instances(batch_id, states, after=after, limit=PER_PAGE + 1)
         page = found[:PER_PAGE]
         last = InstancePlace(page[-1].retries, page[-1].instance_id) if len(found) > PER_PAGE else None
         values: dict[str, object] = {
@@ -170,4 +170,4 @@ class InstancesPage(Pages[Desk]):
             "next": urlencode({"state": state, "after": cursor_of(last)}) if last else None,
         }
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", batch.name or f"Batch {batch_id}"))
-        return self._desk.show(request, RenderedPage("instances.html", "Instances", "batches", crumbs, values))
+        return self._services.show(request, RenderedPage("instances.html", "Instances", "batches", crumbs, values))

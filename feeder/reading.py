@@ -1,5 +1,4 @@
-"""Decides what a refill reads: a snapshot of the ready batches and a bounded number of rows, independent of the
-backlog.
+"""Decides what a refill reads: the ready batches, and a number of rows that does not grow with the backlog.
 
 Each job class is read once.
 """

@@ -39,7 +39,7 @@ class LowWatermark:
         self._of_batch: dict[BatchId, int] = {}
 
     def reset(self, groups: Iterable[Group], *, slots: int, readable: Collection[BatchId], low: bool = False) -> None:
-        """The array holds this now, and more can be read of the `readable` batches: count anew. `low`: at once.
+        """The array holds this now, and more can be read of the `readable` batches: count again. `low`: at once.
 
         A batch is low when half of its slots of own shards are taken, so that workers do not compete for shared slots
         while this worker has more of its own; an app is low when half of its slots are taken.

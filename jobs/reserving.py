@@ -28,7 +28,7 @@ from priority.big_jobs import WaitingBigJob, given_back, kept_slots
 Line = tuple[AppId, int]  # an app and a homogeneous-redundancy type
 
 
-class ClassLooker:
+class ClassSearch:
     """Tracks homogeneous-redundancy classes. Runs once per cluster."""
 
     def __init__(self, work: RedundantWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:

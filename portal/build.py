@@ -17,9 +17,9 @@ from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from feeder.array import JobArray
 from portal.computers import ComputerPages, ResultPages
-from portal.desk import LOOK, Belongings, SiteDesk
 from portal.entry import SiteEntry
 from portal.preferences import PreferencePages
+from portal.services import LOOK, PortalServices, VolunteerViews
 from web.guard import HEADERS, MOST_FORM_BYTES, ErrorPages, asked_as_known, headers
 from web.rendering import Assets, Renderer, sources
 
@@ -38,21 +38,21 @@ async def volunteers_only(request: web.Request, handler: Handler) -> web.StreamR
 class Site:
     """`application` is mounted below the master URL's path; `routes` are for that path itself."""
 
-    def __init__(self, desk: SiteDesk, assets: Assets) -> None:
-        self._entry = SiteEntry(desk)
-        self._root = desk.renderer.root
-        errors = ErrorPages(desk.renderer).middleware
+    def __init__(self, services: PortalServices, assets: Assets) -> None:
+        self._entry = SiteEntry(services)
+        self._root = services.renderer.root
+        errors = ErrorPages(services.renderer).middleware
         self.application = web.Application(
             middlewares=[
                 headers,
                 errors,
-                desk.door.volunteers,
+                services.authenticator.volunteers,
                 volunteers_only,
                 asked_as_known(LOOK.said),
             ],
             client_max_size=MOST_FORM_BYTES,
         )
-        for page in (self._entry, ComputerPages(desk), ResultPages(desk), PreferencePages(desk), assets):
+        for page in (self._entry, ComputerPages(services), ResultPages(services), PreferencePages(services), assets):
             self.application.add_routes(page.routes())
 
     def routes(self) -> list[web.RouteDef]:
@@ -72,7 +72,7 @@ class SiteStore(ExplainStore, Protocol):
     """The parts of the store that the volunteers' pages use."""
 
     @property
-    def belongings(self) -> Belongings: ...
+    def volunteer_views(self) -> VolunteerViews: ...
     @property
     def volunteers(self) -> Volunteers: ...
 
@@ -80,7 +80,7 @@ class SiteStore(ExplainStore, Protocol):
 def build_site(
     store: SiteStore,
     source: CatalogueSource,
-    door: Authenticator,
+    authenticator: Authenticator,
     keys: AccountKeys,
     clock: Clock,
     array: JobArray | None = None,
@@ -90,5 +90,7 @@ def build_site(
     assets = Assets(sources())
     renderer = Renderer(assets, prefix + PLACE, lambda: source.catalogue().settings.project.name, clock, LOOK)
     explain = Explain(store, clock, array)
-    desk = SiteDesk(source, clock, door, renderer, store.belongings, store.volunteers, store.views, explain, keys)
-    return Site(desk, assets)
+    services = PortalServices(
+        source, clock, authenticator, renderer, store.volunteer_views, store.volunteers, store.views, explain, keys
+    )
+    return Site(services, assets)

@@ -18,9 +18,9 @@ from domain.hosts import HostAppVersion
 from domain.ranking import percentile
 from domain.units import HostId, Instant, Seconds
 from domain.volunteers import Outcome, ResultPlace
-from portal.desk import (
+from portal.services import (
     OUTCOME_WORDS,
-    SiteDesk,
+    PortalServices,
     name_of,
     processors_of,
     reasons_in_words,
@@ -78,12 +78,12 @@ def records_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instan
     return sorted(found, key=lambda one: one.app.lower())
 
 
-class ComputerPages(Pages[SiteDesk]):
+class ComputerPages(Pages[PortalServices]):
     """All computers, one computer, and a dry run for it."""
 
-    def __init__(self, desk: SiteDesk) -> None:
-        super().__init__(desk)
-        self._asked = Buckets(desk.clock)
+    def __init__(self, services: PortalServices) -> None:
+        super().__init__(services)
+        self._asked = Buckets(services.clock)
         self._running = asyncio.Semaphore(AT_A_TIME)
 
     @get("/computers", "computers", asks=("before",))
@@ -91,56 +91,56 @@ class ComputerPages(Pages[SiteDesk]):
         volunteer_id = the_volunteer(request).volunteer.volunteer_id
         text = request.query.get("before")
         before = HostId(whole_number(text, "before", 1, 2**31)) if text else None
-        found = list(await self._desk.belongings.hosts(volunteer_id, before=before, limit=PER_PAGE + 1))
+        found = list(await self._services.volunteer_views.hosts(volunteer_id, before=before, limit=PER_PAGE + 1))
         more, found = len(found) > PER_PAGE, found[:PER_PAGE]
         values: dict[str, object] = {
             "computers": [
                 (one, name_of(one.host), processors_of(one.host), reasons_in_words(one.refused[:1])) for one in found
             ],
-            "url": self._desk.catalogue.settings.project.url,
+            "url": self._services.catalogue.settings.project.url,
             "first": before is not None,
             "next": urlencode({"before": found[-1].host.host_id}) if more else None,
         }
-        return self._desk.show(request, RenderedPage("computers.html", "My computers", "computers", values=values))
+        return self._services.show(request, RenderedPage("computers.html", "My computers", "computers", values=values))
 
     @get("/computers/{id}", "computer")
     async def computer(self, request: web.Request) -> web.Response:
-        desk, volunteer_id = self._desk, the_volunteer(request).volunteer.volunteer_id
-        own = await desk.belongings.host(volunteer_id, HostId(id_of(request)))
+        services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
+        own = await services.volunteer_views.host(volunteer_id, HostId(id_of(request)))
         host_id = own.host.host_id
         (_, havs), held = await asyncio.gather(
-            desk.views.host(host_id), desk.belongings.held(volunteer_id, host_id=host_id, limit=HELD)
+            services.views.host(host_id), services.volunteer_views.held(volunteer_id, host_id=host_id, limit=HELD)
         )
         values: dict[str, object] = {
             "own": own,
             "host": own.host,
             "processors": processors_of(own.host),
-            "records": records_of(havs, desk.catalogue, desk.clock.now()),
+            "records": records_of(havs, services.catalogue, services.clock.now()),
             "held": held,
-            "titles": titles_of(desk.catalogue),
+            "titles": titles_of(services.catalogue),
             "reasons": reasons_in_words(own.refused),
         }
         crumbs = (Crumb("computers", "My computers"),)
-        return desk.show(request, RenderedPage("computer.html", name_of(own.host), "computers", crumbs, values))
+        return services.show(request, RenderedPage("computer.html", name_of(own.host), "computers", crumbs, values))
 
     @get("/computers/{id}/why", "computer_why")
     async def why(self, request: web.Request) -> web.Response:
         """Dry-run the scheduler for this computer. The number of concurrent dry runs is limited."""
-        desk, volunteer_id = self._desk, the_volunteer(request).volunteer.volunteer_id
-        own = await desk.belongings.host(volunteer_id, HostId(id_of(request)))
+        services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
+        own = await services.volunteer_views.host(volunteer_id, HostId(id_of(request)))
         wait_s = self._asked.wait_s(volunteer_id, per_s=DRY_RUNS_PER_S, burst=DRY_RUNS_AT_ONCE)
         if wait_s:
             raise TooManyAttemptsError(wait_s, "this dry run was requested")
         async with self._running:
-            shown: Mapping[str, Any] = await desk.explain.host(own.host.host_id)  # Any: a JSON document
+            shown: Mapping[str, Any] = await services.explain.host(own.host.host_id)  # Any: a JSON document
         values: dict[str, object] = {
             "host": own.host,
             "shown": shown,
-            "titles": titles_of(desk.catalogue),
+            "titles": titles_of(services.catalogue),
             "reasons": reasons_of_dry_run(shown),
         }
         crumbs = (Crumb("computers", "My computers"), Crumb(f"computers/{own.host.host_id}", name_of(own.host)))
-        return desk.show(
+        return services.show(
             request, RenderedPage("computer_why.html", "If it requested work now", "computers", crumbs, values)
         )
 
@@ -149,18 +149,20 @@ RESULTS_HELD = 100
 HOSTS = 200  # in the filter's list
 
 
-class ResultPages(Pages[SiteDesk]):
+class ResultPages(Pages[PortalServices]):
     """The list of results; the URL has its filters and page."""
 
     @get("/results", "results", asks=("outcome", "computer", "after"))
     async def results(self, request: web.Request) -> web.Response:
-        desk, volunteer_id = self._desk, the_volunteer(request).volunteer.volunteer_id
+        services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
         outcome, host_id, after = _chosen(request)
         totals, hosts, held, found = await asyncio.gather(
-            desk.belongings.totals(volunteer_id),
-            desk.belongings.hosts(volunteer_id, before=None, limit=HOSTS),
-            desk.belongings.held(volunteer_id, host_id=host_id, limit=RESULTS_HELD),
-            desk.belongings.results(volunteer_id, outcome=outcome, host_id=host_id, after=after, limit=PER_PAGE + 1),
+            services.volunteer_views.totals(volunteer_id),
+            services.volunteer_views.hosts(volunteer_id, before=None, limit=HOSTS),
+            services.volunteer_views.held(volunteer_id, host_id=host_id, limit=RESULTS_HELD),
+            services.volunteer_views.results(
+                volunteer_id, outcome=outcome, host_id=host_id, after=after, limit=PER_PAGE + 1
+            ),
         )
         found, more = found[:PER_PAGE], len(found) > PER_PAGE
         kept = {name: str(value) for name, value in (("outcome", outcome), ("computer", host_id)) if value is not None}
@@ -169,7 +171,7 @@ class ResultPages(Pages[SiteDesk]):
             "names": {one.host.host_id: name_of(one.host) for one in hosts},
             "held": held,
             "results": found,
-            "titles": titles_of(desk.catalogue),
+            "titles": titles_of(services.catalogue),
             "words": OUTCOME_WORDS,
             "outcome": outcome,
             "computer": host_id,
@@ -179,7 +181,7 @@ class ResultPages(Pages[SiteDesk]):
             if more
             else None,
         }
-        return desk.show(request, RenderedPage("results.html", "My results", "results", values=values))
+        return services.show(request, RenderedPage("results.html", "My results", "results", values=values))
 
 
 def _chosen(request: web.Request) -> tuple[Outcome | None, HostId | None, ResultPlace | None]:

@@ -11,7 +11,7 @@ from administration.access.sign_in import address_of, checked_password, from_els
 from administration.access.who import ForgedError, TooManyAttemptsError, WrongPasswordError, the_volunteer, volunteer_of
 from administration.accounts import add_volunteer, checked_email
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
-from portal.desk import SiteDesk, apps_offered, title_of, told
+from portal.services import PortalServices, apps_offered, title_of, told
 from web.handlers import fields_of, get, post
 from web.rate_limit import Buckets
 from web.rendering import RenderedPage
@@ -23,17 +23,19 @@ JOINS_AT_ONCE = 60
 STRETCHES_AT_ONCE = 2
 
 
-class SiteEntry(SignInPages[SiteDesk]):
+class SiteEntry(SignInPages[PortalServices]):
     """Pages without sign-in, and those of the account itself."""
 
-    def __init__(self, desk: SiteDesk) -> None:
-        super().__init__(desk, SignInForm("enter.html", "email", desk.door.sign_in_volunteer, told, self._open))
-        self._joins = Buckets(desk.clock)
+    def __init__(self, services: PortalServices) -> None:
+        super().__init__(
+            services, SignInForm("enter.html", "email", services.authenticator.sign_in_volunteer, told, self._open)
+        )
+        self._joins = Buckets(services.clock)
         self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
 
     async def front(self, request: web.Request) -> web.Response:
         """The page at the master URL: for people, and for clients, which read the scheduler's address from it."""
-        catalogue = self._desk.catalogue
+        catalogue = self._services.catalogue
         project = catalogue.settings.project
         values: dict[str, object] = {
             "url": project.url,
@@ -41,25 +43,25 @@ class SiteEntry(SignInPages[SiteDesk]):
             "apps": [(title_of(app), app.beta) for app in apps_offered(catalogue)],
             "open": project.account_creation,
         }
-        return self._desk.show(request, RenderedPage("front.html", project.name, "-", values=values))
+        return self._services.show(request, RenderedPage("front.html", project.name, "-", values=values))
 
     @get("/", "start")
     async def start(self, request: web.Request) -> web.Response:
-        return self._desk.go(self._desk.renderer.look.first[0])
+        return self._services.go(self._services.renderer.style.first[0])
 
     # ------------------------------------------------------------------ a new account
 
     @get("/join", "join")
     async def ask_to_join(self, request: web.Request) -> web.Response:
         if volunteer_of(request) is not None:
-            return self._desk.go("account")
+            return self._services.go("account")
         return self._join_form(request, {}, None)
 
     @post("/join", "join_post")
     async def join(self, request: web.Request) -> web.Response:
         """Create an account and sign it in."""
-        desk, fields = self._desk, await fields_of(request)
-        project = desk.catalogue.settings.project
+        services, fields = self._services, await fields_of(request)
+        project = services.catalogue.settings.project
         if from_elsewhere(request, project.url):
             raise ForgedError
         email, password = fields.get("email", "").strip(), fields.get("password", "")
@@ -71,15 +73,15 @@ class SiteEntry(SignInPages[SiteDesk]):
             hashed = password_hash(password, email)
             async with self._stretching:
                 await add_volunteer(
-                    desk.volunteers,
-                    desk.keys,
+                    services.volunteers,
+                    services.keys,
                     email,
                     name=fields.get("name", "").strip(),
                     password_hash=hashed,
-                    now=desk.clock.now(),
+                    now=services.clock.now(),
                 )
-            response = desk.go("account", "joined")
-            await desk.door.sign_in_volunteer(request, email, password, response)
+            response = services.go("account", "joined")
+            await services.authenticator.sign_in_volunteer(request, email, password, response)
         except (InvalidInputError, AlreadyExistsError, TooManyAttemptsError, WrongPasswordError) as error:
             return self._join_form(request, fields, error)
         return response
@@ -91,7 +93,7 @@ class SiteEntry(SignInPages[SiteDesk]):
             raise TooManyAttemptsError(wait_s, "joining was attempted from your network")
 
     def _join_form(self, request: web.Request, fields: object, wrong: MusterError | None) -> web.Response:
-        project = self._desk.catalogue.settings.project
+        project = self._services.catalogue.settings.project
         values: dict[str, object] = {
             "fields": fields,
             "wrong": told(wrong),
@@ -100,10 +102,12 @@ class SiteEntry(SignInPages[SiteDesk]):
             "least": project.min_password_length,
             "url": project.url,
         }
-        return self._desk.show(request, RenderedPage("join.html", "Join", "-", values=values, status=status_of(wrong)))
+        return self._services.show(
+            request, RenderedPage("join.html", "Join", "-", values=values, status=status_of(wrong))
+        )
 
     def _open(self) -> dict[str, object]:
-        return {"open": self._desk.catalogue.settings.project.account_creation}
+        return {"open": self._services.catalogue.settings.project.account_creation}
 
     # ------------------------------------------------------------------ the account
 
@@ -114,11 +118,11 @@ class SiteEntry(SignInPages[SiteDesk]):
     @post("/account", "account_post")
     async def change_password(self, request: web.Request) -> web.Response:
         the_volunteer(request)
-        wrong = await new_password(request, self._desk.door.change_volunteer_password)
-        return self._desk.go("account", "password") if wrong is None else self._account(request, wrong)
+        wrong = await new_password(request, self._services.authenticator.change_volunteer_password)
+        return self._services.go("account", "password") if wrong is None else self._account(request, wrong)
 
     def _account(self, request: web.Request, wrong: MusterError | None) -> web.Response:
-        record, project = the_volunteer(request), self._desk.catalogue.settings.project
+        record, project = the_volunteer(request), self._services.catalogue.settings.project
         values: dict[str, object] = {
             "email": record.email,
             "name": record.volunteer.name,
@@ -131,4 +135,4 @@ class SiteEntry(SignInPages[SiteDesk]):
             else told(wrong),
         }
         page = RenderedPage("account.html", "Account", "account", values=values, status=status_of(wrong))
-        return self._desk.show(request, page)
+        return self._services.show(request, page)

@@ -12,7 +12,7 @@ from administration.volunteers import MOST, choice_of, preferring
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.units import AppId, Instant
 from domain.volunteers import Volunteer
-from portal.desk import SiteDesk, apps_offered, title_of, told
+from portal.services import PortalServices, apps_offered, title_of, told
 from web.handlers import Fields, Pages, get, number_of, post, whole_number
 from web.rendering import RenderedPage
 
@@ -59,7 +59,7 @@ def known_at_of(fields: Fields) -> Instant | None:
         raise InvalidInputError("known_at", "the hidden field's original value", text) from None
 
 
-class PreferencePages(Pages[SiteDesk]):
+class PreferencePages(Pages[PortalServices]):
     """The preferences: applications, processors and limits."""
 
     @get("/preferences", "preferences")
@@ -69,23 +69,23 @@ class PreferencePages(Pages[SiteDesk]):
     @post("/preferences", "preferences_post")
     async def save(self, request: web.Request) -> web.Response:
         """Save the form, unless the preferences changed after it was loaded."""
-        desk, volunteer = self._desk, the_volunteer(request).volunteer
+        services, volunteer = self._services, the_volunteer(request).volunteer
         sent = await request.post()
         fields = {name: value for name, value in sent.items() if isinstance(value, str)}
         chosen = [value for value in sent.getall("app", []) if isinstance(value, str)]
         try:
             if known_at_of(fields) != volunteer.preferred_at:
                 raise ConflictError(CHANGED)
-            wishes = wishes_of(fields, chosen, {app.app_id for app in apps_offered(desk.catalogue)})
-            wanted = preferring(volunteer, now=desk.clock.now(), known=desk.catalogue.apps, **wishes)
+            wishes = wishes_of(fields, chosen, {app.app_id for app in apps_offered(services.catalogue)})
+            wanted = preferring(volunteer, now=services.clock.now(), known=services.catalogue.apps, **wishes)
             if wanted is not volunteer:
-                await desk.volunteers.set_volunteer(wanted, instead_of=volunteer)
+                await services.volunteers.set_volunteer(wanted, instead_of=volunteer)
         except (InvalidInputError, ConflictError) as error:
             return self._form(request, volunteer, error)
-        return desk.go("preferences", "preferences")
+        return services.go("preferences", "preferences")
 
     def _form(self, request: web.Request, volunteer: Volunteer, wrong: MusterError | None) -> web.Response:
-        offered = apps_offered(self._desk.catalogue)
+        offered = apps_offered(self._services.catalogue)
         values: dict[str, object] = {
             "volunteer": volunteer,
             "apps": [(app, title_of(app), not volunteer.apps or app.app_id in volunteer.apps) for app in offered],
@@ -95,7 +95,7 @@ class PreferencePages(Pages[SiteDesk]):
         }
         status = 200 if wrong is None else 409 if isinstance(wrong, ConflictError) else 422
         page = RenderedPage("preferences.html", "Preferences", "preferences", values=values, status=status)
-        return self._desk.show(request, page)
+        return self._services.show(request, page)
 
 
 CHANGED = "your preferences were changed elsewhere in the meantime; the current ones are shown below"

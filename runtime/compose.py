@@ -36,7 +36,7 @@ from hoststats.ports import HostStatisticsPorts
 from hoststats.service import LOOK_EVERY_S, HostStatisticsServices
 from jobs.comparing_pool import ComparingPool
 from jobs.ordering.ordering_pass import Orderer
-from jobs.reserving import ClassLooker, Reserver
+from jobs.reserving import ClassSearch, Reserver
 from jobs.sweeper import INTERVAL_S
 from portal.attach import AttachFlow
 from portal.build import PLACE, build_site
@@ -103,7 +103,7 @@ class WorkerParts:
     catalogue: CatalogueCache
     shards: PostgresShards
     feeder: Feeder
-    door: Authenticator
+    authenticator: Authenticator
     progress: ProgressHub
     status: WorkerStatus
     heartbeat: HeartbeatWriter
@@ -186,7 +186,7 @@ async def build_worker(
             clock=clock,
         )
         account_keys = AccountKeys(keys.account_secret)
-        door = Authenticator(
+        authenticator = Authenticator(
             store.access,
             store.volunteers,
             store.people,
@@ -194,11 +194,11 @@ async def build_worker(
             clock,
             project_token=account_keys.api_token(),
         )
-        site = build_site(store, catalogue, door, account_keys, clock, fed.array)
+        site = build_site(store, catalogue, authenticator, account_keys, clock, fed.array)
         routes = [
             web.post("/scheduler", handler.handle),
             *files.routes,
-            *AttachFlow(store.volunteers, door.signing, account_keys, catalogue, clock).routes(),
+            *AttachFlow(store.volunteers, authenticator.signing, account_keys, catalogue, clock).routes(),
             *site.routes(),
             *status.pages.routes(),
         ]
@@ -206,13 +206,15 @@ async def build_worker(
             store,
             project,
             account_keys,
-            door,
+            authenticator,
             clock,
             settings=lambda: catalogue.catalogue().settings,
             array=fed.array,
         )
         api, batches, results, runs = served.api, served.batches, served.results, served.runs
-        console = build_console(store, catalogue, batches, results, runs, api.thresholds, door, clock, fed.array)
+        console = build_console(
+            store, catalogue, batches, results, runs, api.thresholds, authenticator, clock, fed.array
+        )
         parts = {API_PLACE: api.application(), "/console": console, PLACE: site.application}
         application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
@@ -238,7 +240,9 @@ async def build_worker(
             "deadlines of duties": status.watch.run,
         }
         malformed = MalformedRequests(lambda: pages.note(MALFORMED, 400, 0.0), clock)
-        yield WorkerParts(application, loops, catalogue, shards, fed, door, api.hub, status, heartbeat, malformed)
+        yield WorkerParts(
+            application, loops, catalogue, shards, fed, authenticator, api.hub, status, heartbeat, malformed
+        )
     finally:
         await shards.close()
         await store.close()
@@ -280,7 +284,7 @@ async def build_background(
         services = jobs.build.build(ports, catalogue.catalogue, clock)
         orderer = Orderer(store.ordering, catalogue.catalogue, clock)
         reserver = Reserver(store.reserving, catalogue.catalogue, clock)
-        looker = ClassLooker(store.reserving, catalogue.catalogue, clock)
+        looker = ClassSearch(store.reserving, catalogue.catalogue, clock)
         cleaner = LeftoverCleaner(
             UploadFolder(project.upload_dir), store.uploads, clock, lambda: catalogue.catalogue().settings.storage
         )

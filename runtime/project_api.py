@@ -48,7 +48,7 @@ def build_project_api(
     store: PostgresStore,
     project: Project,
     keys: AccountKeys,
-    door: Authenticator,
+    authenticator: Authenticator,
     clock: Clock,
     *,
     settings: Callable[[], Settings],
@@ -61,7 +61,7 @@ def build_project_api(
     results = Results(store.views, store.waiting, UploadFolder(project.upload_dir))
     runs = SimulationRuns(store.simulations, clock)
     files = Files(store.applications, downloads, project, clock, max_bytes=largest)
-    api = Api(store, batches, files, results, runs, keys, door, clock, settings=settings, array=array)
+    api = Api(store, batches, files, results, runs, keys, authenticator, clock, settings=settings, array=array)
     return ProjectApi(api, batches, results, runs)
 
 
@@ -75,12 +75,13 @@ async def local_client(project: Project, clock: Clock, *, user: str) -> AsyncIte
         settings = Settings.from_stored(await store.settings.settings())[0]
         keys = AccountKeys(load_keys(project.keys_dir).account_secret)
         token = secrets.token_urlsafe(32)
-        door = Authenticator(
+        authenticator = Authenticator(
             store.access, store.volunteers, store.people, lambda: settings, clock, project_token=token, user=user
         )
         application = web.Application()
         application.add_subapp(
-            PLACE, build_project_api(store, project, keys, door, clock, settings=lambda: settings).api.application()
+            PLACE,
+            build_project_api(store, project, keys, authenticator, clock, settings=lambda: settings).api.application(),
         )
         runner = web.AppRunner(application, access_log=None)
         await runner.setup()

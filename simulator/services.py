@@ -32,7 +32,7 @@ from jobs.build import JobsPorts, JobsServices
 from jobs.comparisons import Compared, Comparison, compare_here
 from jobs.ordering.ordering_pass import Orderer
 from jobs.requirements import InputSpec
-from jobs.reserving import ClassLooker, Reserver, ReservingReport
+from jobs.reserving import ClassSearch, Reserver, ReservingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from jobs.validator import Validator
@@ -156,7 +156,7 @@ class Services:
         self.jobs: JobsServices = jobs.build.build(ports, catalogue.catalogue, clock)
         self.orderer = Orderer(store.ordering, catalogue.catalogue, clock)
         self.reserver = Reserver(store.reserving, catalogue.catalogue, clock)
-        self.class_looker = ClassLooker(store.reserving, catalogue.catalogue, clock)
+        self.class_looker = ClassSearch(store.reserving, catalogue.catalogue, clock)
         self.ranking = hoststats.service.build(
             HostStatisticsPorts(store.applications, store.hav_tables, store.generations),
             lambda: catalogue.catalogue().settings.ranking,

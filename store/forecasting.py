@@ -123,7 +123,7 @@ class PostgresForecasting(OnDatabase):
 
     async def of_batch(self, batch_id: BatchId, *, now: Instant) -> BatchTables[Table] | None:
         async with self._looking() as connection:
-            return await _Look(connection, self._known, batch_id, now).tables()
+            return await _BatchReader(connection, self._known, batch_id, now).tables()
 
     async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
         """Read an app's sample on a temporary connection, one at a time: these calls are rare."""
@@ -133,7 +133,7 @@ class PostgresForecasting(OnDatabase):
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
             await connection.execute(load("by_key"))
-            return await _Look(connection, self._known, NO_BATCH, now).app_tables(app_id)
+            return await _BatchReader(connection, self._known, NO_BATCH, now).app_tables(app_id)
 
     @asynccontextmanager
     async def _looking(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
@@ -165,7 +165,7 @@ class PostgresForecasting(OnDatabase):
                 await connection.close(timeout=CLOSE_S)
 
 
-class _Look:
+class _BatchReader:
     """Reads one batch through one connection."""
 
     def __init__(

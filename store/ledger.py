@@ -44,7 +44,7 @@ Computer = tuple[VolunteerId, str, str]  # volunteer, CPID, host name
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """The host behind a request."""
 
     volunteer: Volunteer
@@ -61,30 +61,34 @@ def computer_of(host: Host) -> Computer:
 
 async def read_many(connection: Connection, keys: Sequence[RequestKey]) -> list[RequestView]:
     """Return one view per key, in order."""
-    askers = await _askers(connection, keys)
+    requesters = await _requesters(connection, keys)
     wanted = {instance_id for key in keys for instance_id in key.instance_ids if 0 < instance_id <= LARGEST_ID}
-    held, reported = await _held(connection, askers.values(), wanted)
+    held, reported = await _held(connection, requesters.values(), wanted)
     others = wanted - reported.keys()
-    computers = {asker.host.host_id: computer_of(asker.host) for asker in askers.values() if asker.host is not None}
+    computers = {
+        requester.host.host_id: computer_of(requester.host)
+        for requester in requesters.values()
+        if requester.host is not None
+    }
     if others:
         for row in await connection.fetch(load("instances_reported"), sorted(others)):
             reported[row["instance_id"]] = rows.reported(row)
             computers[row["host_id"]] = (row["volunteer_id"], row["host_cpid"], row["domain_name"])
-    return [_view(askers.get(position), key, held, reported, computers) for position, key in enumerate(keys)]
+    return [_view(requesters.get(position), key, held, reported, computers) for position, key in enumerate(keys)]
 
 
 def _view(
-    asker: Asker | None,
+    requester: Requester | None,
     key: RequestKey,
     held: Mapping[HostId, Sequence[InstanceInProgress]],
     reported: Mapping[InstanceId, Reported],
     computers: Mapping[HostId, Computer],
 ) -> RequestView:
-    if asker is None:
+    if requester is None:
         return RequestView()
-    if asker.host is None:
-        return RequestView(asker.volunteer, network=asker.network, quotas=asker.quotas)
-    host = asker.host
+    if requester.host is None:
+        return RequestView(requester.volunteer, network=requester.network, quotas=requester.quotas)
+    host = requester.host
     computer = computer_of(host)
     found = {
         i: reported[i]
@@ -96,10 +100,12 @@ def _view(
         )
     }
     of_host = tuple(held.get(host.host_id, ()))
-    return RequestView(asker.volunteer, host, asker.versions, of_host, found, asker.network, asker.quotas)
+    return RequestView(
+        requester.volunteer, host, requester.versions, of_host, found, requester.network, requester.quotas
+    )
 
 
-async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[int, Asker]:
+async def _requesters(connection: Connection, keys: Sequence[RequestKey]) -> dict[int, Requester]:
     found = await connection.fetch(
         load("who_asks"),
         [key.authenticator_hash for key in keys],
@@ -107,23 +113,23 @@ async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[in
         [key.host_cpid for key in keys],
         [key.network for key in keys],
     )
-    return {row["position"] - 1: _asker(row) for row in found}
+    return {row["position"] - 1: _requester(row) for row in found}
 
 
-def _asker(row: asyncpg.Record) -> Asker:
+def _requester(row: asyncpg.Record) -> Requester:
     volunteer, network = rows.asking_volunteer(row), row["asked_network"]
     shared = tuple([quotas.shared_quota(one) for one in row["quotas"]])
     if row["host_id"] is None:
-        return Asker(volunteer, network=network, quotas=shared)
+        return Requester(volunteer, network=network, quotas=shared)
     versions = {hav["app_version_id"]: rows.host_app_version(hav) for hav in row["versions"]}
-    return Asker(volunteer, rows.host(row), versions, network, shared)
+    return Requester(volunteer, rows.host(row), versions, network, shared)
 
 
 async def _held(
-    connection: Connection, askers: Collection[Asker], wanted: Collection[InstanceId]
+    connection: Connection, requesters: Collection[Requester], wanted: Collection[InstanceId]
 ) -> tuple[Mapping[HostId, Sequence[InstanceInProgress]], dict[InstanceId, Reported]]:
     """Return the hosts' instances in progress, and those among them that are `wanted`, in the form of reported ones."""
-    host_ids = sorted({asker.host.host_id for asker in askers if asker.host is not None})
+    host_ids = sorted({requester.host.host_id for requester in requesters if requester.host is not None})
     held: dict[HostId, list[InstanceInProgress]] = defaultdict(list)
     reported: dict[InstanceId, Reported] = {}
     if host_ids:

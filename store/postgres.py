@@ -31,7 +31,7 @@ from store.settings import PostgresNotes, PostgresSettings
 from store.settling import PostgresTails, PostgresUnsettledJobs
 from store.submissions import PostgresSubmissions
 from store.sweeping import PostgresHistory, PostgresOutages, PostgresOverdueWork
-from store.views import PostgresBelongings, PostgresHostLists, PostgresListings, PostgresViews
+from store.views import PostgresHostLists, PostgresListings, PostgresViews, PostgresVolunteerViews
 from store.waiting import PostgresWaitingWork
 
 
@@ -127,7 +127,7 @@ class PostgresStore:
         self.reserving = PostgresReserving(database)
         self.listings = PostgresListings(database)
         self.host_lists = PostgresHostLists(database)
-        self.belongings = PostgresBelongings(database)
+        self.volunteer_views = PostgresVolunteerViews(database)
         self.trickles = PostgresTrickles(database)
         self.process_reports = PostgresProcessReports(database)
         self.simulations = PostgresSimulations(database)

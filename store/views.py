@@ -288,8 +288,8 @@ def _told(one: ListedHost, said: SlowWith | RecentFailures | None) -> ListedHost
 OWN_RESULTS_LOOKED_AT = 5000  # results of all kinds, from which the shown ones are selected
 
 
-class PostgresBelongings(OnDatabase):
-    """Implements Belongings of the volunteer pages."""
+class PostgresVolunteerViews(OnDatabase):
+    """Implements VolunteerViews of the volunteer pages."""
 
     async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
         last = LAST_HOST_ID if before is None else before

@@ -50,7 +50,7 @@ from jobs.ports import (
     TailWork,
     UnsettledJobs,
 )
-from portal.desk import Belongings
+from portal.services import VolunteerViews
 from runtime.rate_limits.hosts import ArrivalCounts
 from scheduler.ports import Ledger
 from transfer.ports import UnneededFiles, UploadRecords
@@ -208,7 +208,7 @@ class Store(Protocol):
     @property
     def host_lists(self) -> HostLists: ...
     @property
-    def belongings(self) -> Belongings: ...
+    def volunteer_views(self) -> VolunteerViews: ...
     @property
     def trickles(self) -> Trickles: ...
     @property

@@ -35,12 +35,12 @@ FEW_HOSTS, MANY_HOSTS = 20, 100
 
 
 @dataclass(frozen=True, slots=True)
-class PageDesk:
+class PageServices:
     """Dependencies of all pages: catalogue, clock, authentication and renderer."""
 
     source: CatalogueSource
     clock: Clock
-    door: Authenticator
+    authenticator: Authenticator
     renderer: Renderer
 
     @property
@@ -57,7 +57,7 @@ class PageDesk:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk(PageDesk):
+class ConsoleServices(PageServices):
     """Dependencies of the console's pages: also the whole store and this worker's job array."""
 
     store: PostgresStore
@@ -76,7 +76,7 @@ class Address:
 
 ADDRESS = "page_address"  # the attribute of a handler that holds its Address
 H = TypeVar("H", bound=Callable[..., Awaitable[web.StreamResponse]])
-D = TypeVar("D", bound=PageDesk)
+D = TypeVar("D", bound=PageServices)
 
 
 def get(path: str, name: str, *, asks: Collection[str] = ()) -> Callable[[H], H]:
@@ -100,8 +100,8 @@ def _marked(address: Address) -> Callable[[H], H]:
 class Pages(Generic[D]):
     """Pages of one subject: methods marked with `get` or `post`."""
 
-    def __init__(self, desk: D) -> None:
-        self._desk = desk
+    def __init__(self, services: D) -> None:
+        self._services = services
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes in the order of the methods, those of a base class first."""

@@ -146,7 +146,7 @@ class RenderedPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PageStyle:
     """Common parts of a set of pages: templates, sections, form messages, and the signed-in user.
 
     `first` is the start page, address and name. `above`: the page above the root belongs to the set.
@@ -165,21 +165,21 @@ class Renderer:
     """Renders pages to responses. `root` is the path of the pages, without a trailing slash."""
 
     def __init__(
-        self, assets: Assets, root: str, project_name: Callable[[], str], clock: Clock, look: Look | None = None
+        self, assets: Assets, root: str, project_name: Callable[[], str], clock: Clock, style: PageStyle | None = None
     ) -> None:
         self.root = root
-        self.look = look or Look()
-        self.home = f"{root.rpartition('/')[0] if self.look.above else root}/"
+        self.style = style or PageStyle()
+        self.home = f"{root.rpartition('/')[0] if self.style.above else root}/"
         self._assets = assets
         self._project_name = project_name
         self._clock = clock
-        self._environment = environment(self.look.package)
+        self._environment = environment(self.style.package)
 
     def inside(self, address: str) -> str:
         """Return the address if it belongs to these pages, else the start page: a forged link may name any other."""
         own = address == self.home or address.startswith(f"{self.root}/")
         safe = own and address.isprintable() and "\\" not in address
-        return address if safe else f"{self.root}/{self.look.first[0]}"
+        return address if safe else f"{self.root}/{self.style.first[0]}"
 
     def response(self, request: web.Request, page: RenderedPage) -> web.Response:
         """Render the page for the signed-in user."""
@@ -195,16 +195,16 @@ class Renderer:
             page=page,
             root=self.root,
             home=self.home,
-            look=self.look,
-            sections=self.look.sections,
+            style=self.style,
+            sections=self.style.sections,
             project_name=self._project_name(),
-            person=self.look.who(request),
+            person=self.style.who(request),
             csrf=csrf_of(request),
             theme=theme if theme in THEMES else "auto",
             themes=THEMES,
             here=request.path_qs,
             help=help_address(page.template),
-            said=self.look.said.get(request.query.get("said", "")),
+            said=self.style.said.get(request.query.get("said", "")),
             now=now,
             asset=lambda name: f"{self.root}/{self._assets.address(name)}",
             time=lambda at: moments.moment(at, now),

@@ -33,16 +33,16 @@ class SignInForm:
 class SignInPages(Pages[D]):
     """Sign-in and sign-out of a set of pages."""
 
-    def __init__(self, desk: D, form: SignInForm) -> None:
-        super().__init__(desk)
-        self._renderer = desk.renderer
+    def __init__(self, services: D, form: SignInForm) -> None:
+        super().__init__(services)
+        self._renderer = services.renderer
         self._form = form
 
     @get("/sign-in", "sign_in", asks=("next",))
     async def ask(self, request: web.Request) -> web.Response:
-        look = self._renderer.look
-        if look.who(request) is not None:
-            return self._desk.go(look.first[0])
+        style = self._renderer.style
+        if style.who(request) is not None:
+            return self._services.go(style.first[0])
         return self._asked(request, "", self._renderer.inside(request.query.get("next", "")), None)
 
     @post("/sign-in", "sign_in_post")
@@ -59,10 +59,10 @@ class SignInPages(Pages[D]):
     @post("/sign-out", "sign_out")
     async def sign_out(self, request: web.Request) -> web.Response:
         """Sign out. A form sent from another site is ignored."""
-        if self._renderer.look.who(request) is None:
+        if self._renderer.style.who(request) is None:
             raise ForgedError if request.get(FORGED) else NotSignedInError
-        response = self._desk.go("sign-in")
-        await self._desk.door.sign_out(request, response)
+        response = self._services.go("sign-in")
+        await self._services.authenticator.sign_out(request, response)
         return response
 
     @post("/theme", "theme")
@@ -85,7 +85,7 @@ class SignInPages(Pages[D]):
     def _asked(self, request: web.Request, who: str, where: str, wrong: MusterError | None) -> web.Response:
         values = {self._form.field: who, "next": where, "wrong": self._form.told(wrong), **self._form.values()}
         page = RenderedPage(self._form.template, "Sign in", "-", values=values, status=status_of(wrong))
-        return self._desk.show(request, page)
+        return self._services.show(request, page)
 
 
 async def new_password(

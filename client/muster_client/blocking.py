@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 from muster_client import shapes
 from muster_client.loop_thread import LoopThread
 from muster_client.transport import StrPath
-from muster_client.work import ExplainedKind, LookedFor
+from muster_client.work import ExplainedKind, HostListKind
 
 
 class SyncClient(LoopThread):
@@ -148,7 +148,7 @@ class SyncClient(LoopThread):
         return self._run(self._client.explain(kind, identifier))
 
     def hosts(
-        self, *, limit: int | None = 1000, show: LookedFor | None = None, silent_s: float | None = None
+        self, *, limit: int | None = 1000, show: HostListKind | None = None, silent_s: float | None = None
     ) -> list[shapes.ListedHostShown]:
         """Return hosts by id, or only slow, failing or silent ones, as defined for `list_hosts` of the API."""
         return self._run(self._client.hosts(limit=limit, show=show, silent_s=silent_s))

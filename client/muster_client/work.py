@@ -11,7 +11,7 @@ from muster_client import shapes
 from muster_client.transport import StrPath, Transport, UnreachableError, part, query_of
 
 ExplainedKind = Literal["host", "batch", "job", "instance"]
-LookedFor = Literal["slow", "failing", "silent"]  # kinds of host lists
+HostListKind = Literal["slow", "failing", "silent"]  # kinds of host lists
 
 
 class Work(Transport):
@@ -164,7 +164,7 @@ class Work(Transport):
         return found
 
     async def hosts(
-        self, *, limit: int | None = 1000, show: LookedFor | None = None, silent_s: float | None = None
+        self, *, limit: int | None = 1000, show: HostListKind | None = None, silent_s: float | None = None
     ) -> list[shapes.ListedHostShown]:
         """Return hosts by id, or only slow, failing or silent ones, as defined for `list_hosts` of the API."""
         return await self._list("hosts", "hosts", limit=limit, query={"show": show, "silent_s": silent_s})

@@ -31,7 +31,7 @@ SCOPE = re.compile(r"Needs the scope `(\w+)`")
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """A caller, with or without a token. `status`: the status of all its replies, if they are all the same.
 
     `scopes`: the token's scopes. `never`: operations that must fail despite the scope.
@@ -73,7 +73,7 @@ class Questions:
     asked: int = 0
     _session: requests.Session = field(default_factory=requests.Session)
 
-    def conforming(self, operator: Asker, others: Sequence[Asker]) -> list[str]:
+    def conforming(self, operator: Requester, others: Sequence[Requester]) -> list[str]:
         """Send valid requests; return a message for each wrong reply.
 
         First each of the others calls every operation on existing objects, then `operator`, which may change them.
@@ -90,24 +90,24 @@ class Questions:
         told += [self._ask(case, operator) for cases in every.values() for case in cases]
         return [one for one in told if one is not None]
 
-    def unfit(self, operator: Asker) -> list[str]:
+    def unfit(self, operator: Requester) -> list[str]:
         """Send invalid requests; return a message for each reply that is not a documented refusal."""
         every = self._examples(GenerationMode.NEGATIVE)
         told = [self._ask(case, operator, negative_data_rejection) for _, cases in every for case in cases]
         return [one for one in told if one is not None]
 
-    def _ask(self, case: Case[Any], asker: Asker, *more: schemathesis.CheckFunction) -> str | None:
+    def _ask(self, case: Case[Any], requester: Requester, *more: schemathesis.CheckFunction) -> str | None:
         """Return what is wrong with the reply."""
         operation = case.operation.definition.raw
-        if operation["operationId"] in ENDLESS and asker.status is None:
+        if operation["operationId"] in ENDLESS and requester.status is None:
             return None
         if len(case.formatted_path) + len(urlencode(case.query or {}, doseq=True)) > LONGEST:
             return None
         self.asked += 1
         try:
-            answer = case.call(base_url=self.url, headers=asker.headers, timeout=30, session=self._session)
+            answer = case.call(base_url=self.url, headers=requester.headers, timeout=30, session=self._session)
             case.validate_response(answer, checks=[*CHECKS, *more])
-            asker.check(operation, answer.status_code)
+            requester.check(operation, answer.status_code)
         except Exception as error:
             return f"{case.operation.label}: {error}"
         return None

@@ -92,8 +92,8 @@ async def test_roles_and_scopes_limit_operations(server: LiveServer) -> None:
 
 async def test_session_changes_need_the_csrf_token(server: LiveServer) -> None:
     await a_person(server, "ola", Role.OPERATOR)
-    door = server.workers[0].parts.door
-    new = await door.signing.person("ola", "ola knows this", address="127.0.0.1", agent="Browser")
+    authenticator = server.workers[0].parts.authenticator
+    new = await authenticator.signing.person("ola", "ola knows this", address="127.0.0.1", agent="Browser")
     url = f"{server.url}api/v1/settings/deadline.p_tight"
 
     async def put(**headers: str) -> tuple[int, Mapping[str, Any]]:
@@ -106,7 +106,7 @@ async def test_session_changes_need_the_csrf_token(server: LiveServer) -> None:
     assert (await put(**{"X-CSRF-Token": "0" * 64}))[0] == 403
     assert (await put(**secret, **{"Sec-Fetch-Site": "cross-site"}))[0] == 403
     assert await put(**secret) == (200, {"key": "deadline.p_tight", "value": 0.7})
-    await door.people.end_sessions("ola")
+    await authenticator.people.end_sessions("ola")
     assert (await put(**secret))[0] == 401
 
 

@@ -14,13 +14,13 @@ from tests.acceptance.test_command_line import CommandLine
 
 async def test_people_and_tokens_lifecycle(server: LiveServer) -> None:
     muster = CommandLine(server.project.data_dir)
-    door = server.workers[0].parts.door
+    authenticator = server.workers[0].parts.authenticator
 
     async def run(*arguments: str) -> Any:
         return await asyncio.to_thread(muster.json, *arguments)
 
     async def sign_in(name: str, password: str) -> str:
-        new = await door.signing.person(name, password, address="192.0.2.7", agent="")
+        new = await authenticator.signing.person(name, password, address="192.0.2.7", agent="")
         return new.session.address
 
     ada = await run("operator", "add", "ada")
@@ -33,7 +33,7 @@ async def test_people_and_tokens_lifecycle(server: LiveServer) -> None:
         ("sue", "submitter", 1),
     ]
     token = await run("token", "add", "nightly", "--person", "sue", "--scope", "read", "--days", "2")
-    assert (await door.tokens.person_of(token["token"])).name == "sue"
+    assert (await authenticator.tokens.person_of(token["token"])).name == "sue"
     assert token["waits_because"].startswith("it is refused (403) until sue has signed in")
     printed = await asyncio.to_thread(muster.run, "token", "add", "hourly", "--person", "sue")
     assert printed.stdout.startswith("muster_") and printed.stderr == f"not valid yet: {token['waits_because']}\n"
@@ -41,7 +41,7 @@ async def test_people_and_tokens_lifecycle(server: LiveServer) -> None:
     assert (listed["person"], listed["scopes"]) == ("sue", ["read"])
     await run("token", "revoke", str(token["token_id"]))
     with pytest.raises(NotSignedInError):
-        await door.tokens.person_of(token["token"])
+        await authenticator.tokens.person_of(token["token"])
     again = await run("operator", "password", "sue")
     with pytest.raises(WrongPasswordError):
         await sign_in("sue", sue["password"])
@@ -50,7 +50,7 @@ async def test_people_and_tokens_lifecycle(server: LiveServer) -> None:
     assert (await run("operator", "set", "sue", "--shut-out"))["active"] is False
     with pytest.raises(WrongPasswordError):
         await sign_in("sue", again["password"])
-    acts = [act.what for act in await door.store.acts(limit=50)]
+    acts = [act.what for act in await authenticator.store.acts(limit=50)]
     assert acts[:3] == ["set_person", "end_sessions", "sign_in"]
 
     done = await asyncio.to_thread(muster.run, "operator", "add", "tom", "--role", "submitter")

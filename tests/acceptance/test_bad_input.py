@@ -48,7 +48,7 @@ async def test_unknown_platform_is_reported_and_stored(server: LiveServer) -> No
     assert [message.priority for message in reply.messages] == ["low", "low"]
     assert reply.request_delay_s == 300.0
     [record] = await server.store.volunteers.volunteers()
-    own = await server.store.belongings.host(record.volunteer.volunteer_id, HostId(host.host_id))
+    own = await server.store.volunteer_views.host(record.volunteer.volunteer_id, HostId(host.host_id))
     assert own.refused == (
         ("platform", "app pi has versions for x86_64-pc-linux-gnu; the client reported sparc-sun-solaris"),
     )

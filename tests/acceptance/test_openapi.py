@@ -13,7 +13,7 @@ from administration.access.sign_in import Cost, stretched
 from administration.accounts import AccountKeys
 from domain.access import Right, Role
 from domain.units import DAY_S
-from tests.acceptance.asking import Asker, Questions
+from tests.acceptance.asking import Questions, Requester
 from tests.acceptance.server import LiveServer
 from tests.worlds import PROJECT
 from transfer.keys import load_keys
@@ -87,15 +87,15 @@ async def test_invalid_requests_get_documented_refusals(busy: LiveServer) -> Non
 # ---------------------------------------------------------------------- who asks, and what
 
 
-def project(server: LiveServer) -> Asker:
+def project(server: LiveServer) -> Requester:
     """The caller with the project's own token."""
     keys = AccountKeys(load_keys(server.project.keys_dir).account_secret)
-    return Asker("the project", keys.api_token(), Role.OPERATOR.rights)
+    return Requester("the project", keys.api_token(), Role.OPERATOR.rights)
 
 
-async def lesser_askers(server: LiveServer) -> list[Asker]:
+async def lesser_askers(server: LiveServer) -> list[Requester]:
     """Return callers with fewer rights, or none. None of them owns batch 1."""
-    door = server.workers[0].parts.door
+    authenticator = server.workers[0].parts.authenticator
     store, now = server.store, server.clock.now()
     lab = (await store.people.add_submitter("lab", account="default", shares=1.0, now=now)).submitter_id
     volunteer = await server.create("POST", "/volunteers", json={"email": "vol@example.org"})
@@ -106,26 +106,29 @@ async def lesser_askers(server: LiveServer) -> list[Asker]:
         await store.access.add_person(
             name, role=role, submitter_id=submitter_id, password=kept, one_time_until=None, now=now
         )
-    await door.people.add("new", role=Role.OPERATOR)
-    first = await door.tokens.add("tom", "the token 1 of others")
-    expiring, revoked = await door.tokens.add("ola", "a day", days=1), await door.tokens.add("ola", "revoked")
-    await door.tokens.revoke(revoked.token.token_id, by=PROJECT)
-    tokens = {name: (await door.tokens.add(name, "own")).value for name in ("vic", "sue", "out", "new")}
-    narrow = await door.tokens.add("ola", "narrow", rights=[Right.READ])
-    await door.people.set("out", active=False)
+    await authenticator.people.add("new", role=Role.OPERATOR)
+    first = await authenticator.tokens.add("tom", "the token 1 of others")
+    expiring, revoked = (
+        await authenticator.tokens.add("ola", "a day", days=1),
+        await authenticator.tokens.add("ola", "revoked"),
+    )
+    await authenticator.tokens.revoke(revoked.token.token_id, by=PROJECT)
+    tokens = {name: (await authenticator.tokens.add(name, "own")).value for name in ("vic", "sue", "out", "new")}
+    narrow = await authenticator.tokens.add("ola", "narrow", rights=[Right.READ])
+    await authenticator.people.set("out", active=False)
     await server.forward(DAY_S + 1.0)
     assert first.token.token_id == KNOWN_IDS["token_id"]
     return [
-        Asker("no token", None, status=401),
-        Asker("an unknown token", "muster_guessed", status=401),
-        Asker("an expired token", expiring.value, status=401),
-        Asker("a revoked token", revoked.value, status=401),
-        Asker("a disabled account", tokens["out"], status=401),
-        Asker("a volunteer", volunteer["authenticator"], status=401),
-        Asker("before the first sign-in", tokens["new"], status=403),
-        Asker("vic", tokens["vic"], Role.VIEWER.rights, never=OF_OTHERS),
-        Asker("sue", tokens["sue"], Role.SUBMITTER.rights, never=OF_OTHER_SUBMITTERS),
-        Asker("ola", narrow.value, frozenset({Right.READ})),
+        Requester("no token", None, status=401),
+        Requester("an unknown token", "muster_guessed", status=401),
+        Requester("an expired token", expiring.value, status=401),
+        Requester("a revoked token", revoked.value, status=401),
+        Requester("a disabled account", tokens["out"], status=401),
+        Requester("a volunteer", volunteer["authenticator"], status=401),
+        Requester("before the first sign-in", tokens["new"], status=403),
+        Requester("vic", tokens["vic"], Role.VIEWER.rights, never=OF_OTHERS),
+        Requester("sue", tokens["sue"], Role.SUBMITTER.rights, never=OF_OTHER_SUBMITTERS),
+        Requester("ola", narrow.value, frozenset({Right.READ})),
     ]
 
 

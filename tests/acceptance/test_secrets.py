@@ -102,7 +102,9 @@ async def test_no_secret_is_in_a_log_or_on_an_error_page(
     await server.submit(jobs={"count": 4})
     [task] = await host.ask()
     keys = load_keys(server.project.keys_dir)
-    signed_in = await server.workers[0].parts.door.signing.person("ola", RIGHT_PASSWORD, address="::1", agent="Browser")
+    signed_in = await server.workers[0].parts.authenticator.signing.person(
+        "ola", RIGHT_PASSWORD, address="::1", agent="Browser"
+    )
     secrets = {
         "account key": host.authenticator,
         "upload token": next(iter(task.tokens.values())),

@@ -56,7 +56,7 @@ async def test_html_in_names_is_drawn_as_text(server: LiveServer, tab: Tab) -> N
 
 
 async def add_hostile_simulations(server: LiveServer) -> tuple[int, int]:
-    """Two simulations whose scenario, rules, population, kinds of batches, figures and asker are HTML; one failed."""
+    """Two simulations whose scenario, rules, population, kinds of batches, figures and user are HTML; one failed."""
     store, now = server.store.simulations, server.clock.now()
     figures = {"makespan_s": {LINK: 3600.0, BOLD: None}, "tail_s": {PICTURE: 60.0}, "cut_short": [LINK]}
     counted = {"instances_per_job": 1.5, "preempted_s_per_job": 60.0, "batches_unfinished": 1.0}

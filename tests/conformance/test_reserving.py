@@ -10,7 +10,7 @@ from domain.ordering import Request
 from domain.reservations import Kept, Lease, LeaseEnd
 from domain.units import AppId, BatchId, Instant, Seconds, later
 from jobs.ordering.ordering_pass import Orderer
-from jobs.reserving import ClassLooker, Reserver, ReservingReport
+from jobs.reserving import ClassSearch, Reserver, ReservingReport
 from tests.builders import NOW
 from tests.conformance.test_ordering_duty import submitted
 from tests.stores import Store
@@ -160,7 +160,7 @@ async def test_host_classes_are_read_while_jobs_need_them(store: Store) -> None:
     for vendor, flop_per_s, count in (("GenuineIntel", 1e9, 2), ("AuthenticAMD", 2e9, 1), ("", 1e9, 1)):
         for _ in range(count):
             await a_registered_host(store, last_rpc_at=NOW, cpu_vendor=vendor, flop_per_s=flop_per_s, ncpus=4)
-    looker = ClassLooker(store.reserving, lambda: catalogue, HandClock())
+    looker = ClassSearch(store.reserving, lambda: catalogue, HandClock())
     await wide(store)
     assert (await looker.run_once()).standings == ()
 

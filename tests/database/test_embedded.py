@@ -126,7 +126,7 @@ def as_user(name: str, data_dir: Path, dsn: str) -> subprocess.CompletedProcess[
 async def test_another_user_of_the_machine_does_not_reach_the_database(data_dir: Path) -> None:
     dsn = await start(data_dir)
 
-    stranger = await asyncio.to_thread(as_user, "nobody", data_dir, dsn)
+    stranger = await asyncio.to_thread(as_user, "daemon", data_dir, dsn)
     servers_own = await asyncio.to_thread(as_user, "pgserver", data_dir, dsn)
 
     assert "Permission denied" in stranger.stderr

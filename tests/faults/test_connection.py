@@ -82,11 +82,11 @@ def batch(count: int) -> dict[str, object]:
     return {"app": "pi", "qos": "throughput", "jobs": jobs | QUICK}
 
 
-async def refused(server: LiveServer, worker: LiveWorker, asker: Host, most_s: float) -> float:
+async def refused(server: LiveServer, worker: LiveWorker, requester: Host, most_s: float) -> float:
     """Return the seconds until that worker asks clients to retry later."""
     began_s = CLOCK.monotonic()
     async with server.http.post(
-        f"{worker.url}scheduler", data=encode_request(asker.request()), timeout=aiohttp.ClientTimeout(60)
+        f"{worker.url}scheduler", data=encode_request(requester.request()), timeout=aiohttp.ClientTimeout(60)
     ) as response:
         answer = (response.status, await response.text())
     took_s = CLOCK.monotonic() - began_s
@@ -97,13 +97,13 @@ async def refused(server: LiveServer, worker: LiveWorker, asker: Host, most_s: f
 
 async def test_cut_off_node_stops_and_clients_continue(tmp_path: Path, keys_dir: Path) -> None:
     async with two_workers(tmp_path, keys_dir) as (server, far, proxy):
-        near, asker = server.workers[0], await server.add_host("asker")
+        near, requester = server.workers[0], await server.add_host("requester")
         async with crowd(server, [near.url, far.url], 4) as clients:
             await clients.served(20)
             for _ in range(3):
                 proxy.cut()
                 await within(lambda: far.parts.shards.owned() == frozenset(), AT_ONCE_S, "it has no shards")
-                await refused(server, far, asker, AT_ONCE_S)
+                await refused(server, far, requester, AT_ONCE_S)
                 await within(lambda: len(near.parts.shards.owned()) == 64, 10, "the other one has all shards")
                 await clients.served(20)
 
@@ -117,16 +117,16 @@ async def test_cut_off_node_stops_and_clients_continue(tmp_path: Path, keys_dir:
 
 async def test_a_node_whose_database_falls_silent_says_so_in_time(tmp_path: Path, keys_dir: Path) -> None:
     async with two_workers(tmp_path, keys_dir) as (server, far, proxy):
-        near, asker = server.workers[0], await server.add_host("asker")
+        near, requester = server.workers[0], await server.add_host("requester")
         async with crowd(server, [near.url, far.url], 4) as clients:
             await clients.served(20)
             proxy.freeze()
             doubt = asyncio.create_task(
                 within(far.parts.shards.in_doubt, SILENCE_S + MARGIN_S, "it knows that its locks may be lost")
             )
-            waiting = [asyncio.create_task(refused(server, far, asker, SILENCE_S + MARGIN_S)) for _ in range(5)]
+            waiting = [asyncio.create_task(refused(server, far, requester, SILENCE_S + MARGIN_S)) for _ in range(5)]
             await asyncio.gather(doubt, *waiting)
-            await refused(server, far, asker, AT_ONCE_S)  # from here on without querying the database
+            await refused(server, far, requester, AT_ONCE_S)  # from here on without querying the database
             await clients.served(20)
 
             proxy.thaw()

@@ -86,7 +86,9 @@ def an_api(store: MemoryStore | None = None) -> Api:
     batches = Batches(made, downloads, world.clock)
     results = Results(made.views, made.waiting, UploadFolder(NOWHERE))
     runs = SimulationRuns(made.simulations, world.clock)
-    return Api(made, batches, files, results, runs, AccountKeys(b"secret"), world.door, world.clock, settings=Settings)
+    return Api(
+        made, batches, files, results, runs, AccountKeys(b"secret"), world.authenticator, world.clock, settings=Settings
+    )
 
 
 async def a_busy_api() -> Api:

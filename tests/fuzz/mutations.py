@@ -254,7 +254,7 @@ def _with(document: object, value: object, draw: random.Random) -> object:
         if kind < 0.1:
             return {name: one for name, one in document.items() if name != key}
         if kind < 0.2:
-            return {**document, draw.choice(("", "\x00", "nobody", key + key)): value}
+            return {**document, draw.choice(("", "\x00", "unknown", key + key)): value}
         return {**document, key: _with(document[key], value, draw)}
     if isinstance(document, list) and document and draw.random() < 0.85:
         at = draw.randrange(len(document))

@@ -10,7 +10,7 @@ from tests.memory.insight import MemoryHostLists, MemoryInsight
 from tests.memory.ordering import MemoryOrderingRules
 from tests.memory.people import MemoryAccess, MemoryPeople, MemoryVolunteers
 from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySettings, MemorySimulations
-from tests.memory.views import MemoryBelongings, MemoryListings, MemoryViews
+from tests.memory.views import MemoryListings, MemoryViews, MemoryVolunteerViews
 
 __all__ = ["AllShards", "MemoryStore"]
 
@@ -44,7 +44,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.volunteers = MemoryVolunteers(registry, work)
         self.access = MemoryAccess(registry)
         self.arrivals = MemoryArrivals()
-        self.belongings = MemoryBelongings(work)
+        self.volunteer_views = MemoryVolunteerViews(work)
         self.host_lists = MemoryHostLists(registry, work, self.generations)
         self.listings = MemoryListings(registry, work)
         self.ordering_rules = MemoryOrderingRules(work, book)

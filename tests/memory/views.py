@@ -288,7 +288,7 @@ def _instance_row(row: StoredInstance) -> InstanceRow:
     )
 
 
-class MemoryBelongings:
+class MemoryVolunteerViews:
     def __init__(self, work: Work) -> None:
         self._work = work
 

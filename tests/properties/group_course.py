@@ -41,7 +41,7 @@ class Course:
             beside_s=0.0,
             connect=self._connect,
         )
-        self.askers: dict[int, asyncio.Task[Added]] = {}
+        self.requesters: dict[int, asyncio.Task[Added]] = {}
         self.asks: dict[int, Ask] = {}
         self.cancelled: set[int] = set()
         self.left: set[int] = set()  # cancelled while every lane was busy with other asks: not attempted
@@ -58,16 +58,16 @@ class Course:
         """Submit another ask; return its number."""
         ask = Ask(len(self.asks), row, bad, conflicts)
         self.asks[ask.number] = ask
-        self.askers[ask.number] = self.loop.create_task(self._asker(ask))
+        self.requesters[ask.number] = self.loop.create_task(self._requester(ask))
         return ask.number
 
     def cancel(self, *numbers: int) -> None:
         """Cancel these asks."""
         under_way = [attempt for attempt in self.database.attempts if not attempt.over]
         for number in numbers:
-            if self.askers[number].done():
+            if self.requesters[number].done():
                 continue
-            self.askers[number].cancel()
+            self.requesters[number].cancel()
             self.cancelled.add(number)
             if len(under_way) == self.lanes and number not in self._attempted():
                 self.left.add(number)
@@ -129,24 +129,24 @@ class Course:
         places = [step.place for step in self.database.pending if step.place is not Place.CLOSE]
         at_work = len(places) + len(self.database.lock_waits)
         taken = self.most * places.count(Place.BEGIN)  # and not attempted yet
-        waiting = [n for n in self.arrived - self._attempted() if not self.askers[n].done()]
+        waiting = [n for n in self.arrived - self._attempted() if not self.requesters[n].done()]
         busy = at_work == self.lanes or Place.CONNECT in places or self.refusals or self._lost_unused()
         assert busy or len(waiting) <= taken
-        assert at_work or all(asker.done() for n, asker in self.askers.items() if n in self.arrived)
+        assert at_work or all(requester.done() for n, requester in self.requesters.items() if n in self.arrived)
         assert len(waiting) <= MOST_GROUPS_WAITING * self.most + taken
 
     def _check_outcomes(self) -> None:
         """Check that every ask got one possible outcome."""
         unexplained = 0
-        for number, asker in self.askers.items():
-            assert asker.done(), f"ask {number} waits forever"
-            if asker.cancelled():
+        for number, requester in self.requesters.items():
+            assert requester.done(), f"ask {number} waits forever"
+            if requester.cancelled():
                 assert number in self.cancelled
                 continue
-            error, ask = asker.exception(), self.asks[number]
+            error, ask = requester.exception(), self.asks[number]
             if error is None:
                 assert not ask.bad
-                assert asker.result().number == number
+                assert requester.result().number == number
             elif isinstance(error, UnavailableError):
                 unexplained += not self._was_unserved(number) and number not in self.turned_away | self.told
             elif isinstance(error, BadAskError):
@@ -161,12 +161,12 @@ class Course:
         """Check that answered asks are committed, in the order of the answers, and nothing twice."""
         added = self.database.added()
         assert not added or max(added.values()) == 1
-        for number, asker in self.askers.items():
-            if asker.cancelled() or not self.in_transaction:
+        for number, requester in self.requesters.items():
+            if requester.cancelled() or not self.in_transaction:
                 continue
-            error = asker.exception()
+            error = requester.exception()
             if error is None:
-                total = asker.result().total
+                total = requester.result().total
                 assert self.database.rows[self.asks[number].row][total - 1] == number
             elif not isinstance(error, UnavailableError):
                 assert added[number] == 0
@@ -201,14 +201,14 @@ class Course:
         assert self._closing.exception() is None
         assert all(session.closed for session in self.database.sessions)
         assert all(task.done() for task in self.loop.tasks)
-        asking = set(self.askers.values())
+        asking = set(self.requesters.values())
         broken = [task.exception() for task in self.loop.tasks if task not in asking and not task.cancelled()]
         assert [error for error in broken if error is not None] == []
         assert self.loop.errors == []
 
     # ---------------------------------------------------------------- the pieces
 
-    async def _asker(self, ask: Ask) -> Added:
+    async def _requester(self, ask: Ask) -> Added:
         self.arrived.add(ask.number)
         came, full = self.loop.turns, len(self.arrived - self._attempted()) > MOST_GROUPS_WAITING * self.most
         try:
@@ -230,7 +230,7 @@ class Course:
         except (UnavailableError, asyncio.CancelledError):
             self.refusals += 1
             if all(session.closed or not session.used for session in self.database.sessions):
-                self.told |= {number for number in self.arrived if not self.askers[number].done()}
+                self.told |= {number for number in self.arrived if not self.requesters[number].done()}
             raise
 
     async def _work(self, session: DatabaseSession, asks: Sequence[Ask]) -> Sequence[Added]:

@@ -60,10 +60,10 @@ class Courses(RuleBasedStateMachine):
         for number in range(CROWD):
             self.course.ask(row=number % 3)
 
-    @precondition(lambda self: self.course.askers)
+    @precondition(lambda self: self.course.requesters)
     @rule(which=some)
     def an_asker_leaves(self, which: int) -> None:
-        self.course.cancel(which % len(self.course.askers))
+        self.course.cancel(which % len(self.course.requesters))
 
     @precondition(lambda self: self.course.database.pending)
     @rule(which=some, fate=fates)
@@ -91,7 +91,7 @@ class Courses(RuleBasedStateMachine):
     def everything_comes_to_rest(self) -> None:
         self.course.rest()
 
-    @precondition(lambda self: len(self.course.askers) > 3)
+    @precondition(lambda self: len(self.course.requesters) > 3)
     @rule()
     def closing(self) -> None:
         self.course.close()
@@ -160,7 +160,11 @@ def three_asks(asks: Sequence[dict[str, Any]], in_transaction: bool, choose: Cho
         options += [partial(arrive, count) for count in range(1, len(coming) + 1)]
         if troubles:
             sad = [partial(course.let, which, fate) for which in steps for fate in TROUBLES]
-            left = [partial(course.cancel, number) for number, asker in course.askers.items() if not asker.done()]
+            left = [
+                partial(course.cancel, number)
+                for number, requester in course.requesters.items()
+                if not requester.done()
+            ]
             happenings: list[Callable[[], object]] = [*sad, *left, course.close]
             options += [partial(trouble, happens) for happens in happenings]
         options[choose(len(options))]()
@@ -189,7 +193,7 @@ def test_every_order_of_three_asks_their_steps_and_one_trouble(
 EVENTS: dict[str, Callable[[Course], object]] = {
     "the first ask is cancelled": lambda course: course.cancel(0),
     "the last ask is cancelled": lambda course: course.cancel(3),
-    "all asks are cancelled": lambda course: course.cancel(*course.askers),
+    "all asks are cancelled": lambda course: course.cancel(*course.requesters),
     "another asks": lambda course: course.ask(row=1),
     "it is closed": lambda course: course.close(),
     "a session ends": lambda course: course.cut(0) if course.database.sessions else None,
@@ -212,7 +216,7 @@ def test_an_event_may_come_at_any_turn_of_the_loop(happens: Callable[[Course], o
                 course.let(0)
             course.turn()
             course.check_now()
-        assert turns_before < TURNS or all(asker.done() for asker in course.askers.values())
+        assert turns_before < TURNS or all(requester.done() for requester in course.requesters.values())
         happens(course)
         course.finish()
 
@@ -252,7 +256,7 @@ def test_singles_fail_at_once_without_a_connection() -> None:
     )
 
     assert course.database.pending == []
-    assert [str(asker.exception()) for asker in list(course.askers.values())[2:]] == [
+    assert [str(requester.exception()) for requester in list(course.requesters.values())[2:]] == [
         "the database is unavailable: refused",
         "the database is unavailable: refused",
     ]
@@ -307,7 +311,7 @@ def test_a_server_without_room_keeps_its_connection(fate: Fate, served: int) -> 
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN, Place.READ), (Place.WRITE, fate), *a_round(Place.ROLLBACK))
     course.finish()
     assert len(course.database.sessions) == 1
-    assert sum(asker.exception() is None for asker in course.askers.values()) == served
+    assert sum(requester.exception() is None for requester in course.requesters.values()) == served
 
 
 def test_waiters_stay_with_a_lane_that_can_connect() -> None:
@@ -322,7 +326,7 @@ def test_waiters_stay_with_a_lane_that_can_connect() -> None:
     course.rest()
     assert [step.place for step in course.database.pending] == [Place.BEGIN]  # it pauses
     course.finish()
-    assert [asker.exception() for asker in course.askers.values()] == [None] * 3
+    assert [requester.exception() for requester in course.requesters.values()] == [None] * 3
 
 
 def test_unconnected_lane_retries_after_some_groups() -> None:
@@ -345,7 +349,7 @@ def test_reconnects_after_all_waiters_failed() -> None:
     steps_of(course, (Place.CONNECT, Fate.REFUSED))
     second = course.ask()
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN, Place.READ, Place.WRITE, Place.COMMIT))
-    assert course.askers[second].result().number == second
+    assert course.requesters[second].result().number == second
     course.finish()
 
 
@@ -353,7 +357,7 @@ def test_a_session_that_did_not_answer_in_time_is_not_used_again() -> None:
     course = Course(lanes=1, most=1)
     course.ask()
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN), (Place.READ, Fate.SILENT))
-    assert str(course.askers[0].exception()) == "the database is unavailable: TimeoutError"
+    assert str(course.requesters[0].exception()) == "the database is unavailable: TimeoutError"
     course.ask()
     steps_of(course, *a_round(Place.CONNECT))
     course.finish()
@@ -364,10 +368,10 @@ def test_cancelled_statement_fails_its_group_only() -> None:
     for row in range(3):
         course.ask(row=row)
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN), (Place.READ, Fate.BROKEN_OFF))
-    told = [str(asker.exception()) for asker in list(course.askers.values())[:2]]
+    told = [str(requester.exception()) for requester in list(course.requesters.values())[:2]]
     assert told == ["the database is unavailable: CancelledError"] * 2
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN, Place.READ, Place.WRITE, Place.COMMIT))
-    assert course.askers[2].result().number == 2
+    assert course.requesters[2].result().number == 2
     course.finish()
 
 
@@ -382,7 +386,7 @@ def test_connection_lost_before_first_statement_counts_as_none() -> None:
     course.cut(0)
     course.rest()
     assert course.database.pending == []
-    assert "lost as soon as it was made" in str(course.askers[0].exception())
+    assert "lost as soon as it was made" in str(course.requesters[0].exception())
     course.finish()
 
 
@@ -394,5 +398,7 @@ def test_waiters_fail_at_once_with_one_lane_refused() -> None:
     assert [step.place for step in course.database.pending] == [Place.CONNECT, Place.CONNECT]
     course.let(1, Fate.REFUSED)
     course.rest()
-    assert [str(asker.exception()) for asker in course.askers.values()] == ["the database is unavailable: refused"] * 2
+    assert [str(requester.exception()) for requester in course.requesters.values()] == [
+        "the database is unavailable: refused"
+    ] * 2
     course.finish()

@@ -13,7 +13,7 @@ def test_examples_hold() -> None:
 
 
 def test_finds_phrases_words_in_names_and_long_test_names() -> None:
-    word, phrase = "no" + "body", "in " + "vain"
+    word, phrase = "no" + "body", "has them" + " not"
     long_name = "test_" + "x" * 56
     text = f"def seen_by_{word}() -> None: ...\n# {phrase}\ndef {long_name}() -> None: ...\n"
     assert [found.line for found in check.check_text("a.py", text)] == [1, 2, 3]

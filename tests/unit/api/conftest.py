@@ -32,4 +32,14 @@ def api(tmp_path: Path) -> Api:
     batches = Batches(store, downloads, world.clock)
     results = Results(store.views, store.waiting, UploadFolder(tmp_path))
     runs = SimulationRuns(store.simulations, world.clock)
-    return Api(store, batches, files, results, runs, AccountKeys(b"secret"), world.door, world.clock, settings=Settings)
+    return Api(
+        store,
+        batches,
+        files,
+        results,
+        runs,
+        AccountKeys(b"secret"),
+        world.authenticator,
+        world.clock,
+        settings=Settings,
+    )

@@ -70,16 +70,16 @@ async def numbers(ask: Ask[NumbersParams, None]) -> object:
     return {"limit": ask.params.limit, "batch": ask.params.batch_id, "job": ask.params.job_id}
 
 
-def the_door(store: MemoryStore) -> Authenticator:
+def authenticator_of(store: MemoryStore) -> Authenticator:
     return Authenticator(store.access, store.volunteers, store.people, Settings, StillClock(), project_token=TOKEN)
 
 
 @asynccontextmanager
 async def an_api(error: Exception | None = None, store: MemoryStore | None = None) -> AsyncIterator[Client]:
     store = store or MemoryStore()
-    door = the_door(store)
+    authenticator = authenticator_of(store)
     api = web.Application(
-        middlewares=[problems, door.middleware, Strangers({"/open"}).middleware], client_max_size=1000
+        middlewares=[problems, authenticator.middleware, Strangers({"/open"}).middleware], client_max_size=1000
     )
     routes = [
         Route(
@@ -99,7 +99,7 @@ async def an_api(error: Exception | None = None, store: MemoryStore | None = Non
     ]
     params = NumbersParams
     routes.append(Route("GET", "/numbers/{batch_id}/{job_id}", "numbers", "", numbers, "t", dict, params))  # type: ignore[arg-type]
-    api.add_routes(Table(routes, door, StillClock()).definitions())
+    api.add_routes(Table(routes, authenticator, StillClock()).definitions())
     api.router.add_get("/broken", broken(error or web.HTTPNoContent()))
     api.router.add_get("/open", broken(web.HTTPNoContent()))
     app = web.Application(client_max_size=1000)

@@ -18,7 +18,7 @@ from domain.units import later
 from domain.views import SILENT_S, SimulationState
 from tests.memory import MemoryStore
 from tests.unit.administration.clocks import StillClock
-from tests.unit.api.test_api_edge import SIGNED, Client, document_of, the_door
+from tests.unit.api.test_api_edge import SIGNED, Client, authenticator_of, document_of
 
 ASKED = {"scenario": "recent", "rules": ["as it is", "as changed"], "seeds": 1, "changes": {"deadline.p_tight": 0.8}}
 START = "/api/v1/thresholds/simulations"
@@ -26,10 +26,10 @@ START = "/api/v1/thresholds/simulations"
 
 @asynccontextmanager
 async def an_api(store: MemoryStore) -> AsyncIterator[Client]:
-    clock, door = StillClock(), the_door(store)
+    clock, authenticator = StillClock(), authenticator_of(store)
     routes = operations_of(SimulationsApi(store, SimulationRuns(store.simulations, clock), clock))
-    api = web.Application(middlewares=[problems, door.middleware])
-    api.add_routes(Table(routes, door, clock).definitions())
+    api = web.Application(middlewares=[problems, authenticator.middleware])
+    api.add_routes(Table(routes, authenticator, clock).definitions())
     app = web.Application()
     app.add_subapp("/api/v1", api)
     async with TestClient(TestServer(app), headers=SIGNED) as client:
@@ -120,10 +120,10 @@ async def test_reply_has_a_location() -> None:
     [start, show, _] = operations_of(
         SimulationsApi(store, SimulationRuns(store.simulations, StillClock()), StillClock())
     )
-    door = the_door(store)
+    authenticator = authenticator_of(store)
     kept = Route("POST", "/start", "start", "", started, "t", dict, start.params, status=202, leads_to="simulation")
-    api = web.Application(middlewares=[problems, door.middleware])
-    api.add_routes(Table([kept, show], door, StillClock()).definitions())
+    api = web.Application(middlewares=[problems, authenticator.middleware])
+    api.add_routes(Table([kept, show], authenticator, StillClock()).definitions())
     app = web.Application()
     app.add_subapp("/muster/api/v1", api)
     async with TestClient(TestServer(app), headers=SIGNED) as client:

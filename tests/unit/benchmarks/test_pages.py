@@ -34,16 +34,16 @@ KEYS = AccountKeys(b"secret")
 async def routes(tmp_path: Path) -> list[str]:
     """Return the routes of a worker on a store in memory."""
     world = a_world()
-    store, clock, door = cast(PostgresStore, world.store), world.clock, world.door  # the same ports
+    store, clock, authenticator = cast(PostgresStore, world.store), world.clock, world.authenticator  # the same ports
     downloads = DownloadFolder(tmp_path, max_bytes=1)
     batches = Batches(store, downloads, clock)
     results = Results(store.views, store.waiting, UploadFolder(tmp_path))
     runs = SimulationRuns(store.simulations, clock)
     catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
     files = Files(store.applications, downloads, Project(tmp_path), clock, max_bytes=1)
-    api = Api(store, batches, files, results, runs, KEYS, door, clock, settings=Settings)
-    console = build_console(store, catalogue, batches, results, runs, api.thresholds, door, clock)
-    site = build_site(store, catalogue, door, KEYS, clock)
+    api = Api(store, batches, files, results, runs, KEYS, authenticator, clock, settings=Settings)
+    console = build_console(store, catalogue, batches, results, runs, api.thresholds, authenticator, clock)
+    site = build_site(store, catalogue, authenticator, KEYS, clock)
     parts = {API: api.application(), CONSOLE: console, SITE: site.application}
     return served(mounted(site.routes(), parts, Settings().project.url))
 

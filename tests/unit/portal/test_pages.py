@@ -22,7 +22,7 @@ from domain.refusals import RefusalCode
 from domain.units import Instant
 from domain.volunteers import Outcome, VolunteerRecord
 from portal.build import PLACE, build_site
-from portal.desk import OUTCOME_WORDS
+from portal.services import OUTCOME_WORDS
 from runtime.compose import mounted
 from tests.builders import NOW
 from tests.unit.administration.access.world import World, a_world
@@ -82,7 +82,7 @@ async def a_place(world: World | None = None, settings: Mapping[str, object] | N
     values = {"project.url": "http://127.0.0.1:18123/", **(settings or {})}
     await store.settings.set_settings(values, who="test", why="", now=NOW)
     catalogue = CatalogueCache(store.applications, world.clock, await store.applications.load_catalogue())
-    site = build_site(store, catalogue, world.door, KEYS, world.clock)
+    site = build_site(store, catalogue, world.authenticator, KEYS, world.clock)
     application = mounted(site.routes(), {PLACE: site.application}, "http://127.0.0.1:18123/")
     async with TestClient(TestServer(application)) as client:
         yield Place(world, catalogue, client)
@@ -169,7 +169,7 @@ async def test_joining_signs_in_and_allows_attaching() -> None:
     ("fields", "part", "status"),
     [
         pytest.param(
-            {"email": "nobody", "password": PASSWORD}, "E-mail: an e-mail address, please", 422, id="no e-mail"
+            {"email": "no-address", "password": PASSWORD}, "E-mail: an e-mail address, please", 422, id="no e-mail"
         ),
         pytest.param({"email": ADA, "password": "short"}, "Password: 6 to 200 characters", 422, id="short"),
         pytest.param({"email": ADA, "password": ADA}, "harder to guess", 422, id="the e-mail"),
@@ -250,7 +250,7 @@ async def test_guessing_at_a_volunteers_password_is_slowed_down() -> None:
 async def test_a_new_password_attaches_clients_and_ends_other_sessions() -> None:
     async with a_place() as place:
         old = (await place.join()).credentials
-        other = await place.world.door.signing.volunteer(ADA, PASSWORD, address="192.0.2.1", agent="")
+        other = await place.world.authenticator.signing.volunteer(ADA, PASSWORD, address="192.0.2.1", agent="")
         two = await place.form("/account", status=422, old=PASSWORD, new="abcdefg", again="abcdefh")
         assert "the same new password twice" in two
         wrong = await place.form("/account", status=401, old="a guess", new="battery staple", again="battery staple")
@@ -272,7 +272,7 @@ async def test_a_new_password_attaches_clients_and_ends_other_sessions() -> None
 @pytest.mark.parametrize(
     "path", ["/computers", "/computers/1", "/computers/1/why", "/results", "/preferences", "/account"]
 )
-async def test_without_an_account_one_is_led_to_the_door(path: str) -> None:
+async def test_without_an_account_redirects_to_sign_in(path: str) -> None:
     async with a_place() as place, place.client.get(PLACE + path, allow_redirects=False) as response:
         assert response.status == 303
         assert response.headers["Location"].startswith(f"{PLACE}/sign-in?next=")

@@ -10,7 +10,7 @@ from domain.units import AccountId, SubmitterId
 from priority.fair_share import FairShares, Leaf, fair_shares
 
 ROOT, LAB, DESK = AccountId(1), AccountId(2), AccountId(3)
-TREE = [Account(ROOT, "root"), Account(LAB, "lab", ROOT, 3.0), Account(DESK, "desk", ROOT, 1.0)]
+TREE = [Account(ROOT, "root"), Account(LAB, "lab", ROOT, 3.0), Account(DESK, "services", ROOT, 1.0)]
 
 
 def leaf(submitter: int, account: AccountId, usage: float, shares: float = 1.0) -> Leaf:
@@ -58,7 +58,7 @@ def test_one_submitter_in_two_accounts_is_two_leaves() -> None:
         (TREE, [leaf(1, AccountId(9), 1.0)], "submitter.account_id"),
         (TREE, [leaf(1, LAB, float("nan"))], "submitter.usage"),
         (TREE, [leaf(1, LAB, 1.0, shares=-1.0)], "submitter.shares"),
-        ([Account(LAB, "lab", DESK), Account(DESK, "desk", LAB)], [], "account.parent_id"),
+        ([Account(LAB, "lab", DESK), Account(DESK, "services", LAB)], [], "account.parent_id"),
         ([Account(LAB, "lab", DESK)], [], "account.parent_id"),
         ([Account(LAB, "lab", None, float("inf"))], [], "account.shares"),
     ],

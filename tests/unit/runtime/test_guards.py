@@ -82,30 +82,30 @@ async def test_what_the_database_answers_is_passed_on() -> None:
 
 async def test_a_step_that_takes_too_long_is_given_up() -> None:
     silent = SilentLedger()
-    door = GuardedLedger(silent, Locks(), answer_s=0.001)
-    for step in (door.sent_jobs([InstanceId(1)]), door.job_classes([JobClassId(1)])):
+    authenticator = GuardedLedger(silent, Locks(), answer_s=0.001)
+    for step in (authenticator.sent_jobs([InstanceId(1)]), authenticator.job_classes([JobClassId(1)])):
         with pytest.raises(UnavailableError, match=r"has not answered for 1 ms"):
             await step
     assert silent.given_up == 2
 
 
 async def test_while_the_database_is_away_nothing_is_asked() -> None:
-    door = GuardedLedger(SilentLedger(), Locks(lost=True, silent_s=AWAY_S + 0.1))
+    authenticator = GuardedLedger(SilentLedger(), Locks(lost=True, silent_s=AWAY_S + 0.1))
     with pytest.raises(UnavailableError, match="the database is away"):
-        await door.read(KEY)
+        await authenticator.read(KEY)
 
 
-async def test_a_lock_connection_that_was_lost_just_now_closes_no_door() -> None:
-    door = GuardedLedger(SilentLedger(), Locks(lost=True, silent_s=AWAY_S))
-    assert await door.read(KEY) == RequestView(None)
+async def test_requests_go_on_after_the_lock_connection_is_lost() -> None:
+    authenticator = GuardedLedger(SilentLedger(), Locks(lost=True, silent_s=AWAY_S))
+    assert await authenticator.read(KEY) == RequestView(None)
 
 
 async def test_failed_release_of_quota_still_sends_the_jobs() -> None:
-    door = GuardedLedger(SilentLedger(), Locks(), answer_s=0.001)
+    authenticator = GuardedLedger(SilentLedger(), Locks(), answer_s=0.001)
     request = QuotaRequest(HostId(1), VolunteerId(1), 20000, wanted=8, idle=8)
-    await door.release_quota(request, 3)
+    await authenticator.release_quota(request, 3)
     with pytest.raises(UnavailableError):
-        await door.reserve_quota(request)
+        await authenticator.reserve_quota(request)
 
 
 class DatabaseAt:

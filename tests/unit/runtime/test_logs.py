@@ -31,7 +31,7 @@ async def refuse(request: web.Request) -> web.Response:
     raise web.HTTPForbidden
 
 
-async def write_to_nobody(request: web.Request) -> web.Response:
+async def write_after_disconnect(request: web.Request) -> web.Response:
     assert request.transport is not None
     request.transport.abort()
     raise ConnectionResetError
@@ -46,7 +46,7 @@ async def serving(pages: PageCounters, prefix: str = "") -> AsyncIterator[TestCl
     application, api = web.Application(), web.Application()
     application.add_routes([web.get(f"{prefix}/scheduler", say), web.get(f"{prefix}/join", say)])
     api.add_routes([web.get("/batches", say), web.get("/secret", refuse)])
-    api.add_routes([web.get("/abandoned", write_to_nobody), web.get("/broken", lose_the_database)])
+    api.add_routes([web.get("/abandoned", write_after_disconnect), web.get("/broken", lose_the_database)])
     application.add_subapp(f"{prefix}/api/v1", api)
     RequestIds(pages, StillClock(), prefix).join(application)
     async with TestClient(TestServer(application)) as client:

@@ -73,7 +73,7 @@ def test_the_gated_share_counts_what_the_host_already_has() -> None:
     assert has_room(0.5, had=2, had_gated=0)
 
 
-def test_a_host_whose_share_is_less_than_a_job_gets_a_gated_one_now_and_then() -> None:
+def test_small_gated_share_gives_a_job_in_some_requests() -> None:
     def has_room(fraction: float, drawn: float, **has: int) -> bool:
         return RemainingDemand(1.0, 0.0, 8, **has).has_room_for_gated(1.0, Seconds(3600.0), fraction, drawn)
 
@@ -84,6 +84,6 @@ def test_a_host_whose_share_is_less_than_a_job_gets_a_gated_one_now_and_then() -
     assert has_room(1.0, 0.999)
 
 
-def test_jobs_in_progress_behind_a_gate_count_whatever_their_due_date() -> None:
+def test_gated_jobs_in_progress_count_with_any_due_date() -> None:
     held = (a_held(instance_id=1, gated=True), a_held(instance_id=2), a_held(instance_id=3, tight=True))
     assert need(demand_of(a_want(), an_asking(held=held), sent=0)).had_gated == 2

@@ -113,7 +113,7 @@ async def test_new_computers_of_one_account_get_no_more_than_its_quota() -> None
     assert given == [64, 36, 0, 0, 0, 0]
     again = await project.answer(a_computer("many", "9" * 32, ncpus=64))
     assert again.host_id is not None
-    [(code, said)] = (await project.store.belongings.host(many, HostId(again.host_id))).refused
+    [(code, said)] = (await project.store.volunteer_views.host(many, HostId(again.host_id))).refused
     assert code == "daily_quota"
     assert "account without a record got 100 jobs today of a shared quota of 100" in said
 
@@ -167,5 +167,5 @@ async def test_a_quota_wholly_used_up_since_the_read_is_the_reason() -> None:
     project.ledger.others_reserve.append(QuotaRequest(HostId(99), VolunteerId(2), DAY, wanted=4000, idle=4000))
     reply = await project.answer(a_computer("many", "1" * 32))
     assert names_of(reply) == [] and reply.host_id is not None
-    [(code, _)] = (await project.store.belongings.host(many, HostId(reply.host_id))).refused
+    [(code, _)] = (await project.store.volunteer_views.host(many, HostId(reply.host_id))).refused
     assert code == "daily_quota"

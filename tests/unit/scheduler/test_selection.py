@@ -317,12 +317,12 @@ def test_beta_jobs_come_before_others_for_those_who_opted_in() -> None:
     assert ids(choose(an_asking(catalogue=catalogue), array(a_group(2, 3, app_id=2), a_group(3, 1)))) == [3000]
 
 
-def test_at_most_half_of_a_hosts_jobs_are_gated_while_there_are_others() -> None:
+def test_at_most_half_are_gated_while_others_wait() -> None:
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 9)))) == [1000, 1001, 2000, 2001]
 
 
-def test_all_of_a_hosts_jobs_are_gated_when_there_is_nothing_else() -> None:
+def test_all_jobs_may_be_gated_without_other_work() -> None:
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 1)))) == [1000, 1001, 2000, 1002]
 
@@ -582,14 +582,14 @@ def test_ungated_work_is_found_behind_many_gated_groups() -> None:
         assert choice.counts() == {RefusalCode.BELOW_GATE: gated}
 
 
-def test_ordinary_work_is_reached_behind_gated_groups_once_gated_jobs_have_their_share() -> None:
+def test_ordinary_work_follows_once_the_gated_share_is_used() -> None:
     groups = [a_group(number, **AFAP) for number in range(1, GROUPS_LOOKED_AT + 51)]
     held = (a_held(instance_id=90, job_id=90, tight=True),)
     context = an_asking(havs=ranked(), catalogue=a_catalogue(cuts=[some_cuts()]), held=held)
     assert ids(choose(context, array(*groups, a_group(9000, 1)))) == [9_000_000]
 
 
-def test_a_host_with_its_share_of_gated_jobs_looks_at_few_prompt_groups() -> None:
+def test_used_gated_share_limits_the_search_of_prompt_groups() -> None:
     """All of them are gated for it: one look tells of the rest."""
     groups = [a_group(number, batch_id=number, **AFAP) for number in range(1, 51)]
     held = (a_held(instance_id=90, job_id=90, tight=True),)

@@ -109,7 +109,7 @@ async def test_a_wrong_clock_gets_no_work_until_it_is_right() -> None:
     wrong = later(project.clock.now(), -2 * DAY_S)
 
     refused = await project.answer(a_request(host_id=first.host_id, rpc_seqno=1, client_now=wrong))
-    own = await project.store.belongings.host(VolunteerId(1), HostId(first.host_id))
+    own = await project.store.volunteer_views.host(VolunteerId(1), HostId(first.host_id))
 
     assert refused.results == ()
     assert refused.request_delay_s == 300.0
@@ -793,7 +793,7 @@ async def test_too_small_computer_gets_reason_and_delay() -> None:
     ]
     assert reply.request_delay_s == 300.0
     assert project.counts.answered[-1]["refusals"] == {RefusalCode.MEMORY: 1}
-    own = await project.store.belongings.host(VolunteerId(1), HostId(1))
+    own = await project.store.volunteer_views.host(VolunteerId(1), HostId(1))
     assert own.refused == (("memory", "job needs 64 GB of RAM, host offers 8 GB"),)
 
 
@@ -921,20 +921,20 @@ async def test_deselected_app_is_not_sent_and_the_reason_is_shown() -> None:
 async def test_last_refusal_is_stored_for_the_owner() -> None:
     project = await a_project()
     await project.answer(a_request())
-    own = await project.store.belongings.host(VolunteerId(1), HostId(1))
+    own = await project.store.volunteer_views.host(VolunteerId(1), HostId(1))
     assert (own.refused_at, own.refused) == (NOW, (("no_slots", "no job is ready to be sent"),))
     await project.submit(1)
 
     for at, changes in ((1.0, {}), (2.0, {"cpu_req_s": Seconds(0.0)})):  # got one, then wanted none
         project.clock.at = Instant(NOW + at)
         await project.answer(a_request(host_id=1, rpc_seqno=int(at), **changes))
-        assert await project.store.belongings.host(VolunteerId(1), HostId(1)) == replace(
+        assert await project.store.volunteer_views.host(VolunteerId(1), HostId(1)) == replace(
             own, host=(await project.store.views.host(HostId(1)))[0], in_progress=1
         )
 
     project.clock.at = Instant(NOW + 3.0)
     await project.answer(a_request(host_id=1, rpc_seqno=3, dont_send_work=True))
-    own = await project.store.belongings.host(VolunteerId(1), HostId(1))
+    own = await project.store.volunteer_views.host(VolunteerId(1), HostId(1))
     assert own.refused == (("no_new_tasks", "the client is set to 'no new tasks'"),)
     assert own.refused_at == NOW + 3.0
 

@@ -88,7 +88,7 @@ def test_gated_work_is_looked_at_in_its_own_pass_first() -> None:
     assert looks == [(Stage.GATED, 1, 1, "")]
 
 
-def test_gated_jobs_beyond_their_share_wait_until_there_is_nothing_else() -> None:
+def test_gated_jobs_beyond_their_share_come_last() -> None:
     context = an_asking(
         catalogue=a_catalogue(scheduler__urgent_share_fraction=0.0), wants=(a_want(req_s=Seconds(1.0)),)
     )

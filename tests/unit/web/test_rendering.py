@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from portal.desk import LOOK
+from portal.services import LOOK
 from tests.unit.administration.clocks import StillClock
-from web.rendering import Assets, Look, Renderer, environment, sources
+from web.rendering import Assets, PageStyle, Renderer, environment, sources
 
 
-def a_renderer(root: str, look: Look | None = None) -> Renderer:
+def a_renderer(root: str, look: PageStyle | None = None) -> Renderer:
     return Renderer(Assets(sources()), root, lambda: "Muster", StillClock(), look)
 
 

@@ -30,7 +30,9 @@ from wire.attach import password_hash
 
 
 async def sign_in(world: World, name: str = "ada", password: str = PASSWORD, address: str = "192.0.2.7") -> str:
-    return (await world.door.signing.person(name, password, address=address, agent="Browser\x07/1")).session.agent
+    return (
+        await world.authenticator.signing.person(name, password, address=address, agent="Browser\x07/1")
+    ).session.agent
 
 
 async def test_sign_in_creates_a_session_and_an_audit_entry() -> None:
@@ -119,7 +121,7 @@ async def test_volunteer_signs_in_with_the_account_password() -> None:
     )
 
     async def attempt(email: str, password: str) -> object:
-        new = await world.door.signing.volunteer(email, password, address="192.0.2.7", agent="")
+        new = await world.authenticator.signing.volunteer(email, password, address="192.0.2.7", agent="")
         found = await world.store.access.session_of_volunteer(new.session.session_hash, now=world.clock.now())
         assert found is not None
         assert found.volunteer is not None
@@ -156,7 +158,7 @@ def test_ipv6_network_counts_as_one_address(address: str, network: str) -> None:
 
 async def test_people_are_invited_changed_and_deactivated() -> None:
     world = a_world()
-    people = world.door.people
+    people = world.authenticator.people
     invited = await people.add("sue", role=Role.SUBMITTER, submitter="default")
 
     assert invited.person.submitter_id == SubmitterId(1)
@@ -176,7 +178,7 @@ async def test_people_are_invited_changed_and_deactivated() -> None:
 
 async def test_tokens_have_at_most_their_owners_rights() -> None:
     world = a_world()
-    tokens = world.door.tokens
+    tokens = world.authenticator.tokens
     vic, sue = await world.person("vic", Role.VIEWER), await world.person("sue", Role.SUBMITTER)
     made = await tokens.add("sue", "ci", rights=[Right.SUBMIT], days=1)
 
@@ -202,9 +204,9 @@ async def test_tokens_have_at_most_their_owners_rights() -> None:
 
 async def test_token_waits_for_the_first_sign_in() -> None:
     world = a_world()
-    await world.door.people.add("sue", role=Role.VIEWER)
+    await world.authenticator.people.add("sue", role=Role.VIEWER)
 
-    made = await world.door.tokens.add("sue", "ci")
+    made = await world.authenticator.tokens.add("sue", "ci")
 
     assert made.waits_because == "it is refused (403) until sue has signed in at the console for the first time"
-    assert (await world.door.tokens.person_of(made.value)).must_change_password
+    assert (await world.authenticator.tokens.person_of(made.value)).must_change_password

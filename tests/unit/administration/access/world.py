@@ -48,7 +48,7 @@ class ForwardClock:
 class World:
     store: MemoryStore
     clock: ForwardClock
-    door: Authenticator
+    authenticator: Authenticator
 
     async def person(self, name: str = "ada", role: Role = Role.OPERATOR, *, one_time: bool = False) -> PersonRecord:
         until = Instant(self.clock.now() + 100) if one_time else None
@@ -66,7 +66,7 @@ def a_world(changes: Mapping[str, object] | None = None) -> World:
     store, clock = MemoryStore(), ForwardClock()
     settings = Settings.from_mapping(changes or {})
     signing = SignIn(store.access, store.volunteers, lambda: Settings().access, clock, cost=CHEAP)
-    door = Authenticator(
+    authenticator = Authenticator(
         store.access,
         store.volunteers,
         store.people,
@@ -75,28 +75,28 @@ def a_world(changes: Mapping[str, object] | None = None) -> World:
         project_token=PROJECT_TOKEN,
         signing=signing,
     )
-    return World(store, clock, door)
+    return World(store, clock, authenticator)
 
 
 @asynccontextmanager
 async def served(world: World) -> AsyncIterator[Client]:
     """Serve pages for signing in and out, and one page per role."""
-    door = world.door
+    authenticator = world.authenticator
 
     async def sign_in(request: web.Request) -> web.StreamResponse:
         form = await request.post()
         response = web.Response(text="in")
-        await door.sign_in(request, str(form["name"]), str(form["password"]), response)
+        await authenticator.sign_in(request, str(form["name"]), str(form["password"]), response)
         return response
 
     async def sign_out(request: web.Request) -> web.StreamResponse:
         response = web.Response(text="out")
-        await door.sign_out(request, response)
+        await authenticator.sign_out(request, response)
         return response
 
     async def password(request: web.Request) -> web.StreamResponse:
         form = await request.post()
-        await door.change_password(request, str(form["old"]), str(form["new"]))
+        await authenticator.change_password(request, str(form["old"]), str(form["new"]))
         return web.Response(text="changed")
 
     async def who(request: web.Request) -> web.StreamResponse:
@@ -111,7 +111,7 @@ async def served(world: World) -> AsyncIterator[Client]:
 
         return handler
 
-    app = web.Application(middlewares=[problems, door.middleware])
+    app = web.Application(middlewares=[problems, authenticator.middleware])
     app.add_routes(
         [
             web.post("/sign-in", sign_in),

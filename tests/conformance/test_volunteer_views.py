@@ -32,7 +32,7 @@ WHY = (("memory", "job needs 9 bytes of RAM, host offers 8"), ("beta", "app pi i
 
 async def results_of(store: Store, host: RegisteredHost, **chosen: object) -> Sequence[OwnResult]:
     asked: dict[str, object] = {"outcome": None, "host_id": None, "after": None, "limit": 10, **chosen}
-    return await store.belongings.results(host.volunteer_id, **asked)  # type: ignore[arg-type]
+    return await store.volunteer_views.results(host.volunteer_id, **asked)  # type: ignore[arg-type]
 
 
 async def two_volunteers(store: Store) -> tuple[RegisteredHost, RegisteredHost]:
@@ -78,32 +78,32 @@ async def test_results_are_filtered_by_outcome_and_host_and_paged(store: Store) 
 async def test_what_is_in_progress_is_the_volunteers_own_by_due_date(store: Store) -> None:
     mine, other = await two_volunteers(store)
 
-    [held] = await store.belongings.held(mine.volunteer_id, host_id=None, limit=10)
+    [held] = await store.volunteer_views.held(mine.volunteer_id, host_id=None, limit=10)
 
     assert (held.instance_id, held.host_id, held.app) == (3, mine.host_id, "pi")
-    assert list(await store.belongings.held(mine.volunteer_id, host_id=other.host_id, limit=10)) == []
-    assert list(await store.belongings.held(mine.volunteer_id, host_id=mine.host_id, limit=10)) == [held]
+    assert list(await store.volunteer_views.held(mine.volunteer_id, host_id=other.host_id, limit=10)) == []
+    assert list(await store.volunteer_views.held(mine.volunteer_id, host_id=mine.host_id, limit=10)) == [held]
 
 
 async def test_totals_count_what_all_own_computers_did(store: Store) -> None:
     mine, _ = await two_volunteers(store)
     stranger = await a_registered_host(store)
 
-    assert await store.belongings.totals(mine.volunteer_id) == OwnTotals(1, 1, 1, 0, 0)
-    assert await store.belongings.totals(stranger.volunteer_id) == OwnTotals(1, 0, 0, 0, 0)
+    assert await store.volunteer_views.totals(mine.volunteer_id) == OwnTotals(1, 1, 1, 0, 0)
+    assert await store.volunteer_views.totals(stranger.volunteer_id) == OwnTotals(1, 0, 0, 0, 0)
 
 
 async def test_computers_of_others_are_not_there(store: Store) -> None:
     mine, other = await two_volunteers(store)
 
-    [own] = await store.belongings.hosts(mine.volunteer_id, before=None, limit=10)
+    [own] = await store.volunteer_views.hosts(mine.volunteer_id, before=None, limit=10)
 
     assert (own.host.host_id, own.in_progress, own.refused) == (mine.host_id, 1, ())
-    assert await store.belongings.host(mine.volunteer_id, mine.host_id) == own
-    assert list(await store.belongings.hosts(mine.volunteer_id, before=mine.host_id, limit=10)) == []
+    assert await store.volunteer_views.host(mine.volunteer_id, mine.host_id) == own
+    assert list(await store.volunteer_views.hosts(mine.volunteer_id, before=mine.host_id, limit=10)) == []
     for host_id in (other.host_id, HostId(999)):
         with pytest.raises(NotFoundError, match="no computer"):
-            await store.belongings.host(mine.volunteer_id, host_id)
+            await store.volunteer_views.host(mine.volunteer_id, host_id)
 
 
 async def test_reason_for_no_job_is_kept_until_next_request(store: Store) -> None:
@@ -113,7 +113,7 @@ async def test_reason_for_no_job_is_kept_until_next_request(store: Store) -> Non
 
     async def call(at: float, why: tuple[tuple[str, str], ...]) -> tuple[Instant | None, object]:
         await store.ledger.write(RequestWrites(replace(record, last_rpc_at=Instant(NOW + at)), refused=why))
-        own = await store.belongings.host(host.volunteer_id, host.host_id)
+        own = await store.volunteer_views.host(host.volunteer_id, host.host_id)
         return own.refused_at, own.refused
 
     assert await call(1.0, WHY) == (NOW + 1.0, WHY)

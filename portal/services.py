@@ -21,9 +21,9 @@ from domain.refusals import Whys, traits_of
 from domain.units import HostId, Seconds, VolunteerId
 from domain.views import ListedInProgress
 from domain.volunteers import Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
-from web.handlers import PageDesk
+from web.handlers import PageServices
 from web.moments import percent
-from web.rendering import Look
+from web.rendering import PageStyle
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -179,10 +179,10 @@ SAID = {
     "preferences": "Saved. Each computer applies it to new work from its next contact on.",
     "password": "Your password is changed. Your computers stay attached; other browsers are signed out.",
 }
-LOOK = Look("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
+LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
 
 
-class Belongings(Protocol):
+class VolunteerViews(Protocol):
     """Reads the data of one volunteer only."""
 
     async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
@@ -218,10 +218,10 @@ class Belongings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SiteDesk(PageDesk):
+class PortalServices(PageServices):
     """Dependencies of the volunteers' pages: their parts of the store, dry runs, and account keys."""
 
-    belongings: Belongings
+    volunteer_views: VolunteerViews
     volunteers: Volunteers
     views: Views
     explain: Explain
