@@ -13,10 +13,10 @@ import re
 import secrets
 from dataclasses import dataclass
 
-from administration.ports import Volunteers
 from domain.errors import InvalidInputError
 from domain.units import Instant, VolunteerId
 from domain.volunteers import Credentials, VolunteerRecord
+from store.people import PostgresVolunteers
 
 SCRYPT_COST = 2**14
 EMAIL = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}")
@@ -100,7 +100,7 @@ def checked_email(email: str) -> str:
 
 
 async def add_volunteer(
-    volunteers: Volunteers, keys: AccountKeys, email: str, *, name: str, password_hash: str | None, now: Instant
+    volunteers: PostgresVolunteers, keys: AccountKeys, email: str, *, name: str, password_hash: str | None, now: Instant
 ) -> CreatedAccount:
     """Register a volunteer. Raises InvalidInputError, AlreadyExistsError."""
     email = checked_email(email)

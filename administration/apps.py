@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from administration.names import checked_app_name, checked_plan_class_name, checked_text
-from administration.ports import Applications
 from administration.project import Project
 from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType
 from domain.bounds import in_bounds
@@ -21,6 +20,7 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId
+from store.applications import PostgresApplications
 from transfer.downloads import DownloadFolder, content_of
 from transfer.keys import load_public_key
 from wire.signing import PublicKey, verify_md5
@@ -45,7 +45,7 @@ def new_app(name: str, **values: Any) -> App:
     return app
 
 
-async def change_app(applications: Applications, name: str, **changes: Any) -> App:
+async def change_app(applications: PostgresApplications, name: str, **changes: Any) -> App:
     """Change fields of an app; None leaves a field unchanged. Raises InvalidInputError, NotFoundError."""
     given = {field: value for field, value in changes.items() if value is not None}
     if not given:
@@ -112,7 +112,7 @@ class VersionDraft:
 
 
 async def add_app_version(
-    applications: Applications, project: Project, new: VersionDraft, *, clock: Clock, sign: Sign
+    applications: PostgresApplications, project: Project, new: VersionDraft, *, clock: Clock, sign: Sign
 ) -> AppVersionId:
     """Sign and store the files, then add the version. Safe to repeat after an interruption.
 
@@ -161,7 +161,7 @@ def app_file_name(new: VersionDraft, source: Path, md5: str, *, main: bool) -> s
     return f"{new.app}_{new.version_num / 100:.2f}_{new.platform}{plan}{what}_{md5[:8]}{suffix}"
 
 
-async def _plan_class(applications: Applications, name: str) -> PlanClass:
+async def _plan_class(applications: PostgresApplications, name: str) -> PlanClass:
     plan_class = (await applications.plan_classes()).get(name)
     if plan_class is None:
         raise NotFoundError("plan class", f"{name!r}: define it with `muster app plan-class set`")

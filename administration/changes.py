@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from administration.names import checked_text
-from administration.ports import SettingStore
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.settings import Settings
 from muster_client import shapes
+from store.settings import PostgresSettings
 
 Changes = Mapping[str, object]  # key -> new value, checked
 
@@ -41,7 +41,7 @@ def with_changes(settings: Settings, changes: Changes) -> Settings:
 
 
 async def write_changes(
-    store: SettingStore, changes: Changes, *, check: Callable[[Settings], None], clock: Clock, who: str, why: str
+    store: PostgresSettings, changes: Changes, *, check: Callable[[Settings], None], clock: Clock, who: str, why: str
 ) -> list[shapes.ChangeMade]:
     """Store the changes, all or none, with user and reason in the audit trail; return them as JSON.
 

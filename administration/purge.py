@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from administration.ports import History
 from domain.clock import Clock
 from domain.history import FinishedMonth
 from domain.units import InstanceId
+from store.sweeping import PostgresHistory
 from transfer.upload_folder import UploadFolder
 
 PAGE = 1_000  # instances per database query
@@ -33,13 +33,13 @@ class Purged:
         return {"months": self.rows(), **{key: sum(getattr(one, key) for one in self.months) for key in COUNTED}}
 
 
-async def months_before(history: History, before: str) -> Sequence[FinishedMonth]:
+async def months_before(history: PostgresHistory, before: str) -> Sequence[FinishedMonth]:
     """Return the months before `before` ("2026-03") that still have data in the history, earliest first."""
     return [one for one in await history.months() if one.month < before and one.table_bytes + one.jobs > 0]
 
 
 async def purge_months(
-    history: History, folder: UploadFolder, months: Sequence[FinishedMonth], *, clock: Clock, progress: Progress
+    history: PostgresHistory, folder: UploadFolder, months: Sequence[FinishedMonth], *, clock: Clock, progress: Progress
 ) -> None:
     """Delete the files of months, then the rows that name them, so that an interrupted purge can be repeated."""
     for month in months:
@@ -48,7 +48,7 @@ async def purge_months(
         progress(month)
 
 
-async def _remove_outputs(history: History, folder: UploadFolder, month: str) -> None:
+async def _remove_outputs(history: PostgresHistory, folder: UploadFolder, month: str) -> None:
     after: InstanceId | None = InstanceId(0)
     while after is not None:
         page = await history.outputs(month, after=after, limit=PAGE)

@@ -10,31 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
 from administration.checking.files import PAGE, FoundFile, files_in, md5_of
 from domain.checking import KnownFile, NewIds
 from domain.clock import Clock
 from domain.formatting import size_in_words
-from domain.units import InstanceId
 from lifecycle.states import ACCEPTS_OUTPUTS
+from store.checking import PostgresRestoring
 from transfer.files import sync_folder
 from transfer.ports import UploadRecords
 
 ID_STEP = 1_000_000_000  # more than the instances, jobs or batches created after the backup
 GREATEST_ID = 10**15  # ids above this in file names are not ids of this project
-
-
-class RestoredDatabase(Protocol):
-    """The restored database. Every method may raise UnavailableError."""
-
-    async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]: ...
-
-    async def renumber(self, *, beyond: int, step: int) -> NewIds: ...
 
 
 @dataclass(slots=True)
@@ -64,7 +54,7 @@ class Restored:
 
 
 async def restore(
-    database: RestoredDatabase, uploads: UploadRecords, folder: Path, aside: Path, clock: Clock
+    database: PostgresRestoring, uploads: UploadRecords, folder: Path, aside: Path, clock: Clock
 ) -> Restored:
     """Advance ids, then move files without a row to `aside`. No process may be serving. Safe to repeat."""
     made = Restored()

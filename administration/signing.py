@@ -9,8 +9,8 @@ import asyncio
 from pathlib import Path
 
 from administration.apps import Sign
-from administration.ports import Applications
 from administration.project import Project
+from store.applications import PostgresApplications
 from transfer.keys import load_key_file, load_signing_key, rotate
 from wire.signing import PrivateKey, sign_md5_text
 
@@ -29,7 +29,7 @@ def _with(key: PrivateKey) -> Sign:
     return lambda _, md5: sign_md5_text(key, md5)
 
 
-async def sign_app_files(applications: Applications, project: Project, *, new_key: bool) -> int:
+async def sign_app_files(applications: PostgresApplications, project: Project, *, new_key: bool) -> int:
     """Sign every app file; return how many. Safe to repeat after an interruption (without `new_key`).
 
     With `new_key`, first create a key and sign it with every older one, so that clients accept it. The project must be

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from administration.heartbeats import SILENT_S
-from administration.ports import ProcessReports
 from administration.show import shown
 from domain.clock import Clock
 from domain.refusals import traits_of
 from domain.units import BatchId, Instant, later
 from domain.views import ProcessReport
 from muster_client import shapes
+from store.process_reports import PostgresProcessReports
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -141,7 +141,7 @@ def refused_as_json(one: RefusedByAll) -> shapes.RefusedShown:
     return shown(shapes.RefusedShown, one, codes=dict(one.codes))
 
 
-async def refused_lately(reports: ProcessReports, clock: Clock) -> list[shapes.RefusedShown]:
+async def refused_lately(reports: PostgresProcessReports, clock: Clock) -> list[shapes.RefusedShown]:
     """Return the unschedulable groups that running workers report, as JSON."""
     processes = await reports.since(later(clock.now(), -SILENT_S))
     workers = [one for one in processes if one.kind == "worker"]

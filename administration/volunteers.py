@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from administration.accounts import checked_email
-from administration.ports import Applications, Volunteers
 from administration.show import shown
 from domain.apps import App
 from domain.catalogue import Catalogue
@@ -17,6 +16,8 @@ from domain.errors import InvalidInputError, NotFoundError
 from domain.units import AppId, Instant, later
 from domain.volunteers import Volunteer, VolunteerRecord
 from muster_client import shapes
+from store.applications import PostgresApplications
+from store.people import PostgresVolunteers
 
 MOST = 1_000_000  # jobs in progress, or CPUs of one job
 STEP_S = 1.0  # clients receive the time in whole seconds: each change needs its own
@@ -92,7 +93,12 @@ class VolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def change_volunteer(
-    volunteers: Volunteers, applications: Applications, email: str, wishes: VolunteerBody, *, now: Instant
+    volunteers: PostgresVolunteers,
+    applications: PostgresApplications,
+    email: str,
+    wishes: VolunteerBody,
+    *,
+    now: Instant,
 ) -> shapes.VolunteerShown:
     """Change preferences; return the result. Raises InvalidInputError, NotFoundError, ConflictError."""
     catalogue = await applications.load_catalogue()

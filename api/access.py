@@ -10,7 +10,6 @@ import msgspec
 
 from administration.access.authentication import Authenticator
 from administration.access.people import NewToken
-from administration.access.ports import SignInPeople
 from administration.access.who import NotAllowedError
 from administration.show import shown
 from api.paging import Page, key_of, page_of
@@ -19,6 +18,7 @@ from domain.access import Act, Right, Role, Token
 from domain.errors import InvalidInputError
 from domain.units import PersonId, TokenId
 from muster_client import shapes
+from store.people import PostgresAccess
 
 RoleName = Literal["viewer", "submitter", "operator"]
 ScopeName = Literal["read", "submit", "operate"]
@@ -57,7 +57,7 @@ MOST = 10_000
 Names = Mapping[PersonId, str]
 
 
-async def names_of(people: SignInPeople) -> Names:
+async def names_of(people: PostgresAccess) -> Names:
     """Return the names of all people who can sign in, by id."""
     return {one.person_id: one.name for one in await people.people(limit=MOST)}
 

@@ -8,7 +8,6 @@ from typing import Annotated
 import msgspec
 
 from administration.apps import change_app, new_app, plan_class_of
-from administration.ports import Applications
 from administration.show import app_as_json, shown
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, operation
@@ -16,6 +15,7 @@ from domain.access import Right
 from domain.apps import AppVersion, OnePerVolunteer
 from domain.bounds import BOUNDS
 from muster_client import shapes
+from store.applications import PostgresApplications
 
 
 class NewAppBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -45,7 +45,7 @@ class AppParams(msgspec.Struct, forbid_unknown_fields=True):
 class AppsApi:
     TAG = "applications"
 
-    def __init__(self, applications: Applications) -> None:
+    def __init__(self, applications: PostgresApplications) -> None:
         self._applications = applications
 
     @operation("GET", "/apps", "Applications with their current versions.")
@@ -114,7 +114,7 @@ class PlanClassBody(msgspec.Struct, forbid_unknown_fields=True):
 class PlanClassesApi:
     TAG = "applications"
 
-    def __init__(self, applications: Applications) -> None:
+    def __init__(self, applications: PostgresApplications) -> None:
         self._applications = applications
 
     @operation("GET", "/plan-classes", "Plan classes, by name.")

@@ -7,7 +7,6 @@ from typing import Annotated
 import msgspec
 
 from administration.explain.service import Explain
-from administration.ports import ProcessReports
 from administration.show import shown
 from administration.unschedulable import refused_lately
 from api.paging import Page, page_of_all
@@ -15,6 +14,7 @@ from api.table import Ask, NoParams, operation
 from domain.clock import Clock
 from domain.units import BatchId, HostId, InstanceId, JobId, later
 from muster_client import shapes
+from store.process_reports import PostgresProcessReports
 
 
 class ExplainParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -54,7 +54,7 @@ SILENT_S = 60.0  # a process without a heartbeat for this long is gone
 class ArrayApi:
     TAG = "operation"
 
-    def __init__(self, reports: ProcessReports, clock: Clock) -> None:
+    def __init__(self, reports: PostgresProcessReports, clock: Clock) -> None:
         self._reports = reports
         self._clock = clock
 

@@ -14,13 +14,13 @@ import msgspec
 from aiohttp import web
 
 from administration.apps import VersionDraft, add_app_version
-from administration.ports import Applications
 from administration.project import Project
 from api.table import Ask, File, operation
 from domain.access import Right
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from muster_client import shapes
+from store.applications import PostgresApplications
 from transfer.downloads import DownloadFolder
 from transfer.files import checked_name
 
@@ -58,7 +58,13 @@ class Files:
     TAG = "applications"
 
     def __init__(
-        self, applications: Applications, downloads: DownloadFolder, project: Project, clock: Clock, *, max_bytes: int
+        self,
+        applications: PostgresApplications,
+        downloads: DownloadFolder,
+        project: Project,
+        clock: Clock,
+        *,
+        max_bytes: int,
     ) -> None:
         self._applications = applications
         self._downloads = downloads

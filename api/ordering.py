@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from administration.ordering.ports import OrderingStore
 from administration.ordering.priorities import (
     Priorities,
     grant_as_json,
@@ -25,6 +24,7 @@ from domain.clock import Clock
 from domain.units import BatchId
 from muster_client import shapes
 from priority.emulate import emulate
+from store.postgres import PostgresStore
 
 
 class PlacesParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -81,7 +81,7 @@ class EmulateBody(msgspec.Struct, forbid_unknown_fields=True):
 class OrderingApi:
     TAG = "ordering"
 
-    def __init__(self, store: OrderingStore, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._clock = clock
         self._priorities = Priorities(store, clock)
         self._sharing = Sharing(store, clock)

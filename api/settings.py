@@ -11,7 +11,7 @@ from administration.names import checked_text
 from administration.ordering.priorities import check_ordering
 from administration.show import change_as_json, setting_as_json
 from administration.thresholds.keys import FORESEEN, changes_of
-from administration.thresholds.service import Thresholds, ThresholdStore
+from administration.thresholds.service import Thresholds
 from api.paging import Page, key_of, page_of
 from api.table import Ask, NoParams, operation
 from domain.access import Right
@@ -20,6 +20,7 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.settings import Settings
 from muster_client import shapes
+from store.postgres import PostgresStore
 
 
 class SettingParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,7 +62,7 @@ def who_of(person: Person, by: str = "api") -> str:
 class SettingsApi:
     TAG = "settings"
 
-    def __init__(self, store: ThresholdStore, thresholds: Thresholds, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, thresholds: Thresholds, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._thresholds = thresholds

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 
 from administration.show import shown
 from administration.simulations.rules import MOST_SEEDS
-from administration.simulations.runs import (
-    MOST_DAYS,
-    MOST_HOSTS,
-    SOME_DAYS,
-    SOME_HOSTS,
-    SOME_SEEDS,
-    SimulationRuns,
-    Simulations,
-)
+from administration.simulations.runs import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, SimulationRuns
 from administration.thresholds.keys import changes_of
 from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
 from domain.views import Simulation, SimulationState
 from muster_client import shapes
+from store.postgres import PostgresStore
 
 LOST = "lost"  # the process that ran it has ended
-
-if TYPE_CHECKING:
-    from administration.thresholds.recent import RecentStore
-
-    class SimulationsStore(RecentStore, Protocol):
-        @property
-        def simulations(self) -> Simulations: ...
 
 
 class SimulationParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -51,7 +37,7 @@ class TriedBody(msgspec.Struct, forbid_unknown_fields=True):
 class SimulationsApi:
     TAG = "settings"
 
-    def __init__(self, store: SimulationsStore, runs: SimulationRuns, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, runs: SimulationRuns, clock: Clock) -> None:
         self._store = store
         self._runs = runs
         self._clock = clock

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from administration.ordering.ports import OrderingRules
 from administration.ordering.priorities import breakdown_of
 from domain.ordering import Breakdown, Contribution, PlaceInOrder
 from domain.units import BatchId, Instant
+from store.ordering import PostgresOrderingRules
 from web.moments import length, moment, number
 
 RULES = {  # policy -> rule
@@ -30,7 +30,7 @@ class PlaceShown:
     breakdown: Breakdown | None = None
 
 
-async def standings(rules: OrderingRules, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceShown]:
+async def standings(rules: PostgresOrderingRules, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceShown]:
     """Return the positions of batches and their breakdowns."""
     if not batch_ids:
         return {}

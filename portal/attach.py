@@ -14,9 +14,9 @@ from administration.access.sign_in import PASSWORD_HASH, SignIn, address_of
 from administration.access.who import TooManyAttemptsError, WrongPasswordError
 from administration.accounts import AccountKeys, add_volunteer, checked_email
 from administration.catalogue import CatalogueCache
-from administration.ports import Volunteers
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnavailableError
+from store.people import PostgresVolunteers
 from wire import attach
 
 STRETCHES_AT_ONCE = 2  # hashing a new password takes tens of ms and 16 MiB: concurrent requests queue
@@ -28,7 +28,12 @@ class AttachFlow:
     """Handlers of the web RPCs."""
 
     def __init__(
-        self, volunteers: Volunteers, signing: SignIn, keys: AccountKeys, catalogue: CatalogueCache, clock: Clock
+        self,
+        volunteers: PostgresVolunteers,
+        signing: SignIn,
+        keys: AccountKeys,
+        catalogue: CatalogueCache,
+        clock: Clock,
     ) -> None:
         self._volunteers = volunteers
         self._signing = signing

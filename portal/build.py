@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -12,14 +11,14 @@ from administration.access.authentication import Authenticator
 from administration.access.who import the_volunteer
 from administration.accounts import AccountKeys
 from administration.explain.service import Explain
-from administration.ports import ExplainStore, Volunteers
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from feeder.array import JobArray
 from portal.computers import ComputerPages, ResultPages
 from portal.entry import SiteEntry
 from portal.preferences import PreferencePages
-from portal.services import LOOK, PortalServices, VolunteerViews
+from portal.services import LOOK, PortalServices
+from store.postgres import PostgresStore
 from web.guard import HEADERS, MOST_FORM_BYTES, ErrorPages, asked_as_known, headers
 from web.rendering import Assets, Renderer, sources
 
@@ -68,17 +67,8 @@ class Site:
         return web.Response(status=303, headers={"Location": f"{self._root}/"})
 
 
-class SiteStore(ExplainStore, Protocol):
-    """The parts of the store that the volunteers' pages use."""
-
-    @property
-    def volunteer_views(self) -> VolunteerViews: ...
-    @property
-    def volunteers(self) -> Volunteers: ...
-
-
 def build_site(
-    store: SiteStore,
+    store: PostgresStore,
     source: CatalogueSource,
     authenticator: Authenticator,
     keys: AccountKeys,

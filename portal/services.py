@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp
-from typing import Any, Protocol
+from typing import Any
 
 from administration.access.who import WrongPasswordError, volunteer_of
 from administration.accounts import AccountKeys
 from administration.explain.service import Explain
-from administration.ports import Views, Volunteers
 from administration.volunteers import offered
 from domain.apps import App
 from domain.catalogue import Catalogue
@@ -18,9 +17,10 @@ from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from domain.hosts import Host, HostAppVersion
 from domain.ranking import Percentile
 from domain.refusals import Whys, traits_of
-from domain.units import HostId, Seconds, VolunteerId
-from domain.views import ListedInProgress
-from domain.volunteers import Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
+from domain.units import Seconds
+from domain.volunteers import Outcome
+from store.people import PostgresVolunteers
+from store.views import PostgresViews, PostgresVolunteerViews
 from web.handlers import PageServices
 from web.moments import percent
 from web.rendering import PageStyle
@@ -182,48 +182,13 @@ SAID = {
 LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
 
 
-class VolunteerViews(Protocol):
-    """Reads the data of one volunteer only."""
-
-    async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
-        """The volunteer's hosts, newest first."""
-        ...
-
-    async def host(self, volunteer_id: VolunteerId, host_id: HostId) -> OwnHost:
-        """Raises NotFoundError, also for another volunteer's host."""
-        ...
-
-    async def held(
-        self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
-    ) -> Sequence[ListedInProgress]:
-        """Instances in progress, by due date."""
-        ...
-
-    async def results(
-        self,
-        volunteer_id: VolunteerId,
-        *,
-        outcome: Outcome | None,
-        host_id: HostId | None,
-        after: ResultPlace | None,
-        limit: int,
-    ) -> Sequence[OwnResult]:
-        """Finished results that are not in the history yet, last sent first.
-
-        Filters search a limited number of the newest results, so that the time is bounded.
-        """
-        ...
-
-    async def totals(self, volunteer_id: VolunteerId) -> OwnTotals: ...
-
-
 @dataclass(frozen=True, slots=True)
 class PortalServices(PageServices):
     """Dependencies of the volunteers' pages: their parts of the store, dry runs, and account keys."""
 
-    volunteer_views: VolunteerViews
-    volunteers: Volunteers
-    views: Views
+    volunteer_views: PostgresVolunteerViews
+    volunteers: PostgresVolunteers
+    views: PostgresViews
     explain: Explain
     keys: AccountKeys
 

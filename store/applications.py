@@ -40,7 +40,7 @@ class _Versions:
 
 
 class PostgresApplications:
-    """Implements administration's Applications. `noted` gets the settings of each loaded catalogue."""
+    """Applications, plan classes, versions and their files. `noted` gets the settings of each loaded catalogue."""
 
     def __init__(self, database: Database, noted: Callable[[Settings], None]) -> None:
         self._database = database
@@ -48,6 +48,7 @@ class PostgresApplications:
         self._versions = _Versions(None, {}, {})
 
     async def add_app(self, app: App) -> App:
+        """`app.app_id` is ignored. Raises AlreadyExistsError."""
         row = await self._database.fetch_one("insert_app", app.name, *rows.app_settings(app))
         if row is None:
             raise AlreadyExistsError("app", app.name)
@@ -63,12 +64,15 @@ class PostgresApplications:
         await self._database.fetch_known("update_app", app.app_id, *rows.app_settings(app), kind="app")
 
     async def put_plan_class(self, plan_class: PlanClass) -> None:
+        """Insert or replace."""
         await self._database.fetch("upsert_plan_class", *_plan_class_values(plan_class))
 
     async def plan_classes(self) -> Mapping[str, PlanClass]:
         return {row["name"]: rows.plan_class(row) for row in await self._database.fetch("list_plan_classes")}
 
     async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
+        """Idempotent for equal contents; raises AlreadyExistsError if the name has other contents."""
+
         async def write(connection: Connection) -> None:
             file = [name], [nbytes], [md5]
             await connection.execute(load("insert_files"), *file, [""], now)
@@ -79,6 +83,11 @@ class PostgresApplications:
         await self._database.in_transaction(write)
 
     async def add_app_version(self, version: AppVersion) -> AppVersionId:
+        """Add a version with its files, which must be registered. It inherits its predecessor's HAV rows.
+
+        Raises AlreadyExistsError for the same (app, platform, version_num, plan class).
+        """
+
         async def write(connection: Connection) -> AppVersionId:
             version_id = await _insert_version(connection, version)
             await _insert_version_files(connection, version_id, version.files)
@@ -88,6 +97,7 @@ class PostgresApplications:
         return await self._database.in_transaction(write)
 
     async def sign_file(self, name: str, signature: str) -> None:
+        """Replace the signature of an app file after a key change."""
         await self._database.fetch_known("sign_file", name, signature, kind="file")
 
     async def app_files(self) -> Sequence[AppFile]:
@@ -95,6 +105,7 @@ class PostgresApplications:
         return list({file.name: file for file in found}.values())
 
     async def load_catalogue(self) -> Catalogue:
+        """Load the whole catalogue, including settings."""
         catalogue, self._versions = await self._database.in_transaction(self._read_catalogue)
         self._noted(catalogue.settings)
         return catalogue

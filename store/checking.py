@@ -85,7 +85,7 @@ INT_STEP = 1_000_000  # hosts and similar; clients keep 31 bits, which is enough
 
 
 class PostgresRestoring(OnDatabase):
-    """Implements administration.restoring's RestoredDatabase."""
+    """The restored database. Every method may raise UnavailableError."""
 
     async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]:
         """Return the records of files given by name and instance, in any order."""

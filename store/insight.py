@@ -59,11 +59,16 @@ class Equipment:
 
 
 class PostgresInsight(OnDatabase):
-    """Implements administration's Insight."""
+    """Read-only queries about calling hosts and waiting work. Takes no locks."""
 
     async def standings(
         self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
     ) -> Sequence[tuple[Table, Newcomers]]:
+        """For each group of versions of one processor type, return the hosts that called since `active_since`:
+
+        a new table (domain.insight.STANDING_FIELDS) of their rows with these versions, and the hosts without such a row
+        that have one of the versions' platforms and the coprocessor they need.
+        """
         ids = _listed(version.app_version_id for versions in groups for version in versions)
         table, (hosts, equipment) = await asyncio.gather(
             self._rows_of(ids, active_since, now), self._active_hosts(active_since, now)
@@ -83,16 +88,20 @@ class PostgresInsight(OnDatabase):
         return hosts, [_equipment(row) for row in rows]
 
     async def recent_callers(self, limit: int) -> Sequence[Caller]:
+        """Return the hosts that called last, latest first."""
         async with self._looking() as connection:
             return [_caller(row) for row in await connection.fetch(load("recent_callers"), limit, timeout=MOST_S)]
 
     async def caller(self, host_id: HostId) -> Caller:
+        """Raises NotFoundError."""
         return _caller(await self._database.fetch_known("caller_of_host", host_id, kind="host"))
 
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]:
+        """Return active batches with unsent instances, in order."""
         return [_waiting(row) for row in await self._database.fetch("waiting_batches", limit)]
 
     async def short(self, batch_ids: Sequence[BatchId], *, active_since: Instant) -> Mapping[BatchId, Short]:
+        """Return the batches that no recently active host can finish, because of limits per volunteer or host."""
         found = await self._database.fetch(
             "short_batches", list(batch_ids), active_since, MOST_SHORT_HOSTS, MOST_SHORT_JOBS
         )
@@ -102,6 +111,7 @@ class PostgresInsight(OnDatabase):
         return _ahead(await self._database.fetch_first("work_ahead", batch_id))
 
     async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
+        """Return at most `limit` recently active hosts; the same ones as long as the same hosts are active."""
         async with self._looking() as connection:
             sampled = await connection.fetch(load("sampled_hosts"), active_since, limit, timeout=MOST_S)
             ids = [row["host_id"] for row in sampled]

@@ -150,7 +150,7 @@ async def _write_standings(connection: Connection, standings: Mapping[LeafId, Le
 
 
 class PostgresOrderingRules(OnDatabase):
-    """Implements administration's OrderingRules."""
+    """Grants, limits, usage, and the breakdown of each batch's place."""
 
     async def grants(self) -> Sequence[Grant]:
         return [order_rows.grant(row) for row in await self._database.fetch("list_grants")]
@@ -158,6 +158,7 @@ class PostgresOrderingRules(OnDatabase):
     async def put_grant(
         self, account_id: AccountId, *, granted_su: float, starts_at: Instant, period_s: Seconds
     ) -> None:
+        """Replaces the account's grant; its usage stays."""
         await self._database.execute("put_grant", account_id, granted_su, starts_at, period_s)
 
     async def drop_grant(self, account_id: AccountId) -> None:
@@ -167,10 +168,12 @@ class PostgresOrderingRules(OnDatabase):
         return [order_rows.limit(row) for row in await self._database.fetch("list_limits")]
 
     async def put_limit(self, limit: Limit) -> None:
+        """Replaces the limit of the same scope, quantity and name."""
         key = (limit.scope, order_rows.quantity_word(limit.quantity), limit.name or "")
         await self._database.execute("put_limit", *key, limit.soft, limit.hard)
 
     async def drop_limit(self, scope: Scope, quantity: Quantity, name: str | None) -> None:
+        """Raises NotFoundError."""
         key = (scope, order_rows.quantity_word(quantity), name or "")
         await self._database.fetch_known("drop_limit", *key, kind="limit", key=" ".join(key).strip())
 
@@ -181,27 +184,34 @@ class PostgresOrderingRules(OnDatabase):
         return [order_rows.window_usage(row) for row in await self._database.fetch("list_usage_windows")]
 
     async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
+        """Effective from the next ordering pass. Raises NotFoundError unless the batch is active."""
         await self._database.fetch_known("set_user_priority", batch_id, priority, kind="active batch")
 
     async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
+        """Change the level, the queue, or both, from the next ordering pass on. Raises NotFoundError likewise."""
         await self._database.fetch_known("set_service", batch_id, level, queue, kind="active batch")
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
+        """The account to charge. Raises NotFoundError unless the batch is active and has no sent instance."""
         await self._database.fetch_known(
             "set_account", batch_id, account_id, kind="active batch without sent instances"
         )
 
     async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:
+        """Raises NotFoundError unless the batch is active and has a deadline."""
         await self._database.fetch_known("set_deadline", batch_id, deadline_at, kind="active batch with a deadline")
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:
+        """Return the first active batches in order."""
         return [row["batch_id"] for row in await self._database.fetch("batches_in_order", limit)]
 
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
+        """Return places among all active batches; no entry for a batch that is not active."""
         found = await self._database.fetch("places_of_batches", list(batch_ids))
         return {row["batch_id"]: order_rows.place(row) for row in found}
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
+        """Return the stored breakdowns; no entry for a batch without one."""
         found = {
             row["batch_id"]: row["record"] for row in await self._database.fetch("list_breakdowns", list(batch_ids))
         }

@@ -35,7 +35,7 @@ _volunteer_values = values_of("volunteer_id name beta no_gpu max_jobs apps no_cp
 
 
 class PostgresPeople(OnDatabase):
-    """Implements administration's People."""
+    """Accounts and submitters. Names are unique: AlreadyExistsError, NotFoundError."""
 
     async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account:
         parent_id = None if parent is None else (await self._account(parent)).account_id
@@ -71,14 +71,17 @@ class PostgresPeople(OnDatabase):
         )
 
     async def memberships(self, submitter_id: SubmitterId) -> Mapping[AccountId, float]:
+        """Return the submitter's shares in accounts other than its own."""
         found = await self._database.fetch("memberships_of", submitter_id)
         return {row["account_id"]: row["shares"] for row in found}
 
     async def put_membership(self, submitter: str, *, account: str, shares: float) -> None:
+        """Let a submitter submit in another account, with these shares."""
         who, where = await self.submitter(submitter), await self._account(account)
         await self._database.fetch("put_membership", who.submitter_id, where.account_id, shares)
 
     async def permit_account(self, name: str, permissions: Sequence[Permission]) -> None:
+        """Replace the permissions of all who submit in or below the account."""
         await self._database.fetch_known("permit_account", name, sorted(permissions), kind="account")
 
     async def permit_submitter(self, name: str, permissions: Sequence[Permission]) -> None:
@@ -89,11 +92,12 @@ class PostgresPeople(OnDatabase):
 
 
 class PostgresVolunteers(OnDatabase):
-    """Implements administration's Volunteers."""
+    """Volunteers, by e-mail in lower case."""
 
     async def add_volunteer(
         self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
     ) -> VolunteerId:
+        """Raises AlreadyExistsError if the e-mail (lower case) exists."""
         row = await self._database.fetch_one(
             "insert_volunteer",
             email.lower(),
@@ -114,9 +118,11 @@ class PostgresVolunteers(OnDatabase):
     async def volunteers(
         self, *, limit: int | None = None, after: VolunteerId | None = None
     ) -> Sequence[VolunteerRecord]:
+        """By id; all of them without a limit."""
         return [rows.volunteer_record(row) for row in await self._database.fetch("list_volunteers", limit, after or 0)]
 
     async def set_volunteer(self, volunteer: Volunteer, *, instead_of: Volunteer | None = None) -> None:
+        """Raises NotFoundError, and ConflictError if it changed since `instead_of` was read."""
         row = await self._database.fetch_one(
             "update_volunteer",
             *_volunteer_values(volunteer),
@@ -129,6 +135,7 @@ class PostgresVolunteers(OnDatabase):
             raise NotFoundError("volunteer", volunteer.volunteer_id)
 
     async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None:
+        """The account key stays. Raises NotFoundError."""
         await self._database.fetch_known(
             "update_volunteer_password", volunteer_id, salt, password_hash, kind="volunteer"
         )
@@ -139,7 +146,7 @@ LAST_ID = 2**62
 
 
 class PostgresAccess(OnDatabase):
-    """Implements administration's AccessStore."""
+    """People who sign in (names are unique: AlreadyExistsError, NotFoundError), sessions, tokens, the audit trail."""
 
     # ------------------------------------------------------------------ people
 
@@ -180,10 +187,12 @@ class PostgresAccess(OnDatabase):
     # ------------------------------------------------------------------ sessions
 
     async def add_session(self, session: Session) -> None:
+        """Also deletes expired sessions."""
         await self._database.fetch("drop_ended_sessions", session.created_at, FORGET_AT_ONCE)
         await self._database.fetch("insert_web_session", *_session_values(session))
 
     async def session_of_person(self, session_hash: bytes, *, now: Instant) -> SignedIn | None:
+        """None if the session ended, belongs to a volunteer, or the person is no longer active."""
         row = await self._database.fetch_one("session_of_person", session_hash, now)
         return None if row is None else SignedIn(_session(row), person=person(row))
 
@@ -192,15 +201,18 @@ class PostgresAccess(OnDatabase):
         return None if row is None else SignedIn(_session(row), volunteer=rows.volunteer_record(row))
 
     async def sessions(self, person_id: PersonId, *, now: Instant, limit: int) -> Sequence[Session]:
+        """The most recently used first."""
         return [_session(row) for row in await self._database.fetch("list_web_sessions", person_id, now, limit)]
 
     async def renew_session(self, session: Session) -> None:
+        """Store `seen_at` and `expires_at`; no effect on a session that has ended."""
         await self._database.fetch("renew_web_session", session.session_hash, session.seen_at, session.expires_at)
 
     async def end_session(self, session_hash: bytes) -> None:
         await self._database.fetch("end_web_session", session_hash)
 
     async def end_sessions_of_person(self, person_id: PersonId, *, but: bytes = b"") -> int:
+        """Return how many were ended; the one with the hash `but` stays."""
         return len(await self._database.fetch("end_sessions_of_person", person_id, but))
 
     async def end_sessions_of_volunteer(self, volunteer_id: VolunteerId, *, but: bytes = b"") -> int:
@@ -222,6 +234,7 @@ class PostgresAccess(OnDatabase):
         return _token(await self._database.fetch_first("insert_api_token", *told))
 
     async def token(self, token_hash: bytes) -> tuple[Token, PersonRecord] | None:
+        """Return a token of an active person; the caller checks whether it is still valid."""
         row = await self._database.fetch_one("token_by_hash", token_hash)
         if row is None:
             return None
@@ -236,11 +249,15 @@ class PostgresAccess(OnDatabase):
         await self._database.fetch("note_token_use", token_id, now)
 
     async def revoke_token(self, token_id: TokenId, *, now: Instant) -> Token:
+        """Raises NotFoundError. No effect on a revoked token."""
         return _token(await self._database.fetch_known("revoke_api_token", token_id, now, kind="token"))
 
     # ------------------------------------------------------------------ attempts
 
     async def begin_attempt(self, guess: Guess, *, now: Instant) -> Seconds:
+        """Return how long to wait before trying a password, 0 = now. A failure is then counted for every limit at once,
+        so that parallel attempts count, too; `end_attempt` takes it back.
+        """
         await self._database.fetch("drop_old_attempts", later(now, -FORGOTTEN_AFTER_S), FORGET_AT_ONCE)
         await self._database.fetch("drop_known_networks", later(now, -KNOWN_FOR_S), FORGET_AT_ONCE)
         known = await self._database.fetch_one("known_network", guess.who, guess.network) is not None
@@ -256,6 +273,8 @@ class PostgresAccess(OnDatabase):
         return await self._database.in_transaction(look)
 
     async def end_attempt(self, guess: Guess, *, now: Instant) -> None:
+        """The password was right: clear the failures of this name from this network, and mark the network as known."""
+
         async def take_back(connection: Connection) -> None:
             found = await _locked_attempts(connection, guess.limits(known=False), now)
             fewer = {key: Attempts(0, now) if key == guess.own else one.less() for key, one in found.items()}
@@ -272,6 +291,7 @@ class PostgresAccess(OnDatabase):
         )
 
     async def acts(self, *, limit: int, before: int | None = None) -> Sequence[Act]:
+        """Newest first; `before` is an act_id that continues a listing."""
         found = await self._database.fetch("list_acts", limit, before or LAST_ID)
         return [_act(row) for row in found]
 

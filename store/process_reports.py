@@ -16,9 +16,11 @@ SIMULATIONS_KEPT = 100
 
 
 class PostgresProcessReports(OnDatabase):
-    """Implements administration's ProcessReports."""
+    """Reports that each process of the cluster stores every few seconds."""
 
     async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None:
+        """Replaces the process's last report; deletes processes that have been silent for a day."""
+
         async def write(connection: Connection) -> None:
             await connection.execute(load("note_process"), name, kind, now, rows.encoded(report))
             await connection.execute(load("forget_processes"), later(now, -FORGOTTEN_AFTER_S))
@@ -26,22 +28,27 @@ class PostgresProcessReports(OnDatabase):
         await self._database.in_transaction(write)
 
     async def since(self, at: Instant) -> Sequence[ProcessReport]:
+        """By kind and name."""
         return [_report(row) for row in await self._database.fetch("list_processes", at)]
 
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
+        """Return the last deadline of each background task, from processes that reported since."""
         return {row["name"]: row["deadline_at"] for row in await self._database.fetch("duty_deadlines", since)}
 
     async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:
+        """Return the `failed` part of the last reports of workers that stopped in that span, by name."""
         found = await self._database.fetch("failures_of_gone", since, before)
         return [rows.decoded_object(row["failed"]) for row in found]
 
 
 class PostgresSimulations(OnDatabase):
-    """Implements administration's Simulations."""
+    """Simulations requested at the console or over the API."""
 
     async def add(
         self, asked: Mapping[str, object], *, who: str, now: Instant, heard_since: Instant, most: int
     ) -> int | None:
+        """Return its id; None if `most` others are running and have reported since `heard_since`."""
+
         async def write(connection: Connection) -> int | None:
             arguments = (now, who, rows.encoded(asked), heard_since, most)
             added: int | None = await connection.fetchval(load("insert_simulation"), *arguments)
@@ -51,6 +58,7 @@ class PostgresSimulations(OnDatabase):
         return await self._database.in_transaction(write)
 
     async def note(self, simulation_id: int, done_fraction: float, *, now: Instant) -> bool:
+        """Return False if it is no longer running: it was cancelled."""
         return await self._database.fetch_one("note_simulation", simulation_id, now, done_fraction) is not None
 
     async def end(
@@ -62,14 +70,17 @@ class PostgresSimulations(OnDatabase):
         result: Mapping[str, object] | None = None,
         failure: str | None = None,
     ) -> bool:
+        """Return False if it is no longer running."""
         document = None if result is None else rows.encoded(result)
         found = await self._database.fetch_one("end_simulation", simulation_id, now, state, document, failure)
         return found is not None
 
     async def simulations(self, limit: int) -> Sequence[Simulation]:
+        """Newest first, without their results."""
         return [_simulation(row) for row in await self._database.fetch("list_simulations", limit)]
 
     async def simulation(self, simulation_id: int) -> Simulation:
+        """Raises NotFoundError."""
         return _simulation(await self._database.fetch_known("simulation_by_id", simulation_id, kind="simulation"))
 
 

@@ -23,15 +23,18 @@ LAST_ID = 2**62
 
 
 class PostgresSettings(OnDatabase):
-    """Implements administration's SettingStore."""
+    """Changed settings, with their audit trail."""
 
     async def settings(self) -> Mapping[str, object]:
+        """Return changed settings only, by key."""
         return {row["key"]: rows.decoded(row["value"]) for row in await self._database.fetch("list_settings")}
 
     async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None:
+        """Store and audit in one transaction; None restores the default."""
         await self.set_settings({key: value}, now=now, who=who, why=why)
 
     async def set_settings(self, values: Mapping[str, object], *, now: Instant, who: str, why: str) -> None:
+        """Store several settings, all or none."""
         encoded = {key: None if value is None else rows.encoded(value) for key, value in values.items()}
 
         async def write(connection: Connection) -> None:
@@ -46,6 +49,7 @@ class PostgresSettings(OnDatabase):
         await self._database.in_transaction(write)
 
     async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
+        """Newest first; `before` is a change_id that continues a listing."""
         found = await self._database.fetch("list_setting_changes", limit, before or LAST_ID)
         return [rows.setting_change(row) for row in found]
 

@@ -110,7 +110,7 @@ async def _move_some(connection: Connection, limit: int) -> OutageReport:
 
 
 class PostgresHistory(OnDatabase):
-    """Implements jobs' EndedWork and administration's History."""
+    """Implements jobs' EndedWork. Jobs of batches that ended long ago, by the month (UTC) in which the batch ended."""
 
     async def move_ended(self, *, before: Instant, after: JobPlace, limit: int) -> MovedJobs:
         async def move(connection: Connection) -> MovedJobs:
@@ -125,14 +125,18 @@ class PostgresHistory(OnDatabase):
         return await self._database.in_transaction(move)
 
     async def months(self) -> Sequence[FinishedMonth]:
+        """Return every month that ever had data, earliest first."""
         return [_month(row) for row in await self._database.fetch("finished_months")]
 
     async def outputs(self, month: str, *, after: InstanceId, limit: int) -> OutputPage:
+        """Return names of uploaded outputs, of the next `limit` instances after `after`."""
         found = await self._database.fetch("finished_outputs", month, after, limit)
         names = tuple(row["name"] for row in found if row["name"] is not None)
         return OutputPage(names, InstanceId(found[-1]["instance_id"]) if found else None)
 
     async def purge_month(self, month: str, *, now: Instant) -> None:
+        """Delete the month's jobs and instances permanently. Batches and their counters stay."""
+
         async def drop(connection: Connection) -> None:
             await connection.execute(load("lock_history"))
             await connection.execute(load("drop_finished_month"), month, now)

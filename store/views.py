@@ -124,29 +124,34 @@ class PostgresListings(OnDatabase):
 
 
 class PostgresViews(OnDatabase):
-    """Implements administration's Views."""
+    """Read-only views of batches, jobs and hosts."""
 
     async def batch(self, batch_id: BatchId) -> Batch:
         return rows.batch(await self._database.fetch_known("batch_by_id", batch_id, kind="batch"))
 
     async def batches(self, *, limit: int, before: BatchId | None = None) -> Sequence[Batch]:
+        """Newest first; `before` continues a listing."""
         return [rows.batch(row) for row in await self._database.fetch("list_batches", limit, before)]
 
     async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
+        """Return those of these batches that exist, by id."""
         return [rows.batch(row) for row in await self._database.fetch("batches_with", list(ids))]
 
     async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]:
         return [rows.job_class(row) for row in await self._database.fetch("classes_of_batch", batch_id)]
 
     async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]:
-        """Return jobs. The history is read last: a job moved meanwhile is found twice, never missed."""
+        """Return jobs by id, without instances.
+
+        The history is read last: a job moved meanwhile is found twice, never missed.
+        """
         found = await self._database.fetch("list_jobs", batch_id, limit, after or 0)
         moved = await self._database.fetch("list_finished_jobs", batch_id, limit, after or 0)
         by_id = {row["job_id"]: rows.job_row(row) for row in (*moved, *found)}
         return [by_id[job_id] for job_id in sorted(by_id)[:limit]]
 
     async def job(self, job_id: JobId) -> JobRow:
-        """Return a job. Every job has instances: one without any was just moved to the history."""
+        """Return a job with its instances. Every job has instances: one without any was just moved to the history."""
         row = await self._database.fetch_one("job_by_id", job_id)
         instances = [] if row is None else await self._database.fetch("instances_of_job", job_id)
         if row is None or not instances:
@@ -155,13 +160,17 @@ class PostgresViews(OnDatabase):
         return rows.job_row(row, tuple(rows.instance_row(instance) for instance in instances))
 
     async def job_of_instance(self, instance_id: InstanceId) -> JobRow:
+        """Return the job of an instance of any age, with all its instances. Raises NotFoundError."""
         found = await self._database.fetch_known("job_of_instance", instance_id, kind="instance")
         return await self.job(found["job_id"])
 
     async def uploads_of(
         self, batch_id: BatchId, instances: Sequence[InstanceId]
     ) -> Mapping[InstanceId, tuple[Upload, ...]]:
-        """Return the uploads of an instance. The history is read last, to find one that was moved meanwhile."""
+        """Return recorded outputs by instance, in order of name.
+
+        The history is read last, to find an instance that was moved meanwhile.
+        """
         found = list(await self._database.fetch("uploads_of_instances", list(instances)))
         left = set(instances).difference(row["instance_id"] for row in found)
         if left:
@@ -177,6 +186,7 @@ class PostgresViews(OnDatabase):
         return host, [rows.host_app_version(row) for row in found]
 
     async def whose(self, ids: Sequence[BatchId]) -> Mapping[BatchId, Whose]:
+        """Return the owners of these batches, if they exist."""
         return {row["batch_id"]: _whose(row) for row in await self._database.fetch("whose_batches", list(ids))}
 
     async def account_name(self, account_id: AccountId) -> str:
@@ -289,19 +299,22 @@ OWN_RESULTS_LOOKED_AT = 5000  # results of all kinds, from which the shown ones 
 
 
 class PostgresVolunteerViews(OnDatabase):
-    """Implements VolunteerViews of the volunteer pages."""
+    """Reads the data of one volunteer only."""
 
     async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
+        """The volunteer's hosts, newest first."""
         last = LAST_HOST_ID if before is None else before
         return [_own_host(row) for row in await self._database.fetch("hosts_of_volunteer", volunteer_id, last, limit)]
 
     async def host(self, volunteer_id: VolunteerId, host_id: HostId) -> OwnHost:
+        """Raises NotFoundError, also for another volunteer's host."""
         row = await self._database.fetch_known("host_of_volunteer", volunteer_id, host_id, kind="computer", key=host_id)
         return _own_host(row)
 
     async def held(
         self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
     ) -> Sequence[ListedInProgress]:
+        """Instances in progress, by due date."""
         found = await self._database.fetch("held_of_volunteer", volunteer_id, host_id, limit)
         return [held_instance(row) for row in found]
 
@@ -314,6 +327,10 @@ class PostgresVolunteerViews(OnDatabase):
         after: ResultPlace | None,
         limit: int,
     ) -> Sequence[OwnResult]:
+        """Finished results that are not in the history yet, last sent first.
+
+        Filters search a limited number of the newest results, so that the time is bounded.
+        """
         place: tuple[Any, ...] = (float("inf"), LAST_ID) if after is None else (after.sent_at, after.instance_id)
         states = None if outcome is None else [state for state, meant in OUTCOMES.items() if meant is outcome]
         looked_at = limit if outcome is None and host_id is None else OWN_RESULTS_LOOKED_AT

@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
-from administration.access.ports import AccessStore
 from administration.gate_relaxation import GateNotes
-from administration.ordering.ports import OrderingRules
-from administration.ports import (
-    Applications,
-    History,
-    Insight,
-    People,
-    ProcessReports,
-    SettingStore,
-    Views,
-    Volunteers,
-)
-from administration.simulations.runs import Simulations
 from batch_estimator.ports import Forecasts, ForecastTables
 from domain.dispatch import Trickle
 from domain.forecasts import ForecastPoint
@@ -50,9 +37,23 @@ from jobs.ports import (
     TailWork,
     UnsettledJobs,
 )
-from portal.services import VolunteerViews
 from runtime.rate_limits.hosts import ArrivalCounts
 from scheduler.ports import Ledger
+from store.postgres import PostgresStore
+from tests.people_ports import (
+    AccessStore,
+    Applications,
+    History,
+    Insight,
+    OrderingRules,
+    People,
+    ProcessReports,
+    SettingStore,
+    Simulations,
+    Views,
+    Volunteers,
+    VolunteerViews,
+)
 from transfer.ports import UnneededFiles, UploadRecords
 
 
@@ -216,3 +217,8 @@ class Store(Protocol):
     @property
     def simulations(self) -> Simulations: ...
     async def close(self) -> None: ...
+
+
+def as_postgres(store: Store) -> PostgresStore:
+    """Return the store under the type that pages and commands are written for: both stores have the same methods."""
+    return cast(PostgresStore, store)

@@ -11,7 +11,6 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from administration.access.people import PROJECT_NAME, PeopleAdmin, TokenAdmin
-from administration.access.ports import AccessStore
 from administration.access.sign_in import NewSession, SignIn, address_of, from_elsewhere, hash_of
 from administration.access.who import (
     COOKIE_VALUE,
@@ -25,10 +24,10 @@ from administration.access.who import (
     person_with,
     volunteer_of,
 )
-from administration.ports import People, Volunteers
 from domain.access import Act, SignedIn
 from domain.clock import Clock
 from domain.settings import Settings
+from store.people import PostgresAccess, PostgresPeople, PostgresVolunteers
 
 PERSON_COOKIE = "muster_session"
 VOLUNTEER_COOKIE = "muster_volunteer"
@@ -49,9 +48,9 @@ class Authenticator:
 
     def __init__(
         self,
-        store: AccessStore,
-        volunteers: Volunteers,
-        submitters: People,
+        store: PostgresAccess,
+        volunteers: PostgresVolunteers,
+        submitters: PostgresPeople,
         settings: Callable[[], Settings],
         clock: Clock,
         *,

@@ -11,15 +11,14 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from administration.access.ports import AccessStore
 from administration.access.sign_in import COST, Cost, hash_of, one_time_password, stretched
 from administration.access.who import NotAllowedError, NotSignedInError, Person, person_with
 from administration.names import checked_name
-from administration.ports import People
 from domain.access import AccessSettings, Act, PersonRecord, Right, Role, Token
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.units import Instant, SubmitterId, TokenId, later
+from store.people import PostgresAccess, PostgresPeople
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +35,8 @@ class PeopleAdmin:
 
     def __init__(
         self,
-        store: AccessStore,
-        submitters: People,
+        store: PostgresAccess,
+        submitters: PostgresPeople,
         settings: Callable[[], AccessSettings],
         clock: Clock,
         *,
@@ -121,7 +120,7 @@ def _waits_because(owner: PersonRecord) -> str | None:
 class TokenAdmin:
     """Manages tokens for the API, the console and the command line."""
 
-    def __init__(self, store: AccessStore, clock: Clock, *, project_token: str, user: str = PROJECT_NAME) -> None:
+    def __init__(self, store: PostgresAccess, clock: Clock, *, project_token: str, user: str = PROJECT_NAME) -> None:
         self._store = store
         self._clock = clock
         self._project = hash_of(project_token)

@@ -21,15 +21,14 @@ from urllib.parse import urlsplit
 import structlog
 from aiohttp import web
 
-from administration.access.ports import AccessStore
 from administration.access.who import TooManyAttemptsError, WrongPasswordError
 from administration.accounts import is_account_key, password_kept, password_matches
-from administration.ports import Volunteers
 from domain.access import AccessSettings, Act, Guess, PersonRecord, Session, Stretched
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.units import PersonId, VolunteerId
 from domain.volunteers import VolunteerRecord
+from store.people import PostgresAccess, PostgresVolunteers
 from wire.attach import password_hash
 
 MOST_CHARS = 200
@@ -233,8 +232,8 @@ class SignIn:
 
     def __init__(
         self,
-        store: AccessStore,
-        volunteers: Volunteers,
+        store: PostgresAccess,
+        volunteers: PostgresVolunteers,
         settings: Callable[[], AccessSettings],
         clock: Clock,
         *,

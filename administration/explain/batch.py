@@ -9,7 +9,6 @@ from typing import Any
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots
 from administration.explain.sample import CallingHosts, sample_as_json, sample_of
-from administration.ports import ExplainStore
 from administration.show import shown
 from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
@@ -20,6 +19,7 @@ from domain.reservations import Kept, Lease
 from domain.units import BatchId, Instant, JobClassId, Seconds
 from feeder.supply import feed_mode
 from muster_client import shapes
+from store.postgres import PostgresStore
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -69,7 +69,7 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
 MOST_READ = 200  # instances of each of its two ranges in the dry run
 
 
-async def explain_batch(store: ExplainStore, clock: Clock, batch_id: BatchId, *, hosts: int) -> shapes.BatchExplained:
+async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *, hosts: int) -> shapes.BatchExplained:
     """Return the order, the forecast and the progress of a batch, and why hosts that called last refuse its jobs.
 
     `complete_at` is C for its strictest class. `slots` of `slots_total` are those a single worker would give it on a
@@ -111,7 +111,7 @@ async def explain_batch(store: ExplainStore, clock: Clock, batch_id: BatchId, *,
 
 
 async def _sample(
-    store: ExplainStore,
+    store: PostgresStore,
     clock: Clock,
     batch: Batch,
     classes: Mapping[JobClassId, JobClass],

@@ -8,7 +8,6 @@ import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import lease_as_json
 from administration.explain.dry_run import Untouched, assumed_context, private_feeder, refusal_of_all
-from administration.ports import ExplainStore
 from administration.show import shown
 from domain.apps import ProcessorType
 from domain.catalogue import Catalogue
@@ -24,12 +23,13 @@ from scheduler.context import SchedulingContext
 from scheduler.ports import SlotGroup, SlotSource
 from scheduler.trace import DecisionTrace, TraceStep, bests_of, traced
 from scheduler.versions import Best
+from store.postgres import PostgresStore
 
 MOST_GROUPS = 1000  # in the JSON
 
 
 async def explain_host(
-    store: ExplainStore, clock: Clock, worker: feeder.array.JobArray | None, host_id: HostId
+    store: PostgresStore, clock: Clock, worker: feeder.array.JobArray | None, host_id: HostId
 ) -> shapes.HostExplained:
     """Run the decision for a host dry, on a view of the worker's job array.
 
@@ -77,7 +77,7 @@ async def explain_host(
 
 
 async def _array(
-    store: ExplainStore, clock: Clock, worker: feeder.array.JobArray | None, catalogue: Catalogue
+    store: PostgresStore, clock: Clock, worker: feeder.array.JobArray | None, catalogue: Catalogue
 ) -> SlotSource:
     if worker is not None:
         return Untouched(worker)

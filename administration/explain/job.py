@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, private_feeder
 from administration.explain.sample import CallingHosts, sample_as_json, sample_of
-from administration.ports import ExplainStore
 from administration.show import shown
 from domain.batches import Batch
 from domain.catalogue import Catalogue
@@ -22,11 +21,12 @@ from muster_client import shapes
 from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import percentile_of, reachable
 from scheduler.runtime import speed_of
+from store.postgres import PostgresStore
 
 MOST_URGENT = 10_000  # urgent instances of the batch that are searched for one instance
 
 
-async def explain_job(store: ExplainStore, clock: Clock, job_id: JobId, *, hosts: int) -> shapes.JobExplained:
+async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, hosts: int) -> shapes.JobExplained:
     """Return the job, its instances, and why each unsent one waits. Raises NotFoundError."""
     job = await store.views.job(job_id)
     batch = await store.views.batch(job.batch_id)
@@ -44,7 +44,7 @@ async def explain_job(store: ExplainStore, clock: Clock, job_id: JobId, *, hosts
 
 
 async def waiting_of(
-    store: ExplainStore,
+    store: PostgresStore,
     clock: Clock,
     instances: Sequence[InstanceRow],
     batch: Batch,
@@ -65,7 +65,7 @@ async def waiting_of(
 
 
 async def _in_array(
-    store: ExplainStore, clock: Clock, unsent: Sequence[InstanceId], catalogue: Catalogue
+    store: PostgresStore, clock: Clock, unsent: Sequence[InstanceId], catalogue: Catalogue
 ) -> frozenset[InstanceId]:
     """Return the instances that a single worker would have in its array after a refill now."""
     if not unsent:
@@ -75,7 +75,7 @@ async def _in_array(
 
 
 async def _sampled(
-    store: ExplainStore, clock: Clock, row: InstanceRow, batch: Batch, catalogue: Catalogue, hosts: int
+    store: PostgresStore, clock: Clock, row: InstanceRow, batch: Batch, catalogue: Catalogue, hosts: int
 ) -> tuple[Candidate | None, CallingHosts | None, str | None]:
     """Return the waiting instance, the sample of hosts, and the scope of one instance; None if it no longer waits."""
     candidate = await _candidate(store, row, batch)
@@ -88,7 +88,7 @@ async def _sampled(
     return candidate, await sample_of(store, array, catalogue, clock, most=hosts), one_per
 
 
-async def _candidate(store: ExplainStore, row: InstanceRow, batch: Batch) -> Candidate | None:
+async def _candidate(store: PostgresStore, row: InstanceRow, batch: Batch) -> Candidate | None:
     """Return the instance as the feeder would read it."""
     before = InstanceId(row.instance_id - 1)
     fresh = FreshRange(batch.batch_id, shard_of(row.job_id), before, 1)
@@ -126,7 +126,7 @@ def _waiting(
 
 
 async def explain_instance(
-    store: ExplainStore, clock: Clock, instance_id: InstanceId, *, hosts: int
+    store: PostgresStore, clock: Clock, instance_id: InstanceId, *, hosts: int
 ) -> shapes.InstanceExplained:
     """Return the due date's terms as stored at dispatch and as of today, and the instance's outcome.
 
@@ -155,7 +155,7 @@ async def explain_instance(
 
 
 async def _today(
-    store: ExplainStore, row: InstanceRow, batch: Batch, job_class: JobClass, catalogue: Catalogue, *, now: Instant
+    store: PostgresStore, row: InstanceRow, batch: Batch, job_class: JobClass, catalogue: Catalogue, *, now: Instant
 ) -> shapes.TodayShown | None:
     """Return the terms of a due date as of now, for an idle host."""
     if row.host_id is None:

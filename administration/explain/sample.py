@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from administration.explain.dry_run import Untouched, assumed_context, refusal_of_all
-from administration.ports import ExplainStore
 from administration.show import shown
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -18,6 +17,7 @@ from domain.units import Instant
 from feeder.array import JobArray
 from muster_client import shapes
 from scheduler.trace import DecisionTrace, traced
+from store.postgres import PostgresStore
 
 SAMPLE_HOSTS = 200
 AT_A_TIME = 50  # hosts read together: the store reads them in one round trip
@@ -68,7 +68,7 @@ class _Tally:
 
 
 async def sample_of(
-    store: ExplainStore, array: JobArray, catalogue: Catalogue, clock: Clock, *, most: int = SAMPLE_HOSTS
+    store: PostgresStore, array: JobArray, catalogue: Catalogue, clock: Clock, *, most: int = SAMPLE_HOSTS
 ) -> CallingHosts:
     """Run the decision for each of the `most` hosts that called last, as if it called now and there were no other work.
 
@@ -96,7 +96,7 @@ async def sample_of(
     return CallingHosts(hosts, rates, len(taking), sum(taking), jobs, tally.held_back())
 
 
-async def _read(store: ExplainStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
+async def _read(store: PostgresStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
     """Return the request views of these hosts, in order."""
     return await asyncio.gather(*(store.ledger.read(caller.key) for caller in callers))
 

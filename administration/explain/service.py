@@ -6,11 +6,11 @@ from administration.explain.batch import explain_batch
 from administration.explain.host import explain_host
 from administration.explain.job import explain_instance, explain_job
 from administration.explain.sample import SAMPLE_HOSTS
-from administration.ports import ExplainStore
 from domain.clock import Clock
 from domain.units import BatchId, HostId, InstanceId, JobId
 from feeder.array import JobArray
 from muster_client import shapes
+from store.postgres import PostgresStore
 
 
 class Explain:
@@ -19,7 +19,7 @@ class Explain:
     In a worker, `live` is its job array, on which hosts' dry runs decide. Every method raises NotFoundError.
     """
 
-    def __init__(self, store: ExplainStore, clock: Clock, live: JobArray | None = None) -> None:
+    def __init__(self, store: PostgresStore, clock: Clock, live: JobArray | None = None) -> None:
         self._store = store
         self._clock = clock
         self._live = live

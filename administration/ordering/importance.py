@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from administration.names import chosen
-from administration.ordering.ports import OrderingStore
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
 from domain.bounds import FURTHEST_S
 from domain.errors import InvalidInputError, NotFoundError
@@ -16,6 +15,7 @@ from domain.units import AccountId, BatchId, Instant
 from jobs.ordering.admission import check_rights, permissions_of
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from priority.charging import queues
+from store.postgres import PostgresStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class NewDeadline:
 
 
 async def set_importance(
-    store: OrderingStore,
+    store: PostgresStore,
     batch_id: BatchId,
     *,
     user_priority: int | None = None,
@@ -78,7 +78,7 @@ async def set_importance(
 
 
 async def _allowed(
-    store: OrderingStore, batch: Batch, account: str | None, level: ServiceLevel | None, user_priority: int | None
+    store: PostgresStore, batch: Batch, account: str | None, level: ServiceLevel | None, user_priority: int | None
 ) -> AccountId | None:
     """Return the new account, or None if it stays. Raises InvalidInputError for missing permissions.
 
@@ -97,7 +97,7 @@ async def _allowed(
 
 
 async def _account_of(
-    store: OrderingStore, batch: Batch, submitter: Submitter, name: str, accounts: Sequence[Account]
+    store: PostgresStore, batch: Batch, submitter: Submitter, name: str, accounts: Sequence[Account]
 ) -> AccountId:
     """Return the account of this name, if the submitter may use it. Raises InvalidInputError."""
     further = await store.people.memberships(submitter.submitter_id)

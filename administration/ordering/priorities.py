@@ -14,7 +14,6 @@ import msgspec
 
 from administration.catalogue import fresh_catalogue
 from administration.changes import Changes, checked_changes, with_changes, write_changes
-from administration.ordering.ports import OrderingStore
 from administration.show import shown
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -29,6 +28,7 @@ from muster_client import shapes
 from priority.charging import queues, usage_weights
 from priority.policies import POLICIES, policy_of
 from priority.standings import targets
+from store.postgres import PostgresStore
 
 SECTION = "ordering."
 KEYS = tuple(key for key in Settings().as_mapping() if key.startswith(SECTION))
@@ -138,7 +138,7 @@ class OrderPreview:
 class Priorities:
     """Shows and changes the order of batches, for the command line and the API."""
 
-    def __init__(self, store: OrderingStore, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from administration.names import checked_name, chosen
-from administration.ordering.ports import OrderingStore
 from domain.bounds import in_bounds
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant
 from domain.units import AccountId, Seconds
+from store.postgres import PostgresStore
 
 
 class Rules:
     """Manages grants and limits for the command line and the API; changes apply from the next ordering pass."""
 
-    def __init__(self, store: OrderingStore, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 
 from administration.names import checked_shares, chosen
-from administration.ordering.ports import OrderingStore
 from administration.show import shown
 from domain.batches import Account
 from domain.clock import Clock
@@ -18,12 +17,13 @@ from domain.units import AccountId, Instant
 from muster_client import shapes
 from priority.charging import usage_weights
 from priority.fair_share import FairShares, Leaf, Share, fair_shares
+from store.postgres import PostgresStore
 
 
 class Sharing:
     """Manages shares and permissions for the command line and the API."""
 
-    def __init__(self, store: OrderingStore, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 

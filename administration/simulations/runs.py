@@ -19,8 +19,9 @@ import structlog
 
 from domain.clock import Clock
 from domain.errors import ConflictError, UnavailableError
-from domain.units import Instant, later
-from domain.views import SILENT_S, Simulation, SimulationState
+from domain.units import later
+from domain.views import SILENT_S, SimulationState
+from store.process_reports import PostgresSimulations
 
 if TYPE_CHECKING:
     from simulator.run import Case, Ran
@@ -50,40 +51,6 @@ class RequestedRun(Protocol):
         ...
 
 
-class Simulations(Protocol):
-    """Simulations requested at the console or over the API."""
-
-    async def add(
-        self, asked: Mapping[str, object], *, who: str, now: Instant, heard_since: Instant, most: int
-    ) -> int | None:
-        """Return its id; None if `most` others are running and have reported since `heard_since`."""
-        ...
-
-    async def note(self, simulation_id: int, done_fraction: float, *, now: Instant) -> bool:
-        """Return False if it is no longer running: it was cancelled."""
-        ...
-
-    async def end(
-        self,
-        simulation_id: int,
-        state: SimulationState,
-        *,
-        now: Instant,
-        result: Mapping[str, object] | None = None,
-        failure: str | None = None,
-    ) -> bool:
-        """Return False if it is no longer running."""
-        ...
-
-    async def simulations(self, limit: int) -> Sequence[Simulation]:
-        """Newest first, without their results."""
-        ...
-
-    async def simulation(self, simulation_id: int) -> Simulation:
-        """Raises NotFoundError."""
-        ...
-
-
 class OutputLine(msgspec.Struct):
     """A line of output of the process."""
 
@@ -99,7 +66,7 @@ class SimulationsBusyError(ConflictError):
 class SimulationRuns:
     """Runs simulations of one worker, and ends them when it closes."""
 
-    def __init__(self, simulations: Simulations, clock: Clock) -> None:
+    def __init__(self, simulations: PostgresSimulations, clock: Clock) -> None:
         self._simulations = simulations
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()

@@ -16,8 +16,6 @@ from statistics import median
 from typing import Protocol
 
 from administration.catalogue import fresh_catalogue
-from administration.ports import People
-from administration.thresholds.service import ThresholdStore
 from domain.apps import CPU, AppVersion
 from domain.batches import QoS
 from domain.catalogue import Catalogue
@@ -32,6 +30,7 @@ from simulator.ports import ShareOf
 from simulator.scenario import AppPlan, FileScenario
 from simulator.submitters import BatchPlan
 from simulator.traits import Gpu
+from store.postgres import PostgresStore
 
 LIKE_ALL = 20.0
 LEAST_STRETCH, MOST_STRETCH = 0.1, 10.0
@@ -190,15 +189,6 @@ class AppFactsReader(Protocol):
     async def facts(self, app_id: AppId) -> AppFacts: ...
 
 
-class RecentStore(ThresholdStore, Protocol):
-    """The parts of the store that a replay reads."""
-
-    @property
-    def people(self) -> People: ...
-    @property
-    def hav_tables(self) -> AppFactsReader: ...
-
-
 @dataclass(frozen=True, slots=True)
 class RecentSample:
     """The sample: `hosts` of `hosts_active` computers, `jobs` of the `jobs_open` jobs in `batches` waiting batches."""
@@ -234,7 +224,7 @@ class _Read:
     changed: Mapping[str, object]
 
 
-async def recent_project(store: RecentStore, clock: Clock, *, most_hosts: int, days: float) -> Recent:
+async def recent_project(store: PostgresStore, clock: Clock, *, most_hosts: int, days: float) -> Recent:
     """Read the project; `days` start with the waiting batches. Raises InvalidInputError without hosts or work."""
     read = await _read(store, clock, most_hosts)
     return await asyncio.to_thread(
@@ -242,7 +232,7 @@ async def recent_project(store: RecentStore, clock: Clock, *, most_hosts: int, d
     )  # many computers take long, and this process also serves clients
 
 
-async def _read(store: RecentStore, clock: Clock, most_hosts: int) -> _Read:
+async def _read(store: PostgresStore, clock: Clock, most_hosts: int) -> _Read:
     catalogue = await fresh_catalogue(store.applications, clock)
     now = clock.now()
     active_since = Instant(now - catalogue.settings.ranking.active_s)
@@ -300,7 +290,7 @@ def _recent(read: _Read, days: float) -> Recent:
 
 
 async def _usual_sizes(
-    store: RecentStore, waiting: Sequence[WaitingBatch], sizes: Mapping[BatchId, JobSize]
+    store: PostgresStore, waiting: Sequence[WaitingBatch], sizes: Mapping[BatchId, JobSize]
 ) -> dict[AppId, Flop]:
     """Return the usual job of every app with waiting work: from its recent batches, else from its waiting batch."""
     found: dict[AppId, Flop] = {}

@@ -14,13 +14,14 @@ import msgspec
 
 from administration.changes import Changes, with_changes
 from administration.simulations.rules import as_result
-from administration.thresholds.recent import SCENARIO, Recent, RecentSample, RecentStore, recent_project
+from administration.thresholds.recent import SCENARIO, Recent, RecentSample, recent_project
 from domain.clock import Clock
 from domain.settings import Settings
 from simulator.metrics import Figures, as_json
 from simulator.report import BatchEnds, RuleComparison
 from simulator.run import RULE, Case, Ran
 from simulator.sweep import compared
+from store.postgres import PostgresStore
 
 NOW, CHANGED = "as it is", "as changed"
 MOST_ENDS = 20_000  # per side; a chart shows fewer
@@ -130,7 +131,7 @@ class ThresholdReplay:
 
 
 async def replay(
-    store: RecentStore, clock: Clock, changes: Changes, *, seeds: Sequence[int], most_hosts: int, days: float
+    store: PostgresStore, clock: Clock, changes: Changes, *, seeds: Sequence[int], most_hosts: int, days: float
 ) -> ThresholdReplay:
     """Prepare a replay. Raises InvalidInputError if no computer called recently, or no work waits."""
     recent = await recent_project(store, clock, most_hosts=most_hosts, days=days)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.changes import Changes, with_changes, write_changes
-from administration.ports import Applications, Insight, SettingStore
 from administration.thresholds.keys import thresholds_as_json
 from administration.thresholds.preview import (
     HostPopulationView,
@@ -21,26 +19,16 @@ from domain.clock import Clock
 from domain.settings import Settings
 from domain.units import HostId
 from muster_client import shapes
+from store.postgres import PostgresStore
 
 MOST_BATCHES = 2000  # waiting batches in a preview, first in order
 MOST_CHANGES = 10_000  # of the audit trail that are searched for the latest of each threshold
 
 
-class ThresholdStore(Protocol):
-    """The parts of the store that thresholds use."""
-
-    @property
-    def applications(self) -> Applications: ...
-    @property
-    def settings(self) -> SettingStore: ...
-    @property
-    def insight(self) -> Insight: ...
-
-
 class Thresholds:
     """Thresholds for the command line, the API and the console. One per process, as it caches hosts."""
 
-    def __init__(self, store: ThresholdStore, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._standings = KeptStandings(store.insight)

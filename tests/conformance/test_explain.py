@@ -26,7 +26,7 @@ from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seco
 from feeder.array import JobArray
 from tests.builders import NOW, a_job_class, some_due_terms
 from tests.conformance.test_thresholds import ranked_hosts
-from tests.stores import Store
+from tests.stores import Store, as_postgres
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import (
     RegisteredHost,
@@ -44,7 +44,7 @@ GIVEN = some_due_terms(
 
 
 def explain(store: Store) -> Explain:
-    return Explain(store, HandClock(NOW))
+    return Explain(as_postgres(store), HandClock(NOW))
 
 
 async def a_calling_host(store: Store, **changes: Any) -> RegisteredHost:
@@ -76,7 +76,7 @@ async def test_a_dry_run_decides_on_the_worker_array(store: Store) -> None:
     catalogue = await store.applications.load_catalogue()
     live = JobArray(HandClock(NOW), lambda: catalogue.settings.feeder)
 
-    shown = await Explain(store, HandClock(NOW), live).host(host.host_id)
+    shown = await Explain(as_postgres(store), HandClock(NOW), live).host(host.host_id)
     filled = await explain(store).host(host.host_id)
 
     assert (shown["array"], listed(shown, "would_get"), shown["would_search"]) == ("worker", [], True)
@@ -93,7 +93,7 @@ async def test_a_dry_run_on_a_worker_array_takes_nothing(store: Store) -> None:
     fed = await private_feeder(store.waiting, catalogue, HandClock(NOW))
 
     for _ in range(2):
-        shown = await Explain(store, HandClock(NOW), fed.array).host(host.host_id)
+        shown = await Explain(as_postgres(store), HandClock(NOW), fed.array).host(host.host_id)
         assert [one["batch_id"] for one in listed(shown, "would_get")] == [batch.batch_id] * 2
     assert len(fed.array) == 5
 
@@ -395,7 +395,7 @@ async def test_cut_points_too_old_to_judge_by_are_left_out_and_named(store: Stor
     waiting = sent.instance_id + 1
     told = []
     for hours in (2.0, 60.0):
-        answer = Explain(store, HandClock(later(NOW, hours * 3600.0)))
+        answer = Explain(as_postgres(store), HandClock(later(NOW, hours * 3600.0)))
         shown_host, shown = await answer.host(host.host_id), await answer.instance(sent.instance_id)
         shown_batch, shown_waiting = await answer.batch(batch.batch_id), await answer.instance(InstanceId(waiting))
         assert isinstance(shown["today"], dict)

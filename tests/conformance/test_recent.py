@@ -13,7 +13,7 @@ from domain.units import DAY_S, Seconds, later
 from simulator.population import MeasuredPopulation
 from simulator.virtual_time import VirtualClock
 from tests.builders import NOW
-from tests.stores import Store
+from tests.stores import Store, as_postgres
 from tests.worlds import (
     RegisteredHost,
     a_hav_event,
@@ -47,7 +47,7 @@ async def test_a_project_becomes_a_scenario(store: Store) -> None:
     )
     await store.settings.set_setting("deadline.p_tight", 0.8, now=NOW, who="ops", why="")
 
-    recent = await recent_project(store, VirtualClock(later(NOW, DAY_S)), most_hosts=10, days=3.0)
+    recent = await recent_project(as_postgres(store), VirtualClock(later(NOW, DAY_S)), most_hosts=10, days=3.0)
 
     scenario = recent.scenario
     assert recent.sample == RecentSample(later(NOW, DAY_S), hosts=2, hosts_active=2, batches=2, jobs=16, jobs_open=16)
@@ -74,6 +74,6 @@ async def test_sample_of_hosts_is_simulated_with_share_of_jobs(store: Store) -> 
         await a_registered_host(store, last_rpc_at=NOW)
     await a_submitted_batch(store, jobs=100)
 
-    recent = await recent_project(store, VirtualClock(NOW), most_hosts=2, days=3.0)
+    recent = await recent_project(as_postgres(store), VirtualClock(NOW), most_hosts=2, days=3.0)
 
     assert recent.sample == RecentSample(NOW, hosts=2, hosts_active=8, batches=1, jobs=25, jobs_open=100)

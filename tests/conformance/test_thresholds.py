@@ -22,7 +22,7 @@ from muster_client import shapes
 from scheduler.gates import percentile_of
 from tests.builders import NOW
 from tests.conformance.test_host_statistics import a_result, one_sample_is_enough, ranked
-from tests.stores import Store
+from tests.stores import Store, as_postgres
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import (
     RegisteredHost,
@@ -38,7 +38,7 @@ LATER = later(NOW, 7200.0)
 
 
 def thresholds(store: Store, now: Instant = LATER) -> Thresholds:
-    return Thresholds(store, HandClock(now))
+    return Thresholds(as_postgres(store), HandClock(now))
 
 
 async def call(store: Store, host: RegisteredHost) -> None:

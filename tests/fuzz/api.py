@@ -10,7 +10,7 @@ import random
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -32,11 +32,11 @@ from domain.access import Role
 from domain.errors import MusterError
 from domain.settings import Settings
 from jobs.spec import parse_batch, size_of
-from store.postgres import PostgresStore
 from tests.fuzz.loops import lasting_loop
 from tests.fuzz.requests import Requests
 from tests.fuzz.watch import Run
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.unit.administration.access.world import a_world
 from tests.worlds import PROJECT, a_registered_version, a_registered_volunteer, a_submitted_batch
 from transfer.downloads import DownloadFolder
@@ -80,7 +80,7 @@ EMULATED = {"account": "root", "shares": 1, "children": [{"account": "a", "share
 def an_api(store: MemoryStore | None = None) -> Api:
     """Return the API of a world in memory."""
     world = a_world()
-    made = cast(PostgresStore, store or world.store)  # the same ports
+    made = as_postgres(store or world.store)
     downloads = DownloadFolder(NOWHERE, max_bytes=1)
     files = Files(made.applications, downloads, Project(NOWHERE), world.clock, max_bytes=1)
     batches = Batches(made, downloads, world.clock)

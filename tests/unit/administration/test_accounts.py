@@ -12,6 +12,7 @@ from domain.units import VolunteerId
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from tests.builders import NOW
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from wire.attach import password_hash
 
 KEYS = AccountKeys(b"the project's secret")
@@ -115,7 +116,7 @@ def test_invalid_email_is_refused(email: str) -> None:
 
 
 async def added(store: MemoryStore, email: str = "Ada@Example.org", name: str = "") -> VolunteerRecord:
-    account = await add_volunteer(store.volunteers, KEYS, email, name=name, password_hash=HASH, now=NOW)
+    account = await add_volunteer(as_postgres(store).volunteers, KEYS, email, name=name, password_hash=HASH, now=NOW)
     record = await store.volunteers.volunteer_by_email(email)
     assert record is not None
     assert KEYS.authenticator(record.credentials.authenticator_nonce) == account.authenticator

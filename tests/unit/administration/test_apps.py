@@ -15,6 +15,7 @@ from administration.signing import with_project_key
 from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from tests.builders import LINUX, an_app
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.unit.administration.clocks import StillClock
 from transfer import keys
 from wire.signing import parse_public_key_text, verify
@@ -79,7 +80,7 @@ async def test_version_is_signed_stored_and_current(project: Project, tmp_path: 
     new = replace(new, more_files=(tmp_path / "table.csv",))
 
     version_id = await add_app_version(
-        store.applications, project, new, clock=StillClock(), sign=with_project_key(project)
+        as_postgres(store).applications, project, new, clock=StillClock(), sign=with_project_key(project)
     )
 
     catalogue = await store.applications.load_catalogue()
@@ -96,10 +97,14 @@ async def test_version_is_signed_stored_and_current(project: Project, tmp_path: 
 
 async def test_duplicate_version_is_refused(project: Project, tmp_path: Path) -> None:
     store, new = await a_store(), a_version(tmp_path)
-    await add_app_version(store.applications, project, new, clock=StillClock(), sign=with_project_key(project))
+    await add_app_version(
+        as_postgres(store).applications, project, new, clock=StillClock(), sign=with_project_key(project)
+    )
 
     with pytest.raises(AlreadyExistsError):
-        await add_app_version(store.applications, project, new, clock=StillClock(), sign=with_project_key(project))
+        await add_app_version(
+            as_postgres(store).applications, project, new, clock=StillClock(), sign=with_project_key(project)
+        )
 
 
 async def test_invalid_version_is_refused_by_field(project: Project, tmp_path: Path) -> None:
@@ -107,11 +112,15 @@ async def test_invalid_version_is_refused_by_field(project: Project, tmp_path: P
 
     with pytest.raises(NotFoundError, match=r"^no app fft$"):
         await add_app_version(
-            store.applications, project, replace(new, app="fft"), clock=StillClock(), sign=with_project_key(project)
+            as_postgres(store).applications,
+            project,
+            replace(new, app="fft"),
+            clock=StillClock(),
+            sign=with_project_key(project),
         )
     with pytest.raises(NotFoundError, match=r"^no plan class 'mt': define it with "):
         await add_app_version(
-            store.applications,
+            as_postgres(store).applications,
             project,
             replace(new, plan_class="mt"),
             clock=StillClock(),
@@ -119,7 +128,7 @@ async def test_invalid_version_is_refused_by_field(project: Project, tmp_path: P
         )
     with pytest.raises(InvalidInputError, match=r"^main: expected a file, got '/no/such/file'$"):
         await add_app_version(
-            store.applications,
+            as_postgres(store).applications,
             project,
             replace(new, main_program=Path("/no/such/file")),
             clock=StillClock(),
@@ -127,7 +136,7 @@ async def test_invalid_version_is_refused_by_field(project: Project, tmp_path: P
         )
     with pytest.raises(InvalidInputError, match=r"^platform: expected a platform such as "):
         await add_app_version(
-            store.applications,
+            as_postgres(store).applications,
             project,
             replace(new, platform="../x"),
             clock=StillClock(),

@@ -12,6 +12,7 @@ from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from tests.builders import NOW
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.unit.jobs.projects import HandClock, KnownFiles
 from tests.worlds import a_registered_host, a_registered_version, a_sent_instance
 
@@ -43,12 +44,12 @@ async def account_of(store: MemoryStore, batch_id: BatchId) -> str:
 async def test_batch_moves_to_another_account_of_its_submitter(store: MemoryStore) -> None:
     batch_id = await submitted(store)
 
-    await set_importance(store, batch_id, account="institute", user_priority=-7)
+    await set_importance(as_postgres(store), batch_id, account="institute", user_priority=-7)
 
     assert await account_of(store, batch_id) == "institute"
     assert (await store.views.batch(batch_id)).user_priority == -7
     with pytest.raises(InvalidInputError, match=r"account: expected an account of submitter ada \(institute, lab\)"):
-        await set_importance(store, batch_id, account="elsewhere")
+        await set_importance(as_postgres(store), batch_id, account="elsewhere")
 
 
 async def test_batch_with_sent_instances_keeps_its_account(store: MemoryStore) -> None:
@@ -56,8 +57,8 @@ async def test_batch_with_sent_instances_keeps_its_account(store: MemoryStore) -
     await a_sent_instance(store, batch_id, await a_registered_host(store, last_rpc_at=NOW))
 
     with pytest.raises(InvalidInputError, match=r"without sent instances.*got '1 sent instances'"):
-        await set_importance(store, batch_id, account="institute")
-    await set_importance(store, batch_id, account="lab")  # unchanged
+        await set_importance(as_postgres(store), batch_id, account="institute")
+    await set_importance(as_postgres(store), batch_id, account="lab")  # unchanged
 
     assert await account_of(store, batch_id) == "lab"
 
@@ -69,8 +70,8 @@ async def test_move_needs_permissions_in_the_new_account(store: MemoryStore) -> 
 
     for batch_id, match in ((raised, "user_priority"), (expedited, "expedite")):
         with pytest.raises(InvalidInputError, match=match):
-            await set_importance(store, batch_id, account="institute")
-    await set_importance(store, raised, account="institute", user_priority=0)
+            await set_importance(as_postgres(store), batch_id, account="institute")
+    await set_importance(as_postgres(store), raised, account="institute", user_priority=0)
 
     assert await account_of(store, raised) == "institute"
 
@@ -78,11 +79,11 @@ async def test_move_needs_permissions_in_the_new_account(store: MemoryStore) -> 
 async def test_deadline_can_move_into_the_future(store: MemoryStore) -> None:
     dated, plain = await submitted(store, qos="short_deadline", deadline_s=3600.0), await submitted(store)
 
-    await set_importance(store, dated, deadline=NewDeadline(later(NOW, 7200.0), NOW))
+    await set_importance(as_postgres(store), dated, deadline=NewDeadline(later(NOW, 7200.0), NOW))
 
     assert (await store.views.batch(dated)).deadline_at == later(NOW, 7200.0)
     with pytest.raises(InvalidInputError, match="expected a batch with qos short_deadline"):
-        await set_importance(store, plain, deadline=NewDeadline(later(NOW, 7200.0), NOW))
+        await set_importance(as_postgres(store), plain, deadline=NewDeadline(later(NOW, 7200.0), NOW))
     for at in (NOW, Instant(1e300), Instant(float("inf")), Instant(float("nan"))):
         with pytest.raises(InvalidInputError, match="deadline_at: expected a time after now"):
             NewDeadline(at, NOW)
@@ -93,16 +94,16 @@ async def test_ended_batch_cannot_change(store: MemoryStore) -> None:
     await store.submissions.abort_batch(batch_id, now=NOW)
 
     with pytest.raises(NotFoundError, match="active batch"):
-        await set_importance(store, batch_id, account="institute")
+        await set_importance(as_postgres(store), batch_id, account="institute")
     with pytest.raises(InvalidInputError, match="expected a user priority, a level, a queue, an account or a deadline"):
-        await set_importance(store, batch_id)
+        await set_importance(as_postgres(store), batch_id)
 
 
 async def test_invalid_change_changes_nothing(store: MemoryStore) -> None:
     batch_id = await submitted(store)
 
     with pytest.raises(InvalidInputError, match="user_priority"):
-        await set_importance(store, batch_id, account="institute", queue="express", user_priority=5)
+        await set_importance(as_postgres(store), batch_id, account="institute", queue="express", user_priority=5)
 
     batch = await store.views.batch(batch_id)
     assert (await account_of(store, batch_id), batch.queue) == ("lab", "normal")

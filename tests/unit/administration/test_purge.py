@@ -13,6 +13,7 @@ from domain.settlement import JobSettlement
 from domain.units import later
 from tests.builders import NOW
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 from transfer.upload_folder import UploadFolder
@@ -57,7 +58,7 @@ async def test_months_before_lists_months_with_data(tmp_path: Path) -> None:
     store = await a_history(tmp_path)
     await store.history.purge_month("2027-01", now=LONG_AFTER)
 
-    found = await months_before(store.history, "2027-03")
+    found = await months_before(as_postgres(store).history, "2027-03")
 
     assert list(found) == [FinishedMonth("2027-02", jobs=1, instances=1, files=1, file_bytes=4)]
 
@@ -65,10 +66,10 @@ async def test_months_before_lists_months_with_data(tmp_path: Path) -> None:
 async def test_purge_deletes_only_its_months(tmp_path: Path) -> None:
     store = await a_history(tmp_path)
     purged: list[str] = []
-    months = await months_before(store.history, "2027-03")
+    months = await months_before(as_postgres(store).history, "2027-03")
 
     await purge_months(
-        store.history,
+        as_postgres(store).history,
         UploadFolder(tmp_path),
         months,
         clock=HandClock(LONG_AFTER),
@@ -86,15 +87,19 @@ async def test_purge_deletes_only_its_months(tmp_path: Path) -> None:
 
 async def test_interrupted_purge_can_be_repeated(tmp_path: Path) -> None:
     store = await a_history(tmp_path)
-    months = await months_before(store.history, "2027-02")
+    months = await months_before(as_postgres(store).history, "2027-02")
     UploadFolder(tmp_path).remove("pi_0_r0")  # as if interrupted here
 
     await purge_months(
-        store.history, UploadFolder(tmp_path), months, clock=HandClock(LONG_AFTER), progress=lambda month: None
+        as_postgres(store).history,
+        UploadFolder(tmp_path),
+        months,
+        clock=HandClock(LONG_AFTER),
+        progress=lambda month: None,
     )
 
     assert files_in(tmp_path) == ["pi_1_r0", "pi_2_r0"]
-    assert list(await months_before(store.history, "2027-02")) == []
+    assert list(await months_before(as_postgres(store).history, "2027-02")) == []
 
 
 @pytest.mark.parametrize("months", [(), (FinishedMonth("2026-01", 2, 3, 4, 5, 6), FinishedMonth("2026-02", 1))])

@@ -9,6 +9,7 @@ from administration.project import Project, create_project
 from administration.signing import sign_app_files, with_project_key
 from tests.builders import LINUX, an_app
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.unit.administration.clocks import StillClock
 from transfer import keys
 from wire.signing import parse_public_key_text, verify
@@ -21,7 +22,7 @@ async def a_project_with_a_version(folder: Path, store: MemoryStore) -> tuple[Pr
     main.write_bytes(b"#!/bin/sh\ntouch boinc_finish_called\n")
     await store.applications.add_app(an_app())
     new, sign = VersionDraft("pi", LINUX, 100, main), with_project_key(project)
-    await add_app_version(store.applications, project, new, clock=StillClock(), sign=sign)
+    await add_app_version(as_postgres(store).applications, project, new, clock=StillClock(), sign=sign)
     return project, main.read_bytes()
 
 
@@ -30,7 +31,7 @@ async def test_new_key_signs_all_files_and_is_endorsed(tmp_path: Path) -> None:
     project, content = await a_project_with_a_version(tmp_path, store)
     old_text = keys.CodeSigner(keys.load_keys(project.keys_dir)).public_key_text()
 
-    assert await sign_app_files(store.applications, project, new_key=True) == 1
+    assert await sign_app_files(as_postgres(store).applications, project, new_key=True) == 1
 
     signer = keys.CodeSigner(keys.load_keys(project.keys_dir))
     [file] = await store.applications.app_files()
@@ -47,6 +48,6 @@ async def test_signing_again_with_the_same_key_is_idempotent(tmp_path: Path) -> 
     project, _ = await a_project_with_a_version(tmp_path, store)
     before = await store.applications.app_files()
 
-    await sign_app_files(store.applications, project, new_key=False)
+    await sign_app_files(as_postgres(store).applications, project, new_key=False)
 
     assert await store.applications.app_files() == before

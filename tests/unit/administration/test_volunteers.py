@@ -11,6 +11,7 @@ from domain.errors import InvalidInputError, NotFoundError
 from muster_client.shapes import VolunteerShown
 from tests.builders import NOW, an_app
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.worlds import a_registered_version, a_registered_volunteer
 
 
@@ -25,7 +26,8 @@ async def a_project() -> tuple[MemoryStore, str]:
 
 
 async def changed(store: MemoryStore, email: str, **wishes: Any) -> VolunteerShown:
-    return await change_volunteer(store.volunteers, store.applications, email, VolunteerBody(**wishes), now=NOW)
+    known = as_postgres(store)
+    return await change_volunteer(known.volunteers, known.applications, email, VolunteerBody(**wishes), now=NOW)
 
 
 async def test_change_keeps_other_preferences() -> None:

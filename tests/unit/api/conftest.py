@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -15,8 +14,8 @@ from administration.simulations.runs import SimulationRuns
 from api.files import Files
 from api.routes import Api
 from domain.settings import Settings
-from store.postgres import PostgresStore
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.unit.administration.access.world import a_world
 from transfer.downloads import DownloadFolder
 from transfer.upload_folder import UploadFolder
@@ -25,7 +24,7 @@ from transfer.upload_folder import UploadFolder
 @pytest.fixture
 def api(tmp_path: Path) -> Api:
     world = a_world()
-    store = cast(PostgresStore, world.store)  # the same ports
+    store = as_postgres(world.store)
     assert isinstance(world.store, MemoryStore)
     downloads = DownloadFolder(tmp_path, max_bytes=1)
     files = Files(store.applications, downloads, Project(tmp_path), world.clock, max_bytes=1)

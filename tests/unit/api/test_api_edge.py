@@ -33,6 +33,7 @@ from domain.errors import (
 from domain.settings import Settings
 from domain.units import Seconds
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.unit.administration.clocks import StillClock
 from web.handlers import whole_number
 
@@ -71,7 +72,8 @@ async def numbers(ask: Ask[NumbersParams, None]) -> object:
 
 
 def authenticator_of(store: MemoryStore) -> Authenticator:
-    return Authenticator(store.access, store.volunteers, store.people, Settings, StillClock(), project_token=TOKEN)
+    known = as_postgres(store)
+    return Authenticator(known.access, known.volunteers, known.people, Settings, StillClock(), project_token=TOKEN)
 
 
 @asynccontextmanager

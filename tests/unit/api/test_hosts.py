@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from aiohttp.test_utils import make_mocked_request
 
 from administration.access.who import Person
@@ -14,9 +12,9 @@ from domain.access import Right, Role
 from domain.host_lists import HostKind
 from domain.jobs import InstanceState
 from domain.units import DAY_S, later
-from store.postgres import PostgresStore
 from tests.builders import NOW
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_hav_event, a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 
@@ -35,7 +33,7 @@ async def two_failing_hosts() -> MemoryStore:
 
 async def test_failures_have_the_start_of_their_count() -> None:
     store = await two_failing_hosts()
-    api = HostsApi(cast(PostgresStore, store), HandClock())
+    api = HostsApi(as_postgres(store), HandClock())
     operator = Person("ada", Role.OPERATOR, frozenset(Right))
 
     said = await api.list_hosts(Ask(make_mocked_request("GET", "/hosts"), operator, ListParams(show="failing"), None))

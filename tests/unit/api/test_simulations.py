@@ -17,6 +17,7 @@ from api.table import Ask, Route, operations_of
 from domain.units import later
 from domain.views import SILENT_S, SimulationState
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.unit.administration.clocks import StillClock
 from tests.unit.api.test_api_edge import SIGNED, Client, authenticator_of, document_of
 
@@ -27,7 +28,8 @@ START = "/api/v1/thresholds/simulations"
 @asynccontextmanager
 async def an_api(store: MemoryStore) -> AsyncIterator[Client]:
     clock, authenticator = StillClock(), authenticator_of(store)
-    routes = operations_of(SimulationsApi(store, SimulationRuns(store.simulations, clock), clock))
+    known = as_postgres(store)
+    routes = operations_of(SimulationsApi(known, SimulationRuns(known.simulations, clock), clock))
     api = web.Application(middlewares=[problems, authenticator.middleware])
     api.add_routes(Table(routes, authenticator, clock).definitions())
     app = web.Application()
@@ -117,8 +119,9 @@ async def test_reply_has_a_location() -> None:
         return {"simulation_id": 7}
 
     store = MemoryStore()
+    known = as_postgres(store)
     [start, show, _] = operations_of(
-        SimulationsApi(store, SimulationRuns(store.simulations, StillClock()), StillClock())
+        SimulationsApi(known, SimulationRuns(known.simulations, StillClock()), StillClock())
     )
     authenticator = authenticator_of(store)
     kept = Route("POST", "/start", "start", "", started, "t", dict, start.params, status=202, leads_to="simulation")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -22,7 +21,7 @@ from console.build import build_console
 from domain.settings import Settings
 from portal.build import build_site
 from runtime.compose import mounted
-from store.postgres import PostgresStore
+from tests.stores import as_postgres
 from tests.unit.administration.access.world import a_world
 from transfer.downloads import DownloadFolder
 from transfer.upload_folder import UploadFolder
@@ -34,7 +33,7 @@ KEYS = AccountKeys(b"secret")
 async def routes(tmp_path: Path) -> list[str]:
     """Return the routes of a worker on a store in memory."""
     world = a_world()
-    store, clock, authenticator = cast(PostgresStore, world.store), world.clock, world.authenticator  # the same ports
+    store, clock, authenticator = as_postgres(world.store), world.clock, world.authenticator
     downloads = DownloadFolder(tmp_path, max_bytes=1)
     batches = Batches(store, downloads, clock)
     results = Results(store.views, store.waiting, UploadFolder(tmp_path))

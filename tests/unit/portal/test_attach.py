@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -15,15 +16,17 @@ from aiohttp.test_utils import TestClient, TestServer
 from administration.access.sign_in import Cost, SignIn
 from administration.accounts import AccountKeys, authenticator_hash
 from administration.catalogue import CatalogueCache
-from administration.ports import Volunteers
 from domain.catalogue import Catalogue
 from domain.errors import UnavailableError
 from domain.settings import Settings
 from domain.units import AppId, Instant, VolunteerId
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from portal.attach import AttachFlow
+from store.people import PostgresVolunteers
 from tests.builders import LINUX, an_app_version
 from tests.memory import MemoryStore
+from tests.people_ports import Volunteers
+from tests.stores import as_postgres
 from tests.unit.administration.clocks import StillClock
 from wire.attach import password_hash
 
@@ -41,10 +44,11 @@ Call = Callable[..., Awaitable[ET.Element]]
 @asynccontextmanager
 async def a_site(volunteers: Volunteers | None = None, catalogue: Catalogue = CATALOGUE) -> AsyncIterator[Client]:
     store, clock = MemoryStore(), StillClock()
-    signing = SignIn(store.access, volunteers or store.volunteers, lambda: Settings().access, clock, cost=Cost(2, 8, 1))
+    known = cast(PostgresVolunteers, volunteers or store.volunteers)
+    signing = SignIn(as_postgres(store).access, known, lambda: Settings().access, clock, cost=Cost(2, 8, 1))
     cache = CatalogueCache(store.applications, clock, catalogue)
     app = web.Application()
-    app.add_routes(AttachFlow(volunteers or store.volunteers, signing, KEYS, cache, clock).routes())
+    app.add_routes(AttachFlow(known, signing, KEYS, cache, clock).routes())
     async with TestClient(TestServer(app)) as client:
         yield client
 

@@ -25,6 +25,7 @@ from portal.build import PLACE, build_site
 from portal.services import OUTCOME_WORDS
 from runtime.compose import mounted
 from tests.builders import NOW
+from tests.stores import as_postgres
 from tests.unit.administration.access.world import World, a_world
 from tests.worlds import (
     RegisteredHost,
@@ -82,7 +83,7 @@ async def a_place(world: World | None = None, settings: Mapping[str, object] | N
     values = {"project.url": "http://127.0.0.1:18123/", **(settings or {})}
     await store.settings.set_settings(values, who="test", why="", now=NOW)
     catalogue = CatalogueCache(store.applications, world.clock, await store.applications.load_catalogue())
-    site = build_site(store, catalogue, world.authenticator, KEYS, world.clock)
+    site = build_site(as_postgres(store), catalogue, world.authenticator, KEYS, world.clock)
     application = mounted(site.routes(), {PLACE: site.application}, "http://127.0.0.1:18123/")
     async with TestClient(TestServer(application)) as client:
         yield Place(world, catalogue, client)
@@ -180,7 +181,9 @@ async def test_joining_signs_in_and_allows_attaching() -> None:
 )
 async def test_join_errors_are_shown_and_fields_kept(fields: dict[str, str], part: str, status: int) -> None:
     async with a_place() as place:
-        await add_volunteer(place.world.store.volunteers, KEYS, "bob@example.org", name="", password_hash=None, now=NOW)
+        await add_volunteer(
+            as_postgres(place.world.store).volunteers, KEYS, "bob@example.org", name="", password_hash=None, now=NOW
+        )
         page = await place.form("/join", status=status, **fields, name="<i>")
 
         assert part in page

@@ -24,6 +24,7 @@ from administration.accounts import AccountKeys, add_volunteer
 from domain.access import Right, Role
 from domain.errors import InvalidInputError, NotFoundError
 from domain.units import SubmitterId
+from tests.stores import as_postgres
 from tests.unit.administration.access.world import CHEAP, PASSWORD, PROJECT_TOKEN, World, a_world
 from tests.worlds import PROJECT
 from wire.attach import password_hash
@@ -112,13 +113,16 @@ async def test_password_with_old_cost_is_hashed_again() -> None:
 async def test_volunteer_signs_in_with_the_account_password() -> None:
     world = a_world()
     hashed = password_hash("secret", "ada@example.org")
-    keys = AccountKeys(b"secret")
+    keys, volunteers = AccountKeys(b"secret"), as_postgres(world.store).volunteers
     await add_volunteer(
-        world.store.volunteers, keys, "ada@example.org", name="", password_hash=hashed, now=world.clock.now()
+        as_postgres(world.store).volunteers,
+        keys,
+        "ada@example.org",
+        name="",
+        password_hash=hashed,
+        now=world.clock.now(),
     )
-    await add_volunteer(
-        world.store.volunteers, keys, "bob@example.org", name="", password_hash=None, now=world.clock.now()
-    )
+    await add_volunteer(volunteers, keys, "bob@example.org", name="", password_hash=None, now=world.clock.now())
 
     async def attempt(email: str, password: str) -> object:
         new = await world.authenticator.signing.volunteer(email, password, address="192.0.2.7", agent="")

@@ -18,6 +18,7 @@ from domain.settings import Settings
 from domain.units import Instant, Seconds
 from tests.builders import NOW
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 
 CHEAP = Cost(2, 8, 1)
 PROJECT_TOKEN = "p" * 64
@@ -65,11 +66,12 @@ class World:
 def a_world(changes: Mapping[str, object] | None = None) -> World:
     store, clock = MemoryStore(), ForwardClock()
     settings = Settings.from_mapping(changes or {})
-    signing = SignIn(store.access, store.volunteers, lambda: Settings().access, clock, cost=CHEAP)
+    known = as_postgres(store)
+    signing = SignIn(known.access, known.volunteers, lambda: Settings().access, clock, cost=CHEAP)
     authenticator = Authenticator(
-        store.access,
-        store.volunteers,
-        store.people,
+        known.access,
+        known.volunteers,
+        known.people,
         lambda: settings,
         clock,
         project_token=PROJECT_TOKEN,

@@ -27,6 +27,7 @@ from tests.builders import NOW, a_batch, an_app_version
 from tests.deterministic.clocks import NodeClock
 from tests.deterministic.loop import SeededLoop
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.unit.jobs.projects import HandClock
 from tests.unit.scheduler.arrays import a_catalogue, some_cuts
 from tests.worlds import a_registered_version
@@ -108,7 +109,7 @@ async def test_large_reads_are_not_cached(rows: int, calls: int) -> None:
 async def test_preview_shows_the_age_of_cached_hosts() -> None:
     store, clock = MemoryStore(), HandClock()
     await a_registered_version(store)
-    thresholds, changes = Thresholds(store, clock), changes_of([("p_tight", 0.5)])
+    thresholds, changes = Thresholds(as_postgres(store), clock), changes_of([("p_tight", 0.5)])
 
     first = await thresholds.preview(changes)
     clock.time = later(NOW, 40.0)

@@ -18,7 +18,7 @@ import pytest
 from administration.changes import Changes
 from administration.simulations.process import main, simulated_tasks
 from administration.thresholds.keys import changes_of
-from administration.thresholds.recent import RecentStore, recent_project
+from administration.thresholds.recent import recent_project
 from administration.thresholds.replay import Replayed, ThresholdReplay, replay
 from administration.thresholds.shown import replayed_in_words
 from domain.batches import QoS
@@ -32,8 +32,10 @@ from simulator.run import Case, Ran, run_case, warnings_only
 from simulator.scenario import read_scenario
 from simulator.sweep import run_here, unwatched
 from simulator.virtual_time import run_without_threads
+from store.postgres import PostgresStore
 from tests.builders import NOW
 from tests.memory import MemoryStore
+from tests.stores import as_postgres
 from tests.worlds import a_registered_host, a_registered_version
 
 HOSTS = 8
@@ -93,7 +95,14 @@ def prepared(*changes: tuple[str, object], seeds: int = 1, most_hosts: int = 100
     engine = a_project()
     wanted: Changes = changes_of(changes)
     return run_without_threads(
-        replay(stored_project(), engine.clock, wanted, seeds=range(1, seeds + 1), most_hosts=most_hosts, days=2.0)
+        replay(
+            as_postgres(stored_project()),
+            engine.clock,
+            wanted,
+            seeds=range(1, seeds + 1),
+            most_hosts=most_hosts,
+            days=2.0,
+        )
     )
 
 
@@ -228,11 +237,11 @@ async def test_project_without_computers_or_work_is_refused() -> None:
     clock = a_project().clock
     store = MemoryStore()
     with pytest.raises(InvalidInputError, match="population: expected computers that called in the last 7 days, got 0"):
-        await recent_project(store, clock, most_hosts=10, days=1.0)
+        await recent_project(as_postgres(store), clock, most_hosts=10, days=1.0)
     await a_registered_version(store)
     await a_registered_host(store, last_rpc_at=max(NOW, clock.now()))
     with pytest.raises(InvalidInputError, match="batches: expected at least one with unsent instances"):
-        await recent_project(store, clock, most_hosts=10, days=1.0)
+        await recent_project(as_postgres(store), clock, most_hosts=10, days=1.0)
 
 
 class RecordsThreads(tuple[RecentHost, ...]):
@@ -258,7 +267,7 @@ def test_computers_are_prepared_in_another_thread() -> None:
             return replace(read, hosts=hosts)
 
     parts = {name: getattr(store, name) for name in ("applications", "settings", "people", "hav_tables")}
-    noting = cast(RecentStore, SimpleNamespace(**parts, insight=Insight()))
+    noting = cast(PostgresStore, SimpleNamespace(**parts, insight=Insight()))
 
     recent = asyncio.run(recent_project(noting, clock, most_hosts=HOSTS, days=1.0))
 
