@@ -227,7 +227,7 @@ async def test_project_that_is_down_sends_nothing(store: Store) -> None:
     shown = await explain(store).host(host.host_id)
 
     assert shown["refused"] is not None
-    assert "refused all work now: the project hands out no work" in host_in_words(shown)
+    assert f"refused all work now: {shown['refused']['why']}" in host_in_words(shown)
 
 
 # ---------------------------------------------------------------- batches
