@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, Protocol
+from typing import IO
 
 import msgspec
 
@@ -25,10 +25,12 @@ from administration.show import shown
 from domain.access import Role
 from domain.dispatch import Upload
 from domain.errors import MusterError, NotFoundError
-from domain.jobs import InstanceState, JobClass, JobState, Output
-from domain.units import BatchId, InstanceId, JobClassId, JobId, SubmitterId
+from domain.jobs import InstanceState, JobState, Output
+from domain.units import BatchId, InstanceId, JobId, SubmitterId
 from domain.views import JobRow
 from muster_client import shapes
+from store.views import PostgresViews
+from store.waiting import PostgresWaitingWork
 from transfer.upload_folder import UploadFolder
 
 
@@ -56,24 +58,10 @@ class Result:
     outputs: tuple[ResultFile, ...] = ()
 
 
-class ClassesOfBatch(Protocol):
-    async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]: ...
-
-
-class Jobs(Protocol):
-    async def job(self, job_id: JobId) -> JobRow: ...
-
-    async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]: ...
-
-    async def uploads_of(
-        self, batch_id: BatchId, instances: Sequence[InstanceId]
-    ) -> Mapping[InstanceId, tuple[Upload, ...]]: ...
-
-
 class Results:
     """Results of jobs, from the database and the upload folder."""
 
-    def __init__(self, jobs: Jobs, classes: ClassesOfBatch, folder: UploadFolder) -> None:
+    def __init__(self, jobs: PostgresViews, classes: PostgresWaitingWork, folder: UploadFolder) -> None:
         self._jobs = jobs
         self._classes = classes
         self._folder = folder

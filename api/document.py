@@ -146,16 +146,8 @@ class TryPage:
         self._files = {name: folder.joinpath(name).read_bytes() for name in KINDS}
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/", self.page), web.get("/try.js", self.script), web.get("/try.css", self.style)]
+        return [web.get(path, self.serve) for path in ("/", "/try.js", "/try.css")]
 
-    async def page(self, request: web.Request) -> web.Response:
-        return self._file("try.html")
-
-    async def script(self, request: web.Request) -> web.Response:
-        return self._file("try.js")
-
-    async def style(self, request: web.Request) -> web.Response:
-        return self._file("try.css")
-
-    def _file(self, name: str) -> web.Response:
+    async def serve(self, request: web.Request) -> web.Response:
+        name = request.path.rpartition("/")[2] or "try.html"
         return web.Response(body=self._files[name], content_type=KINDS[name], charset="utf-8", headers=HEADERS)

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 import msgspec
 import structlog
@@ -24,6 +23,7 @@ from domain.errors import NotFoundError, UnavailableError
 from domain.units import BatchId
 from domain.views import ActiveTotal
 from muster_client import shapes
+from store.views import PostgresListings, PostgresViews
 from web.problems import BusyError
 
 EVERY_S = 1.0
@@ -32,16 +32,6 @@ Event = Mapping[str, object]
 PROJECT = None  # the topic of the whole project; other topics are batch ids
 
 log = structlog.get_logger()
-
-
-class BatchViews(Protocol):
-    async def batch(self, batch_id: BatchId) -> Batch: ...
-
-    async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]: ...
-
-
-class Totals(Protocol):
-    async def totals(self) -> Sequence[ActiveTotal]: ...
 
 
 class Listener:
@@ -66,7 +56,7 @@ class Listener:
 class ProgressHub:
     """All streams of one process."""
 
-    def __init__(self, views: BatchViews, listings: Totals, clock: Clock, most: Callable[[], int]) -> None:
+    def __init__(self, views: PostgresViews, listings: PostgresListings, clock: Clock, most: Callable[[], int]) -> None:
         self._views = views
         self._listings = listings
         self._clock = clock

@@ -35,12 +35,12 @@ class BatchForms(Pages[ConsoleServices]):
     # ------------------------------------------------------------------ submit
 
     @get("/batches/new", "batch_new")
-    async def new(self, request: web.Request) -> web.Response:
+    async def new(self, request: web.Request) -> RenderedPage:
         admit(request, Role.SUBMITTER)
         return await self._form(request, {}, None, None)
 
     @post("/batches/new", "batch_submit")
-    async def submit(self, request: web.Request) -> web.Response:
+    async def submit(self, request: web.Request) -> RenderedPage | web.Response:
         """Submit the batch, or preview its completion; errors are shown beside the fields as entered."""
         person = admit(request, Role.SUBMITTER)
         fields = await fields_of(request)
@@ -72,7 +72,7 @@ class BatchForms(Pages[ConsoleServices]):
 
     async def _form(
         self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: Mapping[str, object] | None
-    ) -> web.Response:
+    ) -> RenderedPage:
         person = admit(request, Role.SUBMITTER)
         submitters = await self._services.store.people.submitters() if person.may(Role.OPERATOR) else []
         values: dict[str, object] = {
@@ -86,19 +86,16 @@ class BatchForms(Pages[ConsoleServices]):
             "submitters": sorted(one.name for one in submitters),
         }
         status = 422 if wrong is not None else 200
-        page = RenderedPage("batch_new.html", "Submit a batch", "batches", (BATCHES,), values, status=status)
-        return self._services.show(request, page)
+        return RenderedPage("batch_new.html", "Submit a batch", "batches", (BATCHES,), values, status=status)
 
     # ------------------------------------------------------------------ change
 
     @get("/batches/{id}/abort", "batch_ask_abort")
-    async def ask_abort(self, request: web.Request) -> web.Response:
+    async def ask_abort(self, request: web.Request) -> RenderedPage:
         """Ask for confirmation, and show what would be lost."""
         batch, _ = await self._own(request)
         crumbs = (BATCHES, Crumb(f"batches/{batch.batch_id}", batch.name or f"Batch {batch.batch_id}"))
-        return self._services.show(
-            request, RenderedPage("batch_abort.html", "End this batch?", "batches", crumbs, {"batch": batch})
-        )
+        return RenderedPage("batch_abort.html", "End this batch?", "batches", crumbs, {"batch": batch})
 
     @post("/batches/{id}/abort", "batch_abort")
     async def abort(self, request: web.Request) -> web.Response:

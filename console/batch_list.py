@@ -121,7 +121,7 @@ class BatchListPage(Pages[ConsoleServices]):
     """The list of batches."""
 
     @get("/batches", "batches", asks=("q", "state", "qos", "app", "sort", "after"))
-    async def show(self, request: web.Request) -> web.Response:
+    async def show(self, request: web.Request) -> RenderedPage:
         store, query = self._services.store, request.query
         asked = asked_of(query, self._services.catalogue)
         found = list(await store.listings.batches(asked.choice, asked.sort, after=asked.after, limit=PER_PAGE + 1))
@@ -146,6 +146,4 @@ class BatchListPage(Pages[ConsoleServices]):
             else None,
             "number": asked.number,
         }
-        return self._services.show(
-            request, RenderedPage("batches.html", "Batches", "batches", values=values, every_s=LIVE_S)
-        )
+        return RenderedPage("batches.html", "Batches", "batches", values=values, every_s=LIVE_S)

@@ -204,7 +204,7 @@ class BatchPages(Pages[ConsoleServices]):
         self._explain = Explain(services.store, services.clock)
 
     @get("/batches/{id}", "batch")
-    async def show(self, request: web.Request) -> web.Response:
+    async def show(self, request: web.Request) -> RenderedPage:
         batch_id = BatchId(id_of(request))
         store = self._services.store
         batch = await store.views.batch(batch_id)
@@ -252,7 +252,7 @@ class BatchPages(Pages[ConsoleServices]):
             "queues": sorted(queues(self._settings.ordering.queues)),
         }
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
-        page = RenderedPage(
+        return RenderedPage(
             "batch.html",
             batch.name or f"Batch {batch_id}",
             "batches",
@@ -261,14 +261,13 @@ class BatchPages(Pages[ConsoleServices]):
             charts=True,
             every_s=every_s,
         )
-        return self._services.show(request, page)
 
     @property
     def _settings(self) -> Settings:
         return self._services.catalogue.settings
 
     @get("/batches/{id}/why", "batch_why", asks=("hosts",))
-    async def why(self, request: web.Request) -> web.Response:
+    async def why(self, request: web.Request) -> RenderedPage:
         """Dry-run the scheduler for the hosts that contacted it most recently."""
         batch_id = BatchId(id_of(request))
         shown: Document = await self._explain.batch(batch_id, hosts=hosts_asked(request.query))
@@ -277,12 +276,10 @@ class BatchPages(Pages[ConsoleServices]):
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         stands = sentence(standing, self._services.clock.now())
         values = {"shown": shown, "name": name, "standing": standing, "stands": stands}
-        return self._services.show(
-            request, RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
-        )
+        return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
 
     @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after"))
-    async def jobs(self, request: web.Request) -> web.Response:
+    async def jobs(self, request: web.Request) -> RenderedPage:
         """List the batch's jobs by id, all or in one state."""
         batch_id = BatchId(id_of(request))
         state = request.query.get("state", "all")
@@ -294,7 +291,7 @@ class BatchPages(Pages[ConsoleServices]):
         values |= await self._chosen(batch_id, state, JobId(after) if after is not None else None)
         name = batch.name or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
-        return self._services.show(request, RenderedPage("jobs.html", "Jobs", "batches", crumbs, values))
+        return RenderedPage("jobs.html", "Jobs", "batches", crumbs, values)
 
     async def _chosen(self, batch_id: BatchId, state: str, after: JobId | None) -> dict[str, object]:
         """Return a page of jobs. Filtering by state reads at most LOOK jobs; the next page continues from there."""

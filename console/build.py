@@ -42,15 +42,15 @@ class EntryPages(SignInPages[ConsoleServices]):
         super().__init__(services, SignInForm("sign_in.html", "name", services.authenticator.sign_in, _told, dict))
 
     @get("/password", "password")
-    async def password(self, request: web.Request) -> web.Response:
+    async def password(self, request: web.Request) -> RenderedPage:
         return self._password(request, None)
 
     @post("/password", "password_change")
-    async def change(self, request: web.Request) -> web.Response:
+    async def change(self, request: web.Request) -> RenderedPage | web.Response:
         wrong = await new_password(request, self._services.authenticator.change_password)
         return self._services.go("", "password") if wrong is None else self._password(request, wrong)
 
-    def _password(self, request: web.Request, wrong: MusterError | None) -> web.Response:
+    def _password(self, request: web.Request, wrong: MusterError | None) -> RenderedPage:
         person = person_of(request)
         if person is None:
             raise NotSignedInError
@@ -59,8 +59,7 @@ class EntryPages(SignInPages[ConsoleServices]):
             "least": self._services.catalogue.settings.access.min_password_length,
             "wrong": wrong,
         }
-        page = RenderedPage("password.html", "Your password", "-", values=values, status=status_of(wrong))
-        return self._services.show(request, page)
+        return RenderedPage("password.html", "Your password", "-", values=values, status=status_of(wrong))
 
 
 def _told(wrong: MusterError | None) -> str | None:

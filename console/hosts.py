@@ -90,7 +90,7 @@ class HostPages(Pages[ConsoleServices]):
         self._explain = Explain(services.store, services.clock, services.array)
 
     @get("/hosts/{id}", "host", asks=("state", "after"))
-    async def host(self, request: web.Request) -> web.Response:
+    async def host(self, request: web.Request) -> RenderedPage:
         host_id, state = HostId(id_of(request)), state_of(request.query.get("state", ALL))
         after = place_of(ResultPlace, request.query.get("after", ""))
         store, now = self._services.store, self._services.clock.now()
@@ -115,17 +115,15 @@ class HostPages(Pages[ConsoleServices]):
             "calls_per_hour": caller.calls_per_hour(now),
             "availability": host.cpu_availability_fraction,
         }
-        return self._services.show(
-            request, RenderedPage("host.html", f"Host {host_id}", "hosts", (Crumb("hosts", "Hosts"),), values)
-        )
+        return RenderedPage("host.html", f"Host {host_id}", "hosts", (Crumb("hosts", "Hosts"),), values)
 
     @get("/hosts/{id}/why", "host_why")
-    async def why(self, request: web.Request) -> web.Response:
+    async def why(self, request: web.Request) -> RenderedPage:
         """Dry-run the scheduler: the jobs the host would get now, and the refusals."""
         host_id = HostId(id_of(request))
         shown: Document = await self._explain.host(host_id)
         crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {host_id}"))
-        return self._services.show(request, RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown}))
+        return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown})
 
 
 SILENT_DAYS = SILENT_S / DAY_S
@@ -187,7 +185,7 @@ class HostListPage(Pages[ConsoleServices]):
     """The lists of hosts."""
 
     @get("/hosts", "hosts", asks=("show", "q", "days", "after"))
-    async def show(self, request: web.Request) -> web.Response:
+    async def show(self, request: web.Request) -> RenderedPage | web.Response:
         """Show a list. Searching for a number opens that host; an e-mail lists that volunteer's hosts."""
         asked = asked_of(request.query)
         if asked.text.isascii() and asked.text.isdigit():
@@ -210,4 +208,4 @@ class HostListPage(Pages[ConsoleServices]):
             "first": "?" + urlencode(asked.kept) if asked.after else None,
             "next": "?" + urlencode({**asked.kept, "after": cursor_of(found.after)}) if found.after else None,
         }
-        return self._services.show(request, RenderedPage("hosts.html", "Hosts", "hosts", values=values))
+        return RenderedPage("hosts.html", "Hosts", "hosts", values=values)

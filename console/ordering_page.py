@@ -310,7 +310,7 @@ class OrderingPages(Pages[ConsoleServices]):
         self._rules = Rules(services.store, services.clock)
 
     @get("/ordering", "ordering", asks=("batch",))
-    async def show(self, request: web.Request) -> web.Response:
+    async def show(self, request: web.Request) -> RenderedPage:
         given = request.query.get("batch")
         batch_id = BatchId(whole_number(given, "batch", 1, LARGEST_ID)) if given else None
         store, now = self._services.store, self._services.clock.now()
@@ -340,20 +340,19 @@ class OrderingPages(Pages[ConsoleServices]):
             "limits": [limit_as_json(limit) for limit in await self._rules.limits()],
             "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
         }
-        page = RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
-        return self._services.show(request, page)
+        return RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
 
     @get("/ordering/preview", "ordering_preview", asks=KEYS)
-    async def preview(self, request: web.Request) -> web.Response:
+    async def preview(self, request: web.Request) -> RenderedPage | web.Response:
         """Preview changes given in the URL, which can be shared; without changes, redirect to the order."""
         return await self._preview(request, request.query) if request.query else self._services.go("ordering")
 
     @post("/ordering/preview", "ordering_preview_of_form")
-    async def preview_of_form(self, request: web.Request) -> web.Response:
+    async def preview_of_form(self, request: web.Request) -> RenderedPage:
         """Preview changes from a form, which may exceed the length of a URL. Saves nothing."""
         return await self._preview(request, await fields_of(request))
 
-    async def _preview(self, request: web.Request, fields: Fields) -> web.Response:
+    async def _preview(self, request: web.Request, fields: Fields) -> RenderedPage:
         """Return the page with every batch's position after the changes."""
         present, now = (await self._priorities.settings()).as_mapping(), self._services.clock.now()
         changes = asked_of(fields, present)
@@ -377,8 +376,7 @@ class OrderingPages(Pages[ConsoleServices]):
             **_form(present, changes),
         }
         crumbs = (Crumb("ordering", "Ordering"),)
-        page = RenderedPage("ordering_preview.html", "Preview", "ordering", crumbs, values, bool(charts))
-        return self._services.show(request, page)
+        return RenderedPage("ordering_preview.html", "Preview", "ordering", crumbs, values, bool(charts))
 
     @post("/ordering", "ordering_save")
     async def save(self, request: web.Request) -> web.Response:

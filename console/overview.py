@@ -161,7 +161,7 @@ class OverviewPage(Pages[ConsoleServices]):
     """The start page."""
 
     @get("/", "overview")
-    async def show(self, request: web.Request) -> web.Response:
+    async def show(self, request: web.Request) -> RenderedPage:
         now, store = self._services.clock.now(), self._services.store
         silent_at = later(now, -SILENT_S)
         processes = await store.process_reports.since(silent_at)
@@ -189,7 +189,4 @@ class OverviewPage(Pages[ConsoleServices]):
             "ranking": runs[0] if runs else None,
             "has_apps": bool(self._services.catalogue.apps),
         }
-        return self._services.show(
-            request,
-            RenderedPage("overview.html", "Overview", "", values=values, charts=chart is not None, every_s=LIVE_S),
-        )
+        return RenderedPage("overview.html", "Overview", "", values=values, charts=chart is not None, every_s=LIVE_S)

@@ -154,7 +154,7 @@ class PercentilePages(Pages[ConsoleServices]):
         self._thresholds = thresholds
 
     @get("/percentiles", "percentiles")
-    async def show(self, request: web.Request) -> web.Response:
+    async def show(self, request: web.Request) -> RenderedPage:
         catalogue = self._services.catalogue
         runs = await self._services.store.generations.runs(1)
         thresholds = await self._thresholds.show()
@@ -172,11 +172,10 @@ class PercentilePages(Pages[ConsoleServices]):
             "percentiles": PERCENTILES,
             "small": catalogue.settings.ranking.min_rows,
         }
-        page = RenderedPage("percentiles.html", "Percentiles", "percentiles", values=values, charts=bool(charts))
-        return self._services.show(request, page)
+        return RenderedPage("percentiles.html", "Percentiles", "percentiles", values=values, charts=bool(charts))
 
     @get("/percentiles/preview", "percentiles_preview", asks=FORESEEN)
-    async def preview(self, request: web.Request) -> web.Response:
+    async def preview(self, request: web.Request) -> RenderedPage:
         """Preview eligible hosts, request rates and waiting times. A GET, because it changes nothing."""
         changes = self._asked(dict(request.query))
         shown = await self._thresholds.preview(changes)
@@ -193,8 +192,7 @@ class PercentilePages(Pages[ConsoleServices]):
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
         crumbs = (Crumb("percentiles", "Percentiles"),)
-        page = RenderedPage("thresholds_preview.html", "Preview", "percentiles", crumbs, values, bool(charts))
-        return self._services.show(request, page)
+        return RenderedPage("thresholds_preview.html", "Preview", "percentiles", crumbs, values, bool(charts))
 
     @post("/percentiles", "percentiles_save")
     async def save(self, request: web.Request) -> web.Response:

@@ -129,7 +129,7 @@ class SettingPages(Pages[ConsoleServices]):
     """Settings: show, set, reset."""
 
     @get("/settings", "settings", asks=("q",))
-    async def show(self, request: web.Request) -> web.Response:
+    async def show(self, request: web.Request) -> RenderedPage:
         text = checked_text(request.query.get("q", "").strip().lower(), "q")
         rows = await self._rows()
         chosen = [row for row in rows if text in row.key or text in row.meaning.lower()]
@@ -142,10 +142,10 @@ class SettingPages(Pages[ConsoleServices]):
             "trail": await self._services.store.settings.setting_changes(TRAIL),
             "unfit": self._services.catalogue.unfit_settings,
         }
-        return self._services.show(request, RenderedPage("settings.html", "Settings", "settings", values=values))
+        return RenderedPage("settings.html", "Settings", "settings", values=values)
 
     @get("/settings/{key}", "setting")
-    async def one(self, request: web.Request) -> web.Response:
+    async def one(self, request: web.Request) -> RenderedPage:
         key = request.match_info["key"]
         row = self._known(await self._rows(), key)
         changes = await self._services.store.settings.setting_changes(CHANGES)
@@ -154,9 +154,7 @@ class SettingPages(Pages[ConsoleServices]):
             "trail": [change for change in changes if change.key == key],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
-        return self._services.show(
-            request, RenderedPage("setting.html", key, "settings", (Crumb("settings", "Settings"),), values)
-        )
+        return RenderedPage("setting.html", key, "settings", (Crumb("settings", "Settings"),), values)
 
     @post("/settings/{key}", "setting_save")
     async def save(self, request: web.Request) -> web.Response:

@@ -247,11 +247,11 @@ class SimulatePages(Pages[ConsoleServices]):
         self._runs = runs
 
     @get("/simulate", "simulate")
-    async def show(self, request: web.Request) -> web.Response:
+    async def show(self, request: web.Request) -> RenderedPage:
         return await self._form(request, {}, [rule.value for rule in DEFAULT_RULES], None)
 
     @post("/simulate", "simulate_start")
-    async def start(self, request: web.Request) -> web.Response:
+    async def start(self, request: web.Request) -> RenderedPage | web.Response:
         """Start a simulation. Any submitter may: it uses a CPU, not the project's data."""
         person = admit(request, Role.SUBMITTER)
         fields = await fields_of(request)
@@ -267,7 +267,7 @@ class SimulatePages(Pages[ConsoleServices]):
         return self._services.go(f"simulate/{simulation_id}", "simulation")
 
     @get("/simulate/{id}", "simulation")
-    async def one(self, request: web.Request) -> web.Response:
+    async def one(self, request: web.Request) -> RenderedPage:
         found = await self._services.store.simulations.simulation(id_of(request))
         charts = []
         result = None if found.result is None else in_order(found.result, found.asked)
@@ -283,7 +283,7 @@ class SimulatePages(Pages[ConsoleServices]):
             "unfinished": {} if result is None else unfinished(result),
             "words": RULE_WORDS,
         }
-        page = RenderedPage(
+        return RenderedPage(
             "simulation.html",
             f"Simulation {found.simulation_id}",
             "simulate",
@@ -292,7 +292,6 @@ class SimulatePages(Pages[ConsoleServices]):
             charts=True,
             every_s=LIVE_S if running and not lost else 0,
         )
-        return self._services.show(request, page)
 
     @post("/simulate/{id}/cancel", "simulation_cancel")
     async def cancel(self, request: web.Request) -> web.Response:
@@ -307,7 +306,7 @@ class SimulatePages(Pages[ConsoleServices]):
 
     async def _form(
         self, request: web.Request, fields: Fields, rules: list[str], wrong: MusterError | None
-    ) -> web.Response:
+    ) -> RenderedPage:
         now = self._services.clock.now()
         past = await self._services.store.simulations.simulations(LISTED)
         offered = choices()
@@ -324,6 +323,4 @@ class SimulatePages(Pages[ConsoleServices]):
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
         }
         status = 422 if wrong is not None else 200
-        return self._services.show(
-            request, RenderedPage("simulate.html", "Simulate", "simulate", values=values, status=status)
-        )
+        return RenderedPage("simulate.html", "Simulate", "simulate", values=values, status=status)

@@ -39,31 +39,28 @@ class WorkPages(Pages[ConsoleServices]):
         self._explain = Explain(services.store, services.clock)
 
     @get("/jobs/{id}", "job")
-    async def job(self, request: web.Request) -> web.Response:
+    async def job(self, request: web.Request) -> RenderedPage:
         job_id = JobId(id_of(request))
         job = await self._services.store.views.job(job_id)
         waits = any(one.state is InstanceState.UNSENT for one in job.instances)
-        page = RenderedPage(
+        return RenderedPage(
             "job.html",
             f"Job {job_id}",
             "batches",
             self._above(job.batch_id),
             {"job": job, "waits": waits, "found": await self._found(request, job)},
         )
-        return self._services.show(request, page)
 
     @get("/jobs/{id}/why", "job_why", asks=("hosts",))
-    async def why(self, request: web.Request) -> web.Response:
+    async def why(self, request: web.Request) -> RenderedPage:
         """Dry-run the scheduler for the hosts that contacted it most recently."""
         job_id = JobId(id_of(request))
         shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
-        return self._services.show(
-            request, RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, {"shown": shown})
-        )
+        return RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, {"shown": shown})
 
     @get("/instances/{id}", "instance")
-    async def instance(self, request: web.Request) -> web.Response:
+    async def instance(self, request: web.Request) -> RenderedPage:
         """Show an instance: how its due date was computed, and its outcome."""
         instance_id = InstanceId(id_of(request))
         shown: Document = await self._explain.instance(instance_id, hosts=FEW_HOSTS)
@@ -76,9 +73,7 @@ class WorkPages(Pages[ConsoleServices]):
             "found": await self._found(request, job) if shown["outcome"]["is_canonical"] else None,
             **await self._trickles(request, job, instance_id),
         }
-        return self._services.show(
-            request, RenderedPage("instance.html", f"Instance {instance_id}", "batches", crumbs, values)
-        )
+        return RenderedPage("instance.html", f"Instance {instance_id}", "batches", crumbs, values)
 
     async def _found(self, request: web.Request, job: JobRow) -> Document | None:
         """Return a job's outputs with links to the files; None for another submitter's job."""
@@ -113,7 +108,7 @@ class UnschedulablePage(Pages[ConsoleServices]):
     """Lists work that every recent host refused."""
 
     @get("/unschedulable", "unschedulable")
-    async def show(self, request: web.Request) -> web.Response:
+    async def show(self, request: web.Request) -> RenderedPage | web.Response:
         now, store = self._services.clock.now(), self._services.store
         processes = await store.process_reports.since(later(now, -SILENT_S))
         workers = [one for one in processes if one.kind == "worker"]
@@ -127,10 +122,7 @@ class UnschedulablePage(Pages[ConsoleServices]):
             "workers": len(workers),
             "started_at": [one.report["started_at"] for one in workers],
         }
-        return self._services.show(
-            request,
-            RenderedPage("unschedulable.html", "Unschedulable work", "unschedulable", values=values, every_s=LIVE_S),
-        )
+        return RenderedPage("unschedulable.html", "Unschedulable work", "unschedulable", values=values, every_s=LIVE_S)
 
 
 PER_PAGE = 50
@@ -153,7 +145,7 @@ class InstancesPage(Pages[ConsoleServices]):
     """Instances of a batch."""
 
     @get("/batches/{id}/instances", "batch_instances", asks=("state", "after"))
-    async def show(self, request: web.Request) -> web.Response:
+    async def show(self, request: web.Request) -> RenderedPage:
         batch_id = BatchId(id_of(request))
         state = request.query.get("state", ALL)
         states, after = states_of(state), place_of(InstancePlace, request.query.get("after", ""))
@@ -170,4 +162,4 @@ class InstancesPage(Pages[ConsoleServices]):
             "next": urlencode({"state": state, "after": cursor_of(last)}) if last else None,
         }
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", batch.name or f"Batch {batch_id}"))
-        return self._services.show(request, RenderedPage("instances.html", "Instances", "batches", crumbs, values))
+        return RenderedPage("instances.html", "Instances", "batches", crumbs, values)

@@ -39,7 +39,7 @@ class Site:
 
     def __init__(self, services: PortalServices, assets: Assets) -> None:
         self._entry = SiteEntry(services)
-        self._root = services.renderer.root
+        self._renderer = services.renderer
         errors = ErrorPages(services.renderer).middleware
         self.application = web.Application(
             middlewares=[
@@ -59,12 +59,12 @@ class Site:
 
     async def front(self, request: web.Request) -> web.Response:
         """The front page. Clients read it too, so it does not query the database."""
-        response = await self._entry.front(request)
+        response = self._renderer.response(request, self._entry.front())
         response.headers.update(HEADERS)
         return response
 
     async def inside(self, request: web.Request) -> web.Response:
-        return web.Response(status=303, headers={"Location": f"{self._root}/"})
+        return web.Response(status=303, headers={"Location": f"{self._renderer.root}/"})
 
 
 def build_site(

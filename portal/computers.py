@@ -87,7 +87,7 @@ class ComputerPages(Pages[PortalServices]):
         self._running = asyncio.Semaphore(AT_A_TIME)
 
     @get("/computers", "computers", asks=("before",))
-    async def computers(self, request: web.Request) -> web.Response:
+    async def computers(self, request: web.Request) -> RenderedPage:
         volunteer_id = the_volunteer(request).volunteer.volunteer_id
         text = request.query.get("before")
         before = HostId(whole_number(text, "before", 1, 2**31)) if text else None
@@ -101,10 +101,10 @@ class ComputerPages(Pages[PortalServices]):
             "first": before is not None,
             "next": urlencode({"before": found[-1].host.host_id}) if more else None,
         }
-        return self._services.show(request, RenderedPage("computers.html", "My computers", "computers", values=values))
+        return RenderedPage("computers.html", "My computers", "computers", values=values)
 
     @get("/computers/{id}", "computer")
-    async def computer(self, request: web.Request) -> web.Response:
+    async def computer(self, request: web.Request) -> RenderedPage:
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
         own = await services.volunteer_views.host(volunteer_id, HostId(id_of(request)))
         host_id = own.host.host_id
@@ -121,10 +121,10 @@ class ComputerPages(Pages[PortalServices]):
             "reasons": reasons_in_words(own.refused),
         }
         crumbs = (Crumb("computers", "My computers"),)
-        return services.show(request, RenderedPage("computer.html", name_of(own.host), "computers", crumbs, values))
+        return RenderedPage("computer.html", name_of(own.host), "computers", crumbs, values)
 
     @get("/computers/{id}/why", "computer_why")
-    async def why(self, request: web.Request) -> web.Response:
+    async def why(self, request: web.Request) -> RenderedPage:
         """Dry-run the scheduler for this computer. The number of concurrent dry runs is limited."""
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
         own = await services.volunteer_views.host(volunteer_id, HostId(id_of(request)))
@@ -140,9 +140,7 @@ class ComputerPages(Pages[PortalServices]):
             "reasons": reasons_of_dry_run(shown),
         }
         crumbs = (Crumb("computers", "My computers"), Crumb(f"computers/{own.host.host_id}", name_of(own.host)))
-        return services.show(
-            request, RenderedPage("computer_why.html", "If it requested work now", "computers", crumbs, values)
-        )
+        return RenderedPage("computer_why.html", "If it requested work now", "computers", crumbs, values)
 
 
 RESULTS_HELD = 100
@@ -153,7 +151,7 @@ class ResultPages(Pages[PortalServices]):
     """The list of results; the URL has its filters and page."""
 
     @get("/results", "results", asks=("outcome", "computer", "after"))
-    async def results(self, request: web.Request) -> web.Response:
+    async def results(self, request: web.Request) -> RenderedPage | web.Response:
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
         outcome, host_id, after = _chosen(request)
         totals, hosts, held, found = await asyncio.gather(
@@ -181,7 +179,7 @@ class ResultPages(Pages[PortalServices]):
             if more
             else None,
         }
-        return services.show(request, RenderedPage("results.html", "My results", "results", values=values))
+        return RenderedPage("results.html", "My results", "results", values=values)
 
 
 def _chosen(request: web.Request) -> tuple[Outcome | None, HostId | None, ResultPlace | None]:

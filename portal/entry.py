@@ -33,7 +33,7 @@ class SiteEntry(SignInPages[PortalServices]):
         self._joins = Buckets(services.clock)
         self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
 
-    async def front(self, request: web.Request) -> web.Response:
+    def front(self) -> RenderedPage:
         """The page at the master URL: for people, and for clients, which read the scheduler's address from it."""
         catalogue = self._services.catalogue
         project = catalogue.settings.project
@@ -43,7 +43,7 @@ class SiteEntry(SignInPages[PortalServices]):
             "apps": [(title_of(app), app.beta) for app in apps_offered(catalogue)],
             "open": project.account_creation,
         }
-        return self._services.show(request, RenderedPage("front.html", project.name, "-", values=values))
+        return RenderedPage("front.html", project.name, "-", values=values)
 
     @get("/", "start")
     async def start(self, request: web.Request) -> web.Response:
@@ -52,13 +52,13 @@ class SiteEntry(SignInPages[PortalServices]):
     # ------------------------------------------------------------------ a new account
 
     @get("/join", "join")
-    async def ask_to_join(self, request: web.Request) -> web.Response:
+    async def ask_to_join(self, request: web.Request) -> RenderedPage | web.Response:
         if volunteer_of(request) is not None:
             return self._services.go("account")
-        return self._join_form(request, {}, None)
+        return self._join_form({}, None)
 
     @post("/join", "join_post")
-    async def join(self, request: web.Request) -> web.Response:
+    async def join(self, request: web.Request) -> RenderedPage | web.Response:
         """Create an account and sign it in."""
         services, fields = self._services, await fields_of(request)
         project = services.catalogue.settings.project
@@ -83,7 +83,7 @@ class SiteEntry(SignInPages[PortalServices]):
             response = services.go("account", "joined")
             await services.authenticator.sign_in_volunteer(request, email, password, response)
         except (InvalidInputError, AlreadyExistsError, TooManyAttemptsError, WrongPasswordError) as error:
-            return self._join_form(request, fields, error)
+            return self._join_form(fields, error)
         return response
 
     def _count(self, request: web.Request) -> None:
@@ -92,7 +92,7 @@ class SiteEntry(SignInPages[PortalServices]):
         if wait_s:
             raise TooManyAttemptsError(wait_s, "joining was attempted from your network")
 
-    def _join_form(self, request: web.Request, fields: object, wrong: MusterError | None) -> web.Response:
+    def _join_form(self, fields: object, wrong: MusterError | None) -> RenderedPage:
         project = self._services.catalogue.settings.project
         values: dict[str, object] = {
             "fields": fields,
@@ -102,9 +102,7 @@ class SiteEntry(SignInPages[PortalServices]):
             "least": project.min_password_length,
             "url": project.url,
         }
-        return self._services.show(
-            request, RenderedPage("join.html", "Join", "-", values=values, status=status_of(wrong))
-        )
+        return RenderedPage("join.html", "Join", "-", values=values, status=status_of(wrong))
 
     def _open(self) -> dict[str, object]:
         return {"open": self._services.catalogue.settings.project.account_creation}
@@ -112,16 +110,16 @@ class SiteEntry(SignInPages[PortalServices]):
     # ------------------------------------------------------------------ the account
 
     @get("/account", "account")
-    async def account(self, request: web.Request) -> web.Response:
+    async def account(self, request: web.Request) -> RenderedPage:
         return self._account(request, None)
 
     @post("/account", "account_post")
-    async def change_password(self, request: web.Request) -> web.Response:
+    async def change_password(self, request: web.Request) -> RenderedPage | web.Response:
         the_volunteer(request)
         wrong = await new_password(request, self._services.authenticator.change_volunteer_password)
         return self._services.go("account", "password") if wrong is None else self._account(request, wrong)
 
-    def _account(self, request: web.Request, wrong: MusterError | None) -> web.Response:
+    def _account(self, request: web.Request, wrong: MusterError | None) -> RenderedPage:
         record, project = the_volunteer(request), self._services.catalogue.settings.project
         values: dict[str, object] = {
             "email": record.email,
@@ -134,5 +132,4 @@ class SiteEntry(SignInPages[PortalServices]):
             if isinstance(wrong, WrongPasswordError)
             else told(wrong),
         }
-        page = RenderedPage("account.html", "Account", "account", values=values, status=status_of(wrong))
-        return self._services.show(request, page)
+        return RenderedPage("account.html", "Account", "account", values=values, status=status_of(wrong))

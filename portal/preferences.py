@@ -63,11 +63,11 @@ class PreferencePages(Pages[PortalServices]):
     """The preferences: applications, processors and limits."""
 
     @get("/preferences", "preferences")
-    async def ask(self, request: web.Request) -> web.Response:
-        return self._form(request, the_volunteer(request).volunteer, None)
+    async def ask(self, request: web.Request) -> RenderedPage:
+        return self._form(the_volunteer(request).volunteer, None)
 
     @post("/preferences", "preferences_post")
-    async def save(self, request: web.Request) -> web.Response:
+    async def save(self, request: web.Request) -> RenderedPage | web.Response:
         """Save the form, unless the preferences changed after it was loaded."""
         services, volunteer = self._services, the_volunteer(request).volunteer
         sent = await request.post()
@@ -81,10 +81,10 @@ class PreferencePages(Pages[PortalServices]):
             if wanted is not volunteer:
                 await services.volunteers.set_volunteer(wanted, instead_of=volunteer)
         except (InvalidInputError, ConflictError) as error:
-            return self._form(request, volunteer, error)
+            return self._form(volunteer, error)
         return services.go("preferences", "preferences")
 
-    def _form(self, request: web.Request, volunteer: Volunteer, wrong: MusterError | None) -> web.Response:
+    def _form(self, volunteer: Volunteer, wrong: MusterError | None) -> RenderedPage:
         offered = apps_offered(self._services.catalogue)
         values: dict[str, object] = {
             "volunteer": volunteer,
@@ -94,8 +94,7 @@ class PreferencePages(Pages[PortalServices]):
             "wrong": told(wrong),
         }
         status = 200 if wrong is None else 409 if isinstance(wrong, ConflictError) else 422
-        page = RenderedPage("preferences.html", "Preferences", "preferences", values=values, status=status)
-        return self._services.show(request, page)
+        return RenderedPage("preferences.html", "Preferences", "preferences", values=values, status=status)
 
 
 CHANGED = "your preferences were changed elsewhere in the meantime; the current ones are shown below"

@@ -31,7 +31,7 @@ QUESTIONS = {  # name of the check -> query
 
 
 class PostgresChecking(OnDatabase):
-    """Implements administration.checking's CheckedDatabase."""
+    """Opens the connection that an inspection reads from."""
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[CheckingSession]:
@@ -41,7 +41,7 @@ class PostgresChecking(OnDatabase):
 
 
 class CheckingSession:
-    """The queries of one inspection."""
+    """The queries of one inspection. Every method may raise UnavailableError."""
 
     questions: Sequence[str] = tuple(QUESTIONS)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from administration.access.authentication import Authenticator
 from administration.names import checked_text
@@ -47,9 +49,6 @@ class PageServices:
     def catalogue(self) -> Catalogue:
         return self.source.catalogue()
 
-    def show(self, request: web.Request, page: RenderedPage) -> web.Response:
-        return self.renderer.response(request, page)
-
     def go(self, address: str, said: str = "") -> web.Response:
         """Redirect after a form, so that a reload does not submit it again."""
         joined = f"{'&' if '?' in address else '?'}said={said}" if said else ""
@@ -75,7 +74,7 @@ class Address:
 
 
 ADDRESS = "page_address"  # the attribute of a handler that holds its Address
-H = TypeVar("H", bound=Callable[..., Awaitable[web.StreamResponse]])
+H = TypeVar("H", bound=Callable[..., Awaitable[web.StreamResponse | RenderedPage]])
 D = TypeVar("D", bound=PageServices)
 
 
@@ -98,7 +97,7 @@ def _marked(address: Address) -> Callable[[H], H]:
 
 
 class Pages(Generic[D]):
-    """Pages of one subject: methods marked with `get` or `post`."""
+    """Pages of one subject: methods marked with `get` or `post`, which return a page or a response."""
 
     def __init__(self, services: D) -> None:
         self._services = services
@@ -107,7 +106,17 @@ class Pages(Generic[D]):
         """Return the routes in the order of the methods, those of a base class first."""
         members = [member for kind in reversed(type(self).__mro__) for member in vars(kind).items()]
         marked = [(name, member.__dict__[ADDRESS]) for name, member in members if hasattr(member, ADDRESS)]
-        return [at.route(at.path, getattr(self, name), name=at.name) for name, at in marked]
+        return [at.route(at.path, self._rendering(getattr(self, name)), name=at.name) for name, at in marked]
+
+    def _rendering(self, handler: Callable[[web.Request], Awaitable[web.StreamResponse | RenderedPage]]) -> Handler:
+        """Return the handler of responses: a page is rendered for the signed-in user."""
+
+        @functools.wraps(handler)
+        async def respond(request: web.Request) -> web.StreamResponse:
+            answer = await handler(request)
+            return self._services.renderer.response(request, answer) if isinstance(answer, RenderedPage) else answer
+
+        return respond
 
 
 Fields = Mapping[str, str]

@@ -39,21 +39,21 @@ class SignInPages(Pages[D]):
         self._form = form
 
     @get("/sign-in", "sign_in", asks=("next",))
-    async def ask(self, request: web.Request) -> web.Response:
+    async def ask(self, request: web.Request) -> RenderedPage | web.Response:
         style = self._renderer.style
         if style.who(request) is not None:
             return self._services.go(style.first[0])
-        return self._asked(request, "", self._renderer.inside(request.query.get("next", "")), None)
+        return self._asked("", self._renderer.inside(request.query.get("next", "")), None)
 
     @post("/sign-in", "sign_in_post")
-    async def sign_in(self, request: web.Request) -> web.Response:
+    async def sign_in(self, request: web.Request) -> RenderedPage | web.Response:
         fields = await fields_of(request)
         who, where = fields.get(self._form.field, "").strip(), self._renderer.inside(fields.get("next", ""))
         response = web.Response(status=303, headers={"Location": where})
         try:
             await self._form.sign_in(request, who, fields.get("password", ""), response)
         except REFUSED as error:
-            return self._asked(request, who, where, error)
+            return self._asked(who, where, error)
         return response
 
     @post("/sign-out", "sign_out")
@@ -82,10 +82,9 @@ class SignInPages(Pages[D]):
         )
         return response
 
-    def _asked(self, request: web.Request, who: str, where: str, wrong: MusterError | None) -> web.Response:
+    def _asked(self, who: str, where: str, wrong: MusterError | None) -> RenderedPage:
         values = {self._form.field: who, "next": where, "wrong": self._form.told(wrong), **self._form.values()}
-        page = RenderedPage(self._form.template, "Sign in", "-", values=values, status=status_of(wrong))
-        return self._services.show(request, page)
+        return RenderedPage(self._form.template, "Sign in", "-", values=values, status=status_of(wrong))
 
 
 async def new_password(

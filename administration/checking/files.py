@@ -17,26 +17,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
 from domain.checking import KnownFile, StoredOutput, Wrong
 from domain.jobs import InstanceState
 from domain.units import DAY_S, InstanceId, Instant
 from lifecycle.states import OUTPUTS_MAY_COME
-
-
-class CheckedDatabase(Protocol):
-    """The queries of one inspection. Every method may raise UnavailableError."""
-
-    @property
-    def questions(self) -> Sequence[str]: ...
-
-    async def ask(self, question: str, *, limit: int) -> Sequence[Wrong]: ...
-
-    def outputs(self, *, limit: int) -> AsyncIterator[Sequence[StoredOutput]]: ...
-
-    async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]: ...
-
+from store.checking import CheckingSession
 
 PART = ".part"
 CHUNK_BYTES = 1024 * 1024
@@ -147,7 +133,7 @@ class FileCounts:
 
 
 async def missing_files(
-    database: CheckedDatabase, folder: Path, counts: FileCounts, *, contents: bool
+    database: CheckingSession, folder: Path, counts: FileCounts, *, contents: bool
 ) -> AsyncIterator[Wrong]:
     """Yield recorded outputs that are missing or differ from their record; `contents`: compare their MD5, too."""
     async for page in database.outputs(limit=PAGE):
@@ -181,7 +167,7 @@ def _difference(folder: Path, output: StoredOutput, *, contents: bool) -> str:
 
 
 async def stray_files(
-    database: CheckedDatabase, folder: Path, counts: FileCounts, *, deleted_before: Instant = NEVER
+    database: CheckingSession, folder: Path, counts: FileCounts, *, deleted_before: Instant = NEVER
 ) -> AsyncIterator[Wrong]:
     """Yield files without a record, or in the wrong place.
 
@@ -235,6 +221,6 @@ def _count(file: FoundFile, known: KnownFile | None, counts: FileCounts) -> None
         counts.abandoned_bytes += file.nbytes
 
 
-async def _known_of(database: CheckedDatabase, files: Sequence[FoundFile]) -> dict[str, KnownFile]:
+async def _known_of(database: CheckingSession, files: Sequence[FoundFile]) -> dict[str, KnownFile]:
     named = [(file.name, file.instance_id) for file in files if file.instance_id is not None]
     return {one.name: one for one in await database.known(named)} if named else {}

@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from administration.checking.files import NEVER, CheckedDatabase, FileCounts, missing_files, stray_files
+from administration.checking.files import NEVER, FileCounts, missing_files, stray_files
 from domain.checking import Wrong
 from domain.formatting import size_in_words
 from domain.units import Instant
 from domain.views import ProcessReport
+from store.checking import CheckingSession
 
 NODES = "files of nodes"
 HERE = "this machine"
@@ -92,7 +93,7 @@ class Inspection:
 
 
 async def inspect(
-    database: CheckedDatabase,
+    database: CheckingSession,
     folder: Path | None,
     *,
     limit: int,

@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Protocol
 
 from administration.catalogue import fresh_catalogue
 from domain.apps import CPU, AppVersion
@@ -23,7 +22,6 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.hosts import Host, HostAppVersion
 from domain.insight import HostSample, JobSize, RecentHost, WaitingBatch
-from domain.ranking import AppFacts
 from domain.units import DAY_S, AppId, AppVersionId, BatchId, Flop, Instant, Seconds, SubmitterId
 from simulator.population import MeasuredHost, MeasuredPopulation
 from simulator.ports import ShareOf
@@ -183,10 +181,6 @@ LEAST_TO_LEARN = 4
 LEAST_DEADLINE_S = 60.0  # for a batch whose deadline has passed
 LEARNING = "learning"
 SCENARIO = "recent"
-
-
-class AppFactsReader(Protocol):
-    async def facts(self, app_id: AppId) -> AppFacts: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,9 +73,13 @@ class StoredJobs:
         return {one: a_job_class(job_class_id=one, outputs=OUTPUTS) for one in ids}
 
 
+def results_of(known: StoredJobs, folder: Path) -> Results:
+    store = cast(Any, known)  # stands for both parts of the store
+    return Results(store, store, UploadFolder(folder))
+
+
 async def result_of(job: JobRow, folder: Path) -> tuple[Results, Result]:
-    known = StoredJobs(job)
-    results = Results(known, known, UploadFolder(folder))
+    results = results_of(StoredJobs(job), folder)
     return results, await results.of(JobId(7))
 
 
@@ -329,7 +333,7 @@ async def test_tar_has_every_file_and_lists_missing_ones(tmp_path: Path) -> None
     bring(tmp_path, "pi_1_7_12_r0")
     bring(tmp_path, "pi_1_7_12_r2", b"plot")
     known = StoredJobs(*jobs)
-    results = Results(known, known, UploadFolder(tmp_path))
+    results = results_of(known, tmp_path)
 
     tar = b"".join([piece async for piece in tar_of(results, BatchId(1))])
     part = b"".join([piece async for piece in tar_of(results, BatchId(1), after=JobId(7), limit=1)])
@@ -345,7 +349,7 @@ async def test_tar_has_every_file_and_lists_missing_ones(tmp_path: Path) -> None
 
 async def test_tar_is_read_page_by_page(tmp_path: Path) -> None:
     known = StoredJobs(*(replace(a_job(JobState.CANCELLED), job_id=JobId(one)) for one in range(1, 2502)))
-    tar = b"".join([piece async for piece in tar_of(Results(known, known, UploadFolder(tmp_path)), BatchId(1))])
+    tar = b"".join([piece async for piece in tar_of(results_of(known, tmp_path), BatchId(1))])
 
     assert members_of(tar)["missing.jsonl"].count(b"\n") == 2501
     assert known.pages == [1000, 1000, 1000]
@@ -354,7 +358,7 @@ async def test_tar_is_read_page_by_page(tmp_path: Path) -> None:
 async def test_file_truncated_meanwhile_ends_the_tar(tmp_path: Path) -> None:
     path = bring(tmp_path, "pi_1_7_12_r0")
     known = StoredJobs(a_job(JobState.VALID, an_instance(12, InstanceState.VALID, 0), canonical=12))
-    pieces = tar_of(Results(known, known, UploadFolder(tmp_path)), BatchId(1))
+    pieces = tar_of(results_of(known, tmp_path), BatchId(1))
     await anext(pieces)
     path.write_bytes(b"3.")
 

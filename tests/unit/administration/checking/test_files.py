@@ -13,13 +13,14 @@ from administration.checking.files import FileCounts, missing_files, shard_of, s
 from administration.checking.inspection import MISSING, STRAY, inspect
 from domain.checking import KnownFile, StoredOutput, Wrong
 from domain.units import InstanceId, Instant
+from store.checking import CheckingSession
 from transfer.files import shard
 
 NAME = "pi_1_2_77_r0"
 CONTENT = b"3.14159\n"
 
 
-class FixedDatabase:
+class FixedDatabase(CheckingSession):
     """A database with given rows."""
 
     questions = ("batches",)
