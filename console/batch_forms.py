@@ -17,7 +17,7 @@ from domain.errors import InvalidInputError, MusterError
 from domain.forecasts import ForecastState
 from domain.units import BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from web.handlers import ConsoleServices, Fields, Pages, fields_of, get, id_of, number_of, post, whole_number
+from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
 from web.rendering import Crumb, RenderedPage
 
 MOST_JOBS = 1_000_000
@@ -25,10 +25,10 @@ GIGA, MEGA = 1e9, 1e6
 BATCHES = Crumb("batches", "Batches")
 
 
-class BatchForms(Pages[ConsoleServices]):
+class BatchForms(Pages[PageServices]):
     """Form handlers of batches. Each POST checks the session's token and the user's role, and is audited."""
 
-    def __init__(self, services: ConsoleServices, batches: Batches) -> None:
+    def __init__(self, services: PageServices, batches: Batches) -> None:
         super().__init__(services)
         self._batches = batches
 

@@ -21,7 +21,7 @@ from domain.forecasts import ForecastRecord, batch_state
 from domain.insight import Short
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
-from web.handlers import ConsoleServices, Pages, get, whole_number
+from web.handlers import Pages, PageServices, get, whole_number
 from web.rendering import RenderedPage
 
 PER_PAGE = 50
@@ -117,7 +117,7 @@ def rows_of(
     ]
 
 
-class BatchListPage(Pages[ConsoleServices]):
+class BatchListPage(Pages[PageServices]):
     """The list of batches."""
 
     @get("/batches", "batches", asks=("q", "state", "qos", "app", "sort", "after"))

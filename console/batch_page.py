@@ -23,7 +23,7 @@ from domain.ordering import ServiceLevel
 from domain.settings import Settings
 from domain.units import BatchId, Instant, JobId, Seconds
 from priority.charging import queues
-from web.handlers import LARGEST_ID, ConsoleServices, Pages, get, hosts_asked, id_of, whole_number
+from web.handlers import LARGEST_ID, Pages, PageServices, get, hosts_asked, id_of, whole_number
 from web.moments import length, percent, relative, stamp
 from web.rendering import Crumb, RenderedPage
 
@@ -193,10 +193,10 @@ STATES = ("all", "open", "valid", "failed", "cancelled")
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
-class BatchPages(Pages[ConsoleServices]):
+class BatchPages(Pages[PageServices]):
     """One batch, why it waits, and its jobs."""
 
-    def __init__(self, services: ConsoleServices, api: str) -> None:
+    def __init__(self, services: PageServices, api: str) -> None:
         """`api` is the path of the API, for links to results."""
         super().__init__(services)
         self._api = api

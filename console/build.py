@@ -29,16 +29,16 @@ from domain.errors import MusterError
 from feeder.array import JobArray
 from store.postgres import PostgresStore
 from web.guard import MOST_FORM_BYTES, ErrorPages, asked_as_known, headers, people
-from web.handlers import ConsoleServices, get, post
+from web.handlers import PageServices, get, post
 from web.manual import Manual
 from web.rendering import SAID, Assets, RenderedPage, Renderer, sources
 from web.sign_in import SignInForm, SignInPages, new_password, status_of
 
 
-class EntryPages(SignInPages[ConsoleServices]):
+class EntryPages(SignInPages[PageServices]):
     """Sign-in, sign-out and the user's own password."""
 
-    def __init__(self, services: ConsoleServices) -> None:
+    def __init__(self, services: PageServices) -> None:
         super().__init__(services, SignInForm("sign_in.html", "name", services.authenticator.sign_in, _told, dict))
 
     @get("/password", "password")
@@ -81,7 +81,7 @@ def build_console(
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
-    services = ConsoleServices(source, clock, authenticator, renderer, store, array)
+    services = PageServices(source, clock, authenticator, renderer, store, array)
     pages = (
         OverviewPage(services),
         BatchForms(services, batches),  # before the list, where batches/{id} would match batches/new

@@ -23,7 +23,7 @@ from domain.ranking import Percentile, percentile
 from domain.units import DAY_S, HostId, Instant, Seconds
 from domain.volunteers import ResultPlace
 from lifecycle.states import NEVER_SENT
-from web.handlers import ConsoleServices, Pages, get, id_of, number_of
+from web.handlers import Pages, PageServices, get, id_of, number_of
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
@@ -82,10 +82,10 @@ def state_of(text: str) -> InstanceState | None:
     return None if text == ALL else InstanceState(text)
 
 
-class HostPages(Pages[ConsoleServices]):
+class HostPages(Pages[PageServices]):
     """One host, and a dry run of the scheduler for it."""
 
-    def __init__(self, services: ConsoleServices) -> None:
+    def __init__(self, services: PageServices) -> None:
         super().__init__(services)
         self._explain = Explain(services.store, services.clock, services.array)
 
@@ -181,7 +181,7 @@ def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
     return catalogue.apps[version.app_id].name, version.title
 
 
-class HostListPage(Pages[ConsoleServices]):
+class HostListPage(Pages[PageServices]):
     """The lists of hosts."""
 
     @get("/hosts", "hosts", asks=("show", "q", "days", "after"))

@@ -37,9 +37,9 @@ from muster_client import shapes
 from priority.policies import POLICIES
 from web.handlers import (
     LARGEST_ID,
-    ConsoleServices,
     Fields,
     Pages,
+    PageServices,
     fields_of,
     get,
     post,
@@ -300,10 +300,10 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
     )
 
 
-class OrderingPages(Pages[ConsoleServices]):
+class OrderingPages(Pages[PageServices]):
     """The order, the shares, and changes of settings with preview."""
 
-    def __init__(self, services: ConsoleServices) -> None:
+    def __init__(self, services: PageServices) -> None:
         super().__init__(services)
         self._priorities = Priorities(services.store, services.clock)
         self._sharing = Sharing(services.store, services.clock)

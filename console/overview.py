@@ -13,7 +13,7 @@ from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from console.charts import Bar, Chart, at_ms, bar_of, line, time_axis
 from domain.units import Instant, later
 from domain.views import ActiveTotal, ProcessReport
-from web.handlers import ConsoleServices, Pages, get
+from web.handlers import Pages, PageServices, get
 from web.moments import rate, stamp
 from web.rendering import RenderedPage
 
@@ -157,7 +157,7 @@ def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
     )
 
 
-class OverviewPage(Pages[ConsoleServices]):
+class OverviewPage(Pages[PageServices]):
     """The start page."""
 
     @get("/", "overview")

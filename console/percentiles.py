@@ -20,7 +20,7 @@ from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints, Gate
 from domain.settings import DeadlineSettings
-from web.handlers import ConsoleServices, Fields, Pages, fields_of, get, post, reason_of
+from web.handlers import Fields, Pages, PageServices, fields_of, get, post, reason_of
 from web.moments import number
 from web.rendering import Crumb, RenderedPage
 
@@ -146,10 +146,10 @@ def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[
     return [hosts * count / len(scores) for count in counts]
 
 
-class PercentilePages(Pages[ConsoleServices]):
+class PercentilePages(Pages[PageServices]):
     """Thresholds: show, preview, save."""
 
-    def __init__(self, services: ConsoleServices, thresholds: Thresholds) -> None:
+    def __init__(self, services: PageServices, thresholds: Thresholds) -> None:
         super().__init__(services)
         self._thresholds = thresholds
 

@@ -17,7 +17,7 @@ from domain.bounds import name_of_setting, written
 from domain.errors import InvalidInputError
 from domain.settings import Settings, meaning_of
 from domain.views import SettingChange
-from web.handlers import ConsoleServices, Pages, fields_of, get, post, reason_of, typed
+from web.handlers import Pages, PageServices, fields_of, get, post, reason_of, typed
 from web.moments import length, quantity
 from web.rendering import Crumb, RenderedPage
 
@@ -125,7 +125,7 @@ def spans_of(settings: Settings) -> dict[str, str]:
     return found
 
 
-class SettingPages(Pages[ConsoleServices]):
+class SettingPages(Pages[PageServices]):
     """Settings: show, set, reset."""
 
     @get("/settings", "settings", asks=("q",))

@@ -16,7 +16,7 @@ from domain.access import Role
 from domain.errors import MusterError
 from domain.units import HOUR_S
 from domain.views import SimulationState
-from web.handlers import ConsoleServices, Fields, Pages, fields_of, get, id_of, number_of, post, whole_number
+from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
 from web.moments import length, number, percent
 from web.rendering import Crumb, RenderedPage
 
@@ -239,10 +239,10 @@ def unfinished(result: Document) -> dict[str, float]:
     return {rule: count for rule, count in found.items() if count}
 
 
-class SimulatePages(Pages[ConsoleServices]):
+class SimulatePages(Pages[PageServices]):
     """Simulations: request, follow, show."""
 
-    def __init__(self, services: ConsoleServices, runs: SimulationRuns) -> None:
+    def __init__(self, services: PageServices, runs: SimulationRuns) -> None:
         super().__init__(services)
         self._runs = runs
 

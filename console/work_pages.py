@@ -19,7 +19,7 @@ from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.units import BatchId, InstanceId, JobId, later
 from domain.views import InstancePlace, JobRow
-from web.handlers import FEW_HOSTS, ConsoleServices, Pages, get, hosts_asked, id_of
+from web.handlers import FEW_HOSTS, Pages, PageServices, get, hosts_asked, id_of
 from web.rendering import Crumb, RenderedPage
 
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -28,10 +28,10 @@ Document = Mapping[str, Any]  # Any: a JSON document
 TRICKLES_SHOWN = 100
 
 
-class WorkPages(Pages[ConsoleServices]):
+class WorkPages(Pages[PageServices]):
     """Jobs and instances."""
 
-    def __init__(self, services: ConsoleServices, results: Results, api: str) -> None:
+    def __init__(self, services: PageServices, results: Results, api: str) -> None:
         """`api` is the path of the API, for links to files."""
         super().__init__(services)
         self._results = results
@@ -104,7 +104,7 @@ class WorkPages(Pages[ConsoleServices]):
 LIVE_S = 10
 
 
-class UnschedulablePage(Pages[ConsoleServices]):
+class UnschedulablePage(Pages[PageServices]):
     """Lists work that every recent host refused."""
 
     @get("/unschedulable", "unschedulable")
@@ -141,7 +141,7 @@ def states_of(text: str) -> tuple[InstanceState, ...]:
     return tuple(InstanceState) if text == ALL else (InstanceState(text),)
 
 
-class InstancesPage(Pages[ConsoleServices]):
+class InstancesPage(Pages[PageServices]):
     """Instances of a batch."""
 
     @get("/batches/{id}/instances", "batch_instances", asks=("state", "after"))

@@ -10,7 +10,6 @@ from aiohttp.typedefs import Handler
 from administration.access.authentication import Authenticator
 from administration.access.who import the_volunteer
 from administration.accounts import AccountKeys
-from administration.explain.service import Explain
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from feeder.array import JobArray
@@ -79,8 +78,4 @@ def build_site(
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, prefix + PLACE, lambda: source.catalogue().settings.project.name, clock, LOOK)
-    explain = Explain(store, clock, array)
-    services = PortalServices(
-        source, clock, authenticator, renderer, store.volunteer_views, store.volunteers, store.views, explain, keys
-    )
-    return Site(services, assets)
+    return Site(PortalServices(source, clock, authenticator, renderer, store, array, keys), assets)

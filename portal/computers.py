@@ -12,6 +12,7 @@ from aiohttp import web
 
 from administration.access.who import TooManyAttemptsError, the_volunteer
 from administration.cursors import cursor_of, place_of
+from administration.explain.service import Explain
 from administration.names import chosen
 from domain.catalogue import Catalogue
 from domain.hosts import HostAppVersion
@@ -83,6 +84,7 @@ class ComputerPages(Pages[PortalServices]):
 
     def __init__(self, services: PortalServices) -> None:
         super().__init__(services)
+        self._explain = Explain(services.store, services.clock, services.array)
         self._asked = Buckets(services.clock)
         self._running = asyncio.Semaphore(AT_A_TIME)
 
@@ -91,7 +93,7 @@ class ComputerPages(Pages[PortalServices]):
         volunteer_id = the_volunteer(request).volunteer.volunteer_id
         text = request.query.get("before")
         before = HostId(whole_number(text, "before", 1, 2**31)) if text else None
-        found = list(await self._services.volunteer_views.hosts(volunteer_id, before=before, limit=PER_PAGE + 1))
+        found = list(await self._services.store.volunteer_views.hosts(volunteer_id, before=before, limit=PER_PAGE + 1))
         more, found = len(found) > PER_PAGE, found[:PER_PAGE]
         values: dict[str, object] = {
             "computers": [
@@ -106,10 +108,11 @@ class ComputerPages(Pages[PortalServices]):
     @get("/computers/{id}", "computer")
     async def computer(self, request: web.Request) -> RenderedPage:
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
-        own = await services.volunteer_views.host(volunteer_id, HostId(id_of(request)))
+        own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request)))
         host_id = own.host.host_id
         (_, havs), held = await asyncio.gather(
-            services.views.host(host_id), services.volunteer_views.held(volunteer_id, host_id=host_id, limit=HELD)
+            services.store.views.host(host_id),
+            services.store.volunteer_views.held(volunteer_id, host_id=host_id, limit=HELD),
         )
         values: dict[str, object] = {
             "own": own,
@@ -127,12 +130,12 @@ class ComputerPages(Pages[PortalServices]):
     async def why(self, request: web.Request) -> RenderedPage:
         """Dry-run the scheduler for this computer. The number of concurrent dry runs is limited."""
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
-        own = await services.volunteer_views.host(volunteer_id, HostId(id_of(request)))
+        own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request)))
         wait_s = self._asked.wait_s(volunteer_id, per_s=DRY_RUNS_PER_S, burst=DRY_RUNS_AT_ONCE)
         if wait_s:
             raise TooManyAttemptsError(wait_s, "this dry run was requested")
         async with self._running:
-            shown: Mapping[str, Any] = await services.explain.host(own.host.host_id)  # Any: a JSON document
+            shown: Mapping[str, Any] = await self._explain.host(own.host.host_id)  # Any: a JSON document
         values: dict[str, object] = {
             "host": own.host,
             "shown": shown,
@@ -155,10 +158,10 @@ class ResultPages(Pages[PortalServices]):
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
         outcome, host_id, after = _chosen(request)
         totals, hosts, held, found = await asyncio.gather(
-            services.volunteer_views.totals(volunteer_id),
-            services.volunteer_views.hosts(volunteer_id, before=None, limit=HOSTS),
-            services.volunteer_views.held(volunteer_id, host_id=host_id, limit=RESULTS_HELD),
-            services.volunteer_views.results(
+            services.store.volunteer_views.totals(volunteer_id),
+            services.store.volunteer_views.hosts(volunteer_id, before=None, limit=HOSTS),
+            services.store.volunteer_views.held(volunteer_id, host_id=host_id, limit=RESULTS_HELD),
+            services.store.volunteer_views.results(
                 volunteer_id, outcome=outcome, host_id=host_id, after=after, limit=PER_PAGE + 1
             ),
         )

@@ -73,7 +73,7 @@ class SiteEntry(SignInPages[PortalServices]):
             hashed = password_hash(password, email)
             async with self._stretching:
                 await add_volunteer(
-                    services.volunteers,
+                    services.store.volunteers,
                     services.keys,
                     email,
                     name=fields.get("name", "").strip(),

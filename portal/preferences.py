@@ -79,7 +79,7 @@ class PreferencePages(Pages[PortalServices]):
             wishes = wishes_of(fields, chosen, {app.app_id for app in apps_offered(services.catalogue)})
             wanted = preferring(volunteer, now=services.clock.now(), known=services.catalogue.apps, **wishes)
             if wanted is not volunteer:
-                await services.volunteers.set_volunteer(wanted, instead_of=volunteer)
+                await services.store.volunteers.set_volunteer(wanted, instead_of=volunteer)
         except (InvalidInputError, ConflictError) as error:
             return self._form(volunteer, error)
         return services.go("preferences", "preferences")

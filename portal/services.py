@@ -9,7 +9,6 @@ from typing import Any
 
 from administration.access.who import WrongPasswordError, volunteer_of
 from administration.accounts import AccountKeys
-from administration.explain.service import Explain
 from administration.volunteers import offered
 from domain.apps import App
 from domain.catalogue import Catalogue
@@ -19,8 +18,6 @@ from domain.ranking import Percentile
 from domain.refusals import Whys, traits_of
 from domain.units import Seconds
 from domain.volunteers import Outcome
-from store.people import PostgresVolunteers
-from store.views import PostgresViews, PostgresVolunteerViews
 from web.handlers import PageServices
 from web.moments import percent
 from web.rendering import PageStyle
@@ -184,12 +181,8 @@ LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SEC
 
 @dataclass(frozen=True, slots=True)
 class PortalServices(PageServices):
-    """Dependencies of the volunteers' pages: their parts of the store, dry runs, and account keys."""
+    """Dependencies of the volunteers' pages: also account keys."""
 
-    volunteer_views: PostgresVolunteerViews
-    volunteers: PostgresVolunteers
-    views: PostgresViews
-    explain: Explain
     keys: AccountKeys
 
 

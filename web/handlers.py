@@ -38,12 +38,14 @@ FEW_HOSTS, MANY_HOSTS = 20, 100
 
 @dataclass(frozen=True, slots=True)
 class PageServices:
-    """Dependencies of all pages: catalogue, clock, authentication and renderer."""
+    """Dependencies of all pages. `array` is the job array of this worker, if there is one."""
 
     source: CatalogueSource
     clock: Clock
     authenticator: Authenticator
     renderer: Renderer
+    store: PostgresStore
+    array: JobArray | None
 
     @property
     def catalogue(self) -> Catalogue:
@@ -53,14 +55,6 @@ class PageServices:
         """Redirect after a form, so that a reload does not submit it again."""
         joined = f"{'&' if '?' in address else '?'}said={said}" if said else ""
         return web.Response(status=303, headers={"Location": f"{self.renderer.root}/{address}{joined}"})
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleServices(PageServices):
-    """Dependencies of the console's pages: also the whole store and this worker's job array."""
-
-    store: PostgresStore
-    array: JobArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
