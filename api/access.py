@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import msgspec
 
 from administration.access.authentication import Authenticator
-from administration.access.people import NewToken
 from administration.access.who import NotAllowedError
 from administration.show import shown
 from api.paging import Page, key_of, page_of
@@ -18,7 +17,6 @@ from domain.access import Act, Right, Role, Token
 from domain.errors import InvalidInputError
 from domain.units import PersonId, TokenId
 from muster_client import shapes
-from store.people import PostgresAccess
 
 RoleName = Literal["viewer", "submitter", "operator"]
 ScopeName = Literal["read", "submit", "operate"]
@@ -54,22 +52,11 @@ class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 MOST = 10_000
-Names = Mapping[PersonId, str]
-
-
-async def names_of(people: PostgresAccess) -> Names:
-    """Return the names of all people who can sign in, by id."""
-    return {one.person_id: one.name for one in await people.people(limit=MOST)}
 
 
 def token_as_json(token: Token, person: str) -> shapes.TokenShown:
     """Return a token's description, without the token itself."""
     return shown(shapes.TokenShown, token, person=person, scopes=sorted(token.rights))
-
-
-def new_token_as_json(made: NewToken, person: str) -> shapes.NewTokenShown:
-    """Return a new token of `person`. The value is shown only once."""
-    return {"value": made.value, "token": token_as_json(made.token, person), "waits_because": made.waits_because}
 
 
 def act_as_json(act: Act) -> shapes.ActShown:
@@ -164,15 +151,15 @@ class AccessApi:
         await self._authenticator.note(
             ask.request, "add_token", f"token {made.token.token_id}", person=owner, name=body.name
         )
-        return new_token_as_json(made, owner)
+        return shown(shapes.NewTokenShown, made, token=token_as_json(made.token, owner))
 
     @operation("DELETE", "/tokens/{token_id}", "Revoke a token.", errors=(404,))
     async def revoke_token(self, ask: Ask[TokenParams, None]) -> shapes.TokenShown:
         revoked = await self._authenticator.tokens.revoke(TokenId(ask.params.token_id), by=ask.person)
         return token_as_json(revoked, (await self._names())[revoked.person_id])
 
-    async def _names(self) -> Names:
-        return await names_of(self._authenticator.store)
+    async def _names(self) -> Mapping[PersonId, str]:
+        return {one.person_id: one.name for one in await self._authenticator.store.people(limit=MOST)}
 
     @operation(
         "GET",

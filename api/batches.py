@@ -203,9 +203,7 @@ class BatchesApi:
     @operation("GET", "/batches/{batch_id}/jobs", "A batch's jobs, by id.")
     async def list_jobs(self, ask: Ask[JobsParams, None]) -> shapes.JobPage:
         batch_id, asked = BatchId(ask.params.batch_id), ask.params
-        after: JobId | None = key_of(asked.cursor, "jobs", int)
-        if after is None and asked.after is not None:
-            after = JobId(asked.after)
+        after = _first_after(asked, "jobs")
         if asked.state is None:
             rows = await self._store.views.jobs(batch_id, limit=asked.limit + 1, after=after)
             return page_of(shapes.JobPage, rows, asked, _job_id, job_as_json)
@@ -236,10 +234,7 @@ class BatchesApi:
     async def batch_results(self, ask: Ask[ResultsParams, None]) -> shapes.ResultPage:
         batch_id, asked = BatchId(ask.params.batch_id), ask.params
         await self._check_batch(ask.person, batch_id)
-        after = key_of(asked.cursor, "results", int)
-        if after is None and asked.after is not None:
-            after = JobId(asked.after)
-        found = await self._results.of_batch(batch_id, limit=asked.limit + 1, after=after)
+        found = await self._results.of_batch(batch_id, limit=asked.limit + 1, after=_first_after(asked, "results"))
         return page_of(shapes.ResultPage, found, asked, lambda one: one.job.job_id, result_as_json)
 
     @operation(
@@ -321,6 +316,12 @@ class BatchesApi:
         batch = await self._store.views.batch(batch_id)
         if not sees_results(person, batch.submitter_id):
             raise NotAllowedError(f"{what} belongs to another submitter: {person.name} may not fetch it")
+
+
+def _first_after(asked: JobsParams | ResultsParams, kind: str) -> JobId | None:
+    """Return the job that a page follows: that of the cursor, else of the parameter `after`."""
+    key: JobId | None = key_of(asked.cursor, kind, int)
+    return JobId(asked.after) if key is None and asked.after is not None else key
 
 
 def _job_id(job: JobRow) -> int:

@@ -38,9 +38,6 @@ from store.postgres import PostgresStore
 from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
 
-# Short intervals: jobs take seconds, not hours.
-
-
 CONFIG = """<cc_config><options><skip_cpu_benchmarks>1</skip_cpu_benchmarks><no_gpus>1</no_gpus><ncpus>1</ncpus>
 <dont_contact_ref_site>1</dont_contact_ref_site><no_info_fetch>1</no_info_fetch>
 <allow_multiple_clients>1</allow_multiple_clients><report_results_immediately>1</report_results_immediately>

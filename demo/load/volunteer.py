@@ -42,9 +42,7 @@ class Tally:
 
     requests: int = 0
     jobs: int = 0
-    reported: int = 0
     failed: int = 0
-    garbage: int = 0
     left: bool = False
 
 
@@ -173,7 +171,6 @@ class LoadVolunteer:
             self._finished[name] = ReportedResult(name, 1, DOWNLOAD_FAILED, stderr=str(error))
         except UploadFailedError as error:
             self._finished[name] = ReportedResult(name, STATE_COMPUTE_ERROR, 0, stderr=str(error))
-        self.tally.reported += 1
         self.tally.failed += self._finished[name].exit_status != 0
 
     async def _fetch(self, task: VolunteerTask, reply: SchedulerReply, key: PublicKey) -> None:
