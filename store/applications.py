@@ -172,6 +172,8 @@ async def _versions(connection: Connection) -> dict[AppVersionId, AppVersion]:
     for version_id, group in groupby(found, key=lambda row: int(row["app_version_id"])):
         files[version_id] = [rows.app_file(row) for row in group]
     return {
-        row["app_version_id"]: rows.app_version(row, plan_classes, files[row["app_version_id"]])
+        row["app_version_id"]: rows.app_version(
+            row, plan_classes[row["plan_class"]], tuple(files[row["app_version_id"]])
+        )
         for row in await connection.fetch(load("list_app_versions"))
     }

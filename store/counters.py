@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from math import floor
 
 import asyncpg
@@ -22,17 +23,9 @@ from store import quotas
 from store.counting import Counted, change_counts
 from store.pool import Connection
 from store.queries import load
+from store.rows import values_of
 
-FIELDS = (
-    "jobs_validated",
-    "jobs_failed",
-    "unsent",
-    "in_progress",
-    "retries",
-    "sent",
-    "reported",
-    "deadlines_missed",
-)
+FIELDS = tuple(field.name for field in fields(BatchCounts) if field.name != "jobs_total")  # as in add_counts
 
 
 class CountChanges:
@@ -122,28 +115,15 @@ class StatisticsChanges:
         return [list(column) for column in zip(*lines, strict=True)]
 
     def _line(self, key: Key, delta: HavDelta | None) -> tuple[object, ...]:
-        judged, change = delta is not None, delta or HavDelta(*key, at=Instant(0.0))
-        sums = (value for s in (change.speed, change.tight, change.relaxed) for value in (s.n, s.total, s.total_sq))
-        return (
-            *key,
-            change.at,
-            judged,
-            change.valid_reset,
-            change.valid_added,
-            change.quota_factor,
-            change.quota_added,
-            *sums,
-            change.log_n,
-            change.log_sum,
-            change.log_sum_sq,
-            change.n_valid,
-            change.n_error,
-            change.n_timeout,
-            change.tight_missed_n,
-            *self._sent.get(key, (0, 0)),
-            change.quota_least,
-            change.quota_most,
-        )
+        change = _delta_values(delta or HavDelta(*key, at=Instant(0.0)))
+        return (*key, delta is not None, *self._sent.get(key, (0, 0)), *change)
+
+
+_delta_values = values_of(
+    "at valid_reset valid_added quota_factor quota_added speed.n speed.total speed.total_sq tight.n tight.total"
+    " tight.total_sq relaxed.n relaxed.total relaxed.total_sq log_n log_sum log_sum_sq n_valid n_error n_timeout"
+    " tight_missed_n quota_least quota_most"
+)
 
 
 async def _change(

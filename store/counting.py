@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cache
-from operator import attrgetter, sub
+from operator import add, attrgetter, sub
 from typing import TypeAlias
 
 from domain.batches import BatchCounts
@@ -86,14 +86,4 @@ def added(counts: BatchCounts, change: BatchCounts) -> BatchCounts:
     >>> added(BatchCounts(unsent=3), BatchCounts(unsent=-1, sent=1)).unsent
     2
     """
-    return BatchCounts(
-        counts.jobs_total + change.jobs_total,
-        counts.jobs_validated + change.jobs_validated,
-        counts.jobs_failed + change.jobs_failed,
-        counts.unsent + change.unsent,
-        counts.in_progress + change.in_progress,
-        counts.retries + change.retries,
-        counts.sent + change.sent,
-        counts.reported + change.reported,
-        counts.deadlines_missed + change.deadlines_missed,
-    )
+    return BatchCounts(*map(add, _numbers(counts), _numbers(change)))

@@ -34,10 +34,9 @@ from domain.forecasting import (
     BatchTerms,
     send_rank,
 )
-from domain.progress import note_progress
 from domain.units import AppId, BatchId, Instant
-from store.binary_copy import Fields, Table, TableReader, native_dtype
-from store.percentiles import bulk_connection
+from store.binary_copy import Fields, Table, native_dtype
+from store.percentiles import MOST_S, bulk_connection, copied
 from store.pool import CLOSE_S, LOST, Database, OnDatabase, connect_patiently, lost_means_unavailable
 from store.queries import load
 
@@ -77,7 +76,6 @@ def places(rows: Iterable[tuple[BatchId, AppId, int, int]], taken_at: Instant) -
     return Places(taken_at, ahead)
 
 
-MOST_S = 60.0  # per query
 HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read of each table, approximately
 MORE_SENT_PAGES, LEAST_SENT = (
     4_000,
@@ -274,16 +272,8 @@ class _BatchReader:
         sample = await self._copied("forecast_havs_sampled", SAMPLED_HAV_FIELDS, versions, OTHERS_MOST, share, seed)
         return sample, 100.0 / share
 
-    async def _copied(self, name: str, fields: Fields, *arguments: object) -> Table:
-        reader = TableReader(fields)
-
-        async def take(data: bytes) -> None:
-            reader.feed(data)
-            note_progress()
-
-        with lost_means_unavailable():
-            await self._connection.copy_from_query(load(name), *arguments, output=take, format="binary", timeout=MOST_S)
-        return reader.table()
+    async def _copied(self, query: str, fields: Fields, *arguments: object) -> Table:
+        return await copied(self._connection, fields, query, *arguments)
 
 
 def _terms(batch_id: BatchId, row: asyncpg.Record, population: Population, ahead: Ahead) -> BatchTerms:

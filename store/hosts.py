@@ -6,15 +6,24 @@ Clients describe their computer in every request, and the description hardly eve
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from domain.dispatch import RequestWrites
 from domain.hosts import Host
-from domain.units import HostId, Instant
+from domain.units import HostId, Instant, VolunteerId
 from store.rows import encoded, values_of
 
 NEWS_FRACTION = 0.01  # relative difference from which a measured number counts as changed
 NEWS_SKEW_S = 60.0  # the same for a clock; requests take minutes at most
 OVERTAKEN_S = 60.0  # maximum age of a request overtaken by another of its host; beyond that a clock was wrong
+
+
+Computer = tuple[VolunteerId, str, str]  # volunteer, CPID, host name
+
+
+def computer_of(host: Host) -> Computer:
+    """Return the identity of a computer across its host records."""
+    return host.volunteer_id, host.host_cpid, host.domain_name
 
 
 # in the order of the queries update_hosts and insert_host
@@ -23,6 +32,9 @@ DESCRIPTION = (
     "host_cpid domain_name ncpus flop_per_s ram_bytes disk_free_bytes on_fraction active_fraction gpu_active_fraction"
     " platforms os_name os_version cpu_vendor cpu_model client_version coprocessors clock_skew_s"
 )
+MEASURED = ("flop_per_s", "ram_bytes", "disk_free_bytes", "on_fraction", "active_fraction", "gpu_active_fraction")
+_measured = attrgetter(*MEASURED)
+_exact = attrgetter(*[name for name in DESCRIPTION.split() if name not in (*MEASURED, "clock_skew_s")])
 description = values_of(DESCRIPTION, coprocessors=lambda host: encoded(host.coprocessors))
 
 
@@ -42,21 +54,9 @@ def is_news(host: Host, known: Host | None) -> bool:
     if known is None or known.host_id != host.host_id:
         return True
     return (
-        host.ncpus != known.ncpus
-        or host.host_cpid != known.host_cpid
-        or host.client_version != known.client_version
-        or host.platforms != known.platforms
-        or host.coprocessors != known.coprocessors
-        or host.domain_name != known.domain_name
+        _exact(host) != _exact(known)
         or abs(host.clock_skew_s - known.clock_skew_s) > NEWS_SKEW_S
-        or (host.os_name, host.os_version) != (known.os_name, known.os_version)
-        or (host.cpu_vendor, host.cpu_model) != (known.cpu_vendor, known.cpu_model)
-        or _differs(host.flop_per_s, known.flop_per_s)
-        or _differs(host.ram_bytes, known.ram_bytes)
-        or _differs(host.disk_free_bytes, known.disk_free_bytes)
-        or _differs(host.on_fraction, known.on_fraction)
-        or _differs(host.active_fraction, known.active_fraction)
-        or _differs(host.gpu_active_fraction, known.gpu_active_fraction)
+        or any(map(_differs, _measured(host), _measured(known)))
     )
 
 

@@ -30,16 +30,14 @@ from domain.insight import (
     WaitingBatch,
     WorkAhead,
 )
-from domain.progress import note_progress
 from domain.units import BatchId, HostId, Instant
 from store import rows
-from store.binary_copy import Fields, Table, TableReader
-from store.percentiles import bulk_connection
-from store.pool import Connection, OnDatabase, lost_means_unavailable
+from store.binary_copy import Table
+from store.percentiles import MOST_S, bulk_connection, copied
+from store.pool import Connection, OnDatabase
 from store.queries import load
 from store.rows import mapper
 
-MOST_S = 60.0  # limit of a query over whole tables
 ACTIVE_FIELDS = (("host_id", "i4"), ("equipment", "i8"), ("calls_per_hour", "f8"))  # sql/insight.sql (active_hosts)
 
 
@@ -79,11 +77,11 @@ class PostgresInsight(OnDatabase):
 
     async def _rows_of(self, ids: str, active_since: Instant, now: Instant) -> Table:
         async with self._looking() as connection:
-            return await _copied(connection, STANDING_FIELDS, "hav_standings", ids, active_since, now)
+            return await copied(connection, STANDING_FIELDS, "hav_standings", ids, active_since, now)
 
     async def _active_hosts(self, active_since: Instant, now: Instant) -> tuple[Table, Sequence[Equipment]]:
         async with self._looking() as connection:
-            hosts = await _copied(connection, ACTIVE_FIELDS, "active_hosts", active_since, now)
+            hosts = await copied(connection, ACTIVE_FIELDS, "active_hosts", active_since, now)
             rows = await connection.fetch(load("equipment_of_hosts"), active_since, timeout=MOST_S)
         return hosts, [_equipment(row) for row in rows]
 
@@ -130,19 +128,6 @@ class PostgresInsight(OnDatabase):
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
             yield connection
-
-
-async def _copied(connection: Connection, fields: Fields, name: str, *arguments: object) -> Table:
-    """Return a query's result as records with these fields."""
-    reader = TableReader(fields)
-
-    async def take(data: bytes) -> None:
-        reader.feed(data)
-        note_progress()
-
-    with lost_means_unavailable():
-        await connection.copy_from_query(load(name), *arguments, output=take, format="binary", timeout=MOST_S)
-    return reader.table()
 
 
 def _standing(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import asyncpg
 
@@ -23,12 +23,11 @@ from domain.dispatch import (
     Trickle,
     WriteOutcome,
 )
-from domain.hosts import Host, HostAppVersion
+from domain.hosts import Host
 from domain.jobs import InstanceInProgress, JobClass
-from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest, SharedQuota
+from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest
 from domain.settings import SchedulerSettings
-from domain.units import AppVersionId, HostId, InstanceId, Instant, JobClassId, VolunteerId
-from domain.volunteers import Volunteer
+from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
 from store import hosts, quotas, rows
 from store.counters import CountChanges, StatisticsChanges
 from store.group import Grouped
@@ -40,56 +39,35 @@ from store.reserving import insert_leases
 
 LARGEST_ID = 2**63 - 1
 
-Computer = tuple[VolunteerId, str, str]  # volunteer, CPID, host name
-
-
-@dataclass(frozen=True, slots=True)
-class Requester:
-    """The host behind a request."""
-
-    volunteer: Volunteer
-    host: Host | None = None
-    versions: Mapping[AppVersionId, HostAppVersion] = field(default_factory=dict)
-    network: str = ""
-    quotas: tuple[SharedQuota, ...] = ()
-
-
-def computer_of(host: Host) -> Computer:
-    """Return the identity of a computer across its host records."""
-    return host.volunteer_id, host.host_cpid, host.domain_name
-
 
 async def read_many(connection: Connection, keys: Sequence[RequestKey]) -> list[RequestView]:
     """Return one view per key, in order."""
-    requesters = await _requesters(connection, keys)
+    askers = await _askers(connection, keys)
+    asking = [view.host for view in askers.values() if view.host is not None]
     wanted = {instance_id for key in keys for instance_id in key.instance_ids if 0 < instance_id <= LARGEST_ID}
-    held, reported = await _held(connection, requesters.values(), wanted)
+    held, reported = await _held(connection, asking, wanted)
     others = wanted - reported.keys()
-    computers = {
-        requester.host.host_id: computer_of(requester.host)
-        for requester in requesters.values()
-        if requester.host is not None
-    }
+    computers = {host.host_id: hosts.computer_of(host) for host in asking}
     if others:
         for row in await connection.fetch(load("instances_reported"), sorted(others)):
             reported[row["instance_id"]] = rows.reported(row)
             computers[row["host_id"]] = (row["volunteer_id"], row["host_cpid"], row["domain_name"])
-    return [_view(requesters.get(position), key, held, reported, computers) for position, key in enumerate(keys)]
+    return [
+        _view(askers.get(position, RequestView()), key, held, reported, computers) for position, key in enumerate(keys)
+    ]
 
 
 def _view(
-    requester: Requester | None,
+    asker: RequestView,
     key: RequestKey,
     held: Mapping[HostId, Sequence[InstanceInProgress]],
     reported: Mapping[InstanceId, Reported],
-    computers: Mapping[HostId, Computer],
+    computers: Mapping[HostId, hosts.Computer],
 ) -> RequestView:
-    if requester is None:
-        return RequestView()
-    if requester.host is None:
-        return RequestView(requester.volunteer, network=requester.network, quotas=requester.quotas)
-    host = requester.host
-    computer = computer_of(host)
+    host = asker.host
+    if host is None:
+        return asker
+    computer = hosts.computer_of(host)
     found = {
         i: reported[i]
         for i in key.instance_ids
@@ -99,13 +77,11 @@ def _view(
             or (key.of_computer and computers.get(reported[i].held.host_id) == computer)
         )
     }
-    of_host = tuple(held.get(host.host_id, ()))
-    return RequestView(
-        requester.volunteer, host, requester.versions, of_host, found, requester.network, requester.quotas
-    )
+    return replace(asker, held=tuple(held.get(host.host_id, ())), reported=found)
 
 
-async def _requesters(connection: Connection, keys: Sequence[RequestKey]) -> dict[int, Requester]:
+async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[int, RequestView]:
+    """Return what is known of the host behind each request, by position, without its instances."""
     found = await connection.fetch(
         load("who_asks"),
         [key.authenticator_hash for key in keys],
@@ -113,23 +89,23 @@ async def _requesters(connection: Connection, keys: Sequence[RequestKey]) -> dic
         [key.host_cpid for key in keys],
         [key.network for key in keys],
     )
-    return {row["position"] - 1: _requester(row) for row in found}
+    return {row["position"] - 1: _asker(row) for row in found}
 
 
-def _requester(row: asyncpg.Record) -> Requester:
+def _asker(row: asyncpg.Record) -> RequestView:
     volunteer, network = rows.asking_volunteer(row), row["asked_network"]
     shared = tuple([quotas.shared_quota(one) for one in row["quotas"]])
     if row["host_id"] is None:
-        return Requester(volunteer, network=network, quotas=shared)
+        return RequestView(volunteer, network=network, quotas=shared)
     versions = {hav["app_version_id"]: rows.host_app_version(hav) for hav in row["versions"]}
-    return Requester(volunteer, rows.host(row), versions, network, shared)
+    return RequestView(volunteer, rows.host(row), versions, network=network, quotas=shared)
 
 
 async def _held(
-    connection: Connection, requesters: Collection[Requester], wanted: Collection[InstanceId]
+    connection: Connection, asking: Sequence[Host], wanted: Collection[InstanceId]
 ) -> tuple[Mapping[HostId, Sequence[InstanceInProgress]], dict[InstanceId, Reported]]:
     """Return the hosts' instances in progress, and those among them that are `wanted`, in the form of reported ones."""
-    host_ids = sorted({requester.host.host_id for requester in requesters if requester.host is not None})
+    host_ids = sorted({host.host_id for host in asking})
     held: dict[HostId, list[InstanceInProgress]] = defaultdict(list)
     reported: dict[InstanceId, Reported] = {}
     if host_ids:

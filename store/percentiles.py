@@ -32,7 +32,7 @@ from domain.ranking import (
 from domain.units import AppId, AppVersionId, HostId, Instant
 from store.binary_copy import HEADER, TRAILER, Fields, GrowingTable, RowReader, Table, TableReader, encoded
 from store.locks import DEAD_S, connect_watched, kept_heard
-from store.pool import CLOSE_S, LOST, Database, OnDatabase, connect_patiently, lost_means_unavailable
+from store.pool import CLOSE_S, LOST, Connection, Database, OnDatabase, connect_patiently, lost_means_unavailable
 from store.queries import load
 from store.rows import encoded as as_json
 from store.rows import mapper, values_of
@@ -40,6 +40,7 @@ from store.rows import mapper, values_of
 RUN_LOCK = "a run of the host statistics"
 RUNS_KEPT = 1000
 COPY_TIMEOUT_S = 6 * 3600.0
+MOST_S = 60.0  # limit of a COPY, unless it may read everything
 REMOVE_TIMEOUT_S = 60.0  # dropping a table of some GB takes seconds
 GENERATION_FIELDS = (("generation", "i4"), *PERCENTILE_FIELDS)
 
@@ -58,6 +59,28 @@ async def bulk_connection(dsn: str) -> AsyncIterator[asyncpg.Connection]:
         connection.terminate()  # an interrupted COPY ends here, not when the server has sent all of it
         raise
     await connection.close()
+
+
+async def copied(
+    connection: Connection, fields: Fields, query: str, *arguments: object, timeout_s: float = MOST_S
+) -> Table:
+    """Return a query's result, read by binary COPY, as records with these fields. Raises UnavailableError."""
+    reader = TableReader(fields)
+    with lost_means_unavailable():
+        await copy_out(connection, reader.feed, query, *arguments, timeout_s=timeout_s)
+    return reader.table()
+
+
+async def copy_out(
+    connection: Connection, feed: Callable[[bytes], None], query: str, *arguments: object, timeout_s: float
+) -> None:
+    """Pass a query's result by binary COPY to `feed`, piece by piece."""
+
+    async def take(data: bytes) -> None:
+        feed(data)
+        note_progress()
+
+    await connection.copy_from_query(load(query), *arguments, output=take, format="binary", timeout=timeout_s)
 
 
 class PostgresNewGeneration:
@@ -230,28 +253,19 @@ class PostgresHavTables:
                 yield app_id, table
 
     async def _hosts(self, called_at: Instant) -> Table:
-        reader = TableReader(HOST_FIELDS)
-        await self._copied("ranked_hosts", (called_at,), reader.feed)
-        return reader.table()
+        async with bulk_connection(self._database.dsn) as connection:
+            return await copied(connection, HOST_FIELDS, "ranked_hosts", called_at, timeout_s=COPY_TIMEOUT_S)
 
     async def _tables(self, current: Current, since: Since) -> dict[AppId, Table]:
         """Return each app's rows, still without host data."""
         of_version = {one.app_version_id: app_id for app_id, of_app in current.items() for one in of_app}
         sorter = Sorter(of_version)
         reader = RowReader(ROW_FIELDS, sorter.take)
-        await self._copied("hav_rows", (sorted(of_version), since.clean_at), reader.feed)
+        wanted = (sorted(of_version), since.clean_at)
+        async with bulk_connection(self._database.dsn) as connection:
+            await copy_out(connection, reader.feed, "hav_rows", *wanted, timeout_s=COPY_TIMEOUT_S)
         reader.end()
         return {app_id: sorter.table(app_id) for app_id in current}
-
-    async def _copied(self, query: str, arguments: Sequence[object], feed: Callable[[bytes], None]) -> None:
-        async def take(data: bytes) -> None:
-            feed(data)
-            note_progress()
-
-        async with bulk_connection(self._database.dsn) as connection:
-            await connection.copy_from_query(
-                load(query), *arguments, output=take, format="binary", timeout=COPY_TIMEOUT_S
-            )
 
     async def facts(self, app_id: AppId) -> AppFacts:
         return _facts(await self._database.fetch_first("app_facts", app_id))

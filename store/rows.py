@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from functools import partial
 from operator import attrgetter, itemgetter
@@ -24,16 +24,14 @@ from domain.jobs import (
     Candidate,
     Input,
     InstanceInProgress,
-    InstanceState,
     JobClass,
-    JobState,
     Output,
     Ready,
     instance_name,
 )
 from domain.ranking import CutPoints
-from domain.settlement import InstanceFacts, JobFacts, TailInstance
-from domain.units import Seconds
+from domain.settlement import InstanceFacts, JobFacts, TailInstance, TailJob
+from domain.units import Instant, Seconds
 from domain.views import InstanceRow, JobRow, SettingChange
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 
@@ -54,12 +52,15 @@ def mapper(
     """Return a function that creates a `cls` value from a row: each field from the column of its name.
 
     `sources` gives another column for a field, or a function of the row. Words become members of the field's enum, and
-    arrays become tuples. `left_out`: the last fields, which keep their defaults, or are passed after the row.
+    arrays become tuples. `left_out`: fields that are passed after the row, in their order; the last ones may keep
+    their defaults.
 
     >>> mapper(Upload, md5="digest")({"name": "out", "digest": "0d", "nbytes": 3})
     Upload(name='out', nbytes=3, md5='0d')
     """
-    fields = [field for field in dataclasses.fields(cls) if field.name not in left_out]  # type: ignore[arg-type]
+    every = dataclasses.fields(cls)  # type: ignore[arg-type]
+    fields = [field for field in every if field.name not in left_out]
+    places = [place for place, field in enumerate(every) if field.name in left_out]
     hints = get_type_hints(cls)
     columns, computed, converted = list[str](), list[tuple[int, Any]](), list[tuple[int, Any]]()
     for place, field in enumerate(fields):
@@ -78,7 +79,9 @@ def mapper(
             values.insert(place, function(row))
         for place, conversion in converted:
             values[place] = conversion(values[place])
-        return cls(*values, *rest)
+        for place, value in zip(places, rest, strict=False):
+            values.insert(place, value)
+        return cls(*values)
 
     return made
 
@@ -156,20 +159,7 @@ plan_class = mapper(PlanClass)
 app_file = mapper(AppFile)
 
 
-def app_version(row: Row, plan_classes: Mapping[str, PlanClass], files: Iterable[AppFile]) -> AppVersion:
-    return AppVersion(
-        row["app_version_id"],
-        row["app_id"],
-        row["platform"],
-        row["version_num"],
-        plan_classes[row["plan_class"]],
-        row["api_version"],
-        tuple(files),
-        row["deprecated"],
-        row["created_at"],
-    )
-
-
+app_version = mapper(AppVersion, left_out=["plan_class", "files"])
 cut_points = mapper(CutPoints, left_out=["relaxed"])
 batch = mapper(Batch, counts=mapper(BatchCounts))  # a row of batch_with_counts
 host = mapper(Host, coprocessors=lambda row: msgspec.json.decode(row["coprocessors"], type=tuple[Coprocessor, ...]))
@@ -271,34 +261,10 @@ job_row = mapper(JobRow, failure=or_empty("failure"), left_out=["instances"])
 reported = mapper(Reported, held=held, outputs=lambda row: outputs(row["outputs"]), uploads=_uploads)
 
 
-def job_facts(row: Row, job_class: JobClass, instances: tuple[InstanceFacts, ...]) -> JobFacts:
-    return JobFacts(
-        row["job_id"],
-        row["batch_id"],
-        row["serial"],
-        JobState(row["state"]),
-        job_class,
-        row["copies"],
-        row["canonical_instance_id"],
-        row["batch_aborted"],
-        row["app_name"],
-        instances,
-        row["tail_copies"],
-        row["more_instances"],
-    )
-
-
-def tail_instance(row: Row) -> TailInstance:
-    state = InstanceState(row["state"])
-    if row["sent_at"] is None:
-        return TailInstance(row["instance_id"], state, row["tight"])
-    return TailInstance(
-        row["instance_id"],
-        state,
-        row["tight"],
-        row["host_id"],
-        row["app_version_id"],
-        row["sent_at"],
-        row["est_runtime_s"] or Seconds(0.0),
-        row["ln_ratio"],
-    )
+job_facts = mapper(JobFacts, left_out=["job_class", "instances"])
+tail_job = mapper(TailJob, left_out=["job_class", "instances"])
+tail_instance = mapper(
+    TailInstance,
+    sent_at=lambda row: row["sent_at"] or Instant(0.0),
+    est_runtime_s=lambda row: row["est_runtime_s"] or Seconds(0.0),
+)

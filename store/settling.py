@@ -11,7 +11,7 @@ from domain.acceleration import LEAST_HOSTS, LEAST_LOW_FRACTION, LEAST_RESULTS, 
 from domain.batches import Batch, BatchCounts
 from domain.jobs import JobState
 from domain.settings import SchedulerSettings
-from domain.settlement import CopyUse, ExtraCopy, InstanceFacts, JobFacts, JobSettlement, TailInstance, TailJob
+from domain.settlement import CopyUse, ExtraCopy, JobFacts, JobSettlement, TailJob
 from domain.units import BatchId, Instant, JobId, shard_of
 from store import rows
 from store.counters import CountChanges, StatisticsChanges, count_steps, distinct_steps, step_columns
@@ -19,7 +19,7 @@ from store.counting import job_counts
 from store.percentiles import bulk_connection
 from store.pool import Connection, Database, OnDatabase, lost_means_unavailable
 from store.queries import load
-from store.rows import columns_of
+from store.rows import Value, columns_of
 
 
 class PostgresUnsettledJobs:
@@ -32,14 +32,8 @@ class PostgresUnsettledJobs:
     async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
         """Return the unsettled jobs, with three queries for any number of jobs."""
         jobs = await self._database.fetch("unsettled_jobs", limit, now)
-        if not jobs:
-            return []
-        classes = await self._database.fetch("job_classes", sorted({row["job_class_id"] for row in jobs}))
-        class_of = {row["job_class_id"]: rows.job_class(row) for row in classes}
-        instances: dict[JobId, list[InstanceFacts]] = defaultdict(list)
-        for row in await self._database.fetch("instances_of_jobs", [row["job_id"] for row in jobs]):
-            instances[row["job_id"]].append(rows.instance_facts(row))
-        return [rows.job_facts(row, class_of[row["job_class_id"]], tuple(instances[row["job_id"]])) for row in jobs]
+        job, one = rows.job_facts, rows.instance_facts
+        return await _whole(self._database, jobs, "instances_of_jobs", of_job=job, of_one=one)
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
         """Start the jobs' back-off in a transaction, which checks that this process holds the validator's lock."""
@@ -58,6 +52,25 @@ class PostgresUnsettledJobs:
             return await _settle(connection, settlements, self._settings())
 
         return await self._database.in_transaction(write)
+
+
+async def _whole(
+    database: Database,
+    jobs: Sequence[asyncpg.Record],
+    query: str,
+    *arguments: object,
+    of_job: Callable[..., Value],
+    of_one: Callable[[asyncpg.Record], object],
+) -> Sequence[Value]:
+    """Return jobs with their classes and with their instances, which `query` reads by job id."""
+    if not jobs:
+        return []
+    classes = await database.fetch("job_classes", sorted({row["job_class_id"] for row in jobs}))
+    class_of = {row["job_class_id"]: rows.job_class(row) for row in classes}
+    instances: dict[JobId, list[object]] = defaultdict(list)
+    for row in await database.fetch(query, [row["job_id"] for row in jobs], *arguments):
+        instances[row["job_id"]].append(of_one(row))
+    return [of_job(row, class_of[row["job_class_id"]], tuple(instances[row["job_id"]])) for row in jobs]
 
 
 async def _settle(connection: Connection, settlements: Sequence[JobSettlement], settings: SchedulerSettings) -> int:
@@ -165,24 +178,8 @@ class PostgresTails(OnDatabase):
 
     async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
         jobs = await self._database.fetch("open_jobs_of_batch", batch_id, after, limit)
-        if not jobs:
-            return []
-        classes = await self._database.fetch("job_classes", sorted({row["job_class_id"] for row in jobs}))
-        class_of = {row["job_class_id"]: rows.job_class(row) for row in classes}
-        instances: dict[JobId, list[TailInstance]] = defaultdict(list)
-        for row in await self._database.fetch("tail_instances_of_jobs", [row["job_id"] for row in jobs], now):
-            instances[row["job_id"]].append(rows.tail_instance(row))
-        return [
-            TailJob(
-                row["job_id"],
-                class_of[row["job_class_id"]],
-                row["copies"],
-                row["tail_copies"],
-                tuple(instances[row["job_id"]]),
-                row["median_turnaround_s"],
-            )
-            for row in jobs
-        ]
+        query, job, one = "tail_instances_of_jobs", rows.tail_job, rows.tail_instance
+        return await _whole(self._database, jobs, query, now, of_job=job, of_one=one)
 
     async def copy_use(self, batch_id: BatchId) -> CopyUse:
         [row] = await self._database.fetch("copy_use", batch_id)

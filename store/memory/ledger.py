@@ -27,9 +27,10 @@ from domain.jobs import InstanceState, JobClass, JobState
 from domain.quotas import QuotaGrant, QuotaRequest
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, JobId, VolunteerId
 from lifecycle.states import ACCEPTS_OUTPUTS, OF_USE
+from store.hosts import computer_of
 from store.memory.registry import Registry
 from store.memory.reserving import make_lease
-from store.memory.rows import StoredHost, StoredInstance, StoredJob
+from store.memory.rows import StoredHost, StoredInstance, StoredJob, taken
 from store.memory.work import Work
 
 
@@ -88,7 +89,7 @@ class MemoryLedger:
             volunteer,
             stored.host,
             havs=dict(stored.havs),
-            held=tuple(stored.held[instance_id].as_held() for instance_id in sorted(stored.held)),
+            held=tuple(stored.held[instance_id].as_held for instance_id in sorted(stored.held)),
             reported=self._reported(stored, key.instance_ids, of_computer=key.of_computer) if key.instance_ids else {},
             network=network,
             quotas=quotas,
@@ -108,21 +109,10 @@ class MemoryLedger:
             row = self._work.instance(instance_id)
             if row is None or row.host_id is None:
                 continue
-            is_same = of_computer and _computer(self._work.hosts[row.host_id].host) == _computer(stored.host)
+            is_same = of_computer and computer_of(self._work.hosts[row.host_id].host) == computer_of(stored.host)
             if row.host_id != stored.host.host_id and not is_same:
                 continue
-            job = row.job
-            reported[instance_id] = Reported(
-                row.as_held(),
-                row.state,
-                job.batch.app_name,
-                job.job_class.fpops_est_flop,
-                job.job_class.outputs,
-                row.uploads,
-                row.turnaround_sample,
-                row.timeout_at,
-                row.reported_at,
-            )
+            reported[instance_id] = _reported(row)
         return reported
 
     async def create_host(self, volunteer_id: VolunteerId, host: Host) -> HostId:
@@ -177,7 +167,7 @@ class MemoryLedger:
             return False
         if claim.unused_only and old.host.rpc_seqno > 0:
             return False
-        if _computer(old.host) != _computer(host) or any(one.host_id == host.host_id for one in row.job.instances):
+        if computer_of(old.host) != computer_of(host) or any(one.host_id == host.host_id for one in row.job.instances):
             return False
         self._work.move(row, host.host_id, now=host.last_rpc_at)
         return True
@@ -277,10 +267,11 @@ def _excludes(sibling: StoredInstance, assignment: Assignment, app: App, spread:
     return sibling.host_id == assignment.host_id and is_one_at_most
 
 
-def _computer(host: Host) -> tuple[VolunteerId, str, str]:
-    """Return the identity of a computer across its host records."""
-    return host.volunteer_id, host.host_cpid, host.domain_name
-
-
-def _sent_job(row: StoredInstance) -> SentJob:
-    return SentJob(row.instance_id, row.job.command_line, row.job.inputs)
+_sent_job = taken(SentJob, command_line="job.command_line", inputs="job.inputs")
+_reported = taken(
+    Reported,
+    held="as_held",
+    app_name="job.batch.app_name",
+    fpops_est_flop="job.job_class.fpops_est_flop",
+    outputs="job.job_class.outputs",
+)

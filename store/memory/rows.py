@@ -292,6 +292,7 @@ class StoredInstance:
     def counted(self) -> Counted:
         return Counted(self.state, self.sent_at, self.due_at, self.reported_at)
 
+    @property
     def as_held(self) -> InstanceInProgress:
         """Return the instance as held by its host; it must have been sent."""
         held, usual_s = self.held, self.job.median_turnaround_s

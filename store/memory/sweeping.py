@@ -39,7 +39,7 @@ class MemoryOverdue(OnTables):
         for row in found:
             assert row.timeout_at is not None
             heappush(heap, (row.timeout_at, row.instance_id))
-        return [Overdue(row.as_held(), row.job.job_class.fpops_est_flop) for row in found]
+        return [Overdue(row.as_held, row.job.job_class.fpops_est_flop) for row in found]
 
     async def time_out(self, steps: Sequence[InstanceStep], *, now: Instant) -> int:
         made = [step for step in steps if self._is_due(step.instance_id, now) and make_step(self._work, step)]

@@ -163,10 +163,10 @@ SELECT
 -- name: change_statistics
 -- Purpose: add to the statistics of hosts' app versions, as domain/havs.py does in memory: sums are first decayed to
 --   the later instant, with a half-life of 14 days (1209600 s). Rows are changed in key order.
--- Arguments: $1 host_ids, $2 app_version_ids, $3 at, $4 judged (whether there were events), $5 valid_reset, $6 valid_added,
---   $7 quota_factor, $8 quota_added, $9 to $11 speed, $12 to $14 tight, $15 to $17 relaxed (n, sum, sum_sq),
---   $18 to $20 log (n, sum, sum_sq), $21 n_valid, $22 n_error, $23 n_timeout, $24 tight_missed_n, $25 day,
---   $26 sent, $27 quota_least, $28 quota_most (arrays, keys distinct), $29 quota_start.
+-- Arguments: $1 host_ids, $2 app_version_ids, $3 judged (whether there were events), $4 day, $5 sent, $6 at,
+--   $7 valid_reset, $8 valid_added, $9 quota_factor, $10 quota_added, $11 to $13 speed, $14 to $16 tight,
+--   $17 to $19 relaxed (n, sum, sum_sq), $20 to $22 log (n, sum, sum_sq), $23 n_valid, $24 n_error, $25 n_timeout,
+--   $26 tight_missed_n, $27 quota_least, $28 quota_most (arrays, keys distinct), $29 quota_start.
 -- Result: host_id and app_version_id of the rows that were there.
 UPDATE host_app_version SET
     consecutive_valid
@@ -219,16 +219,16 @@ UPDATE host_app_version SET
 FROM (
     SELECT *
     FROM unnest(
-        $1::int[], $2::int[], $3::double precision[], $4::boolean[], $5::boolean[], $6::int[], $7::double precision[],
-        $8::int[], $9::double precision[], $10::double precision[], $11::double precision[], $12::double precision[],
-        $13::double precision[], $14::double precision[], $15::double precision[], $16::double precision[],
-        $17::double precision[], $18::bigint[], $19::double precision[], $20::double precision[], $21::bigint[],
-        $22::bigint[], $23::bigint[], $24::double precision[], $25::int[], $26::int[], $27::int[],
+        $1::int[], $2::int[], $3::boolean[], $4::int[], $5::int[], $6::double precision[], $7::boolean[], $8::int[],
+        $9::double precision[], $10::int[], $11::double precision[], $12::double precision[], $13::double precision[],
+        $14::double precision[], $15::double precision[], $16::double precision[], $17::double precision[],
+        $18::double precision[], $19::double precision[], $20::bigint[], $21::double precision[],
+        $22::double precision[], $23::bigint[], $24::bigint[], $25::bigint[], $26::double precision[], $27::int[],
         $28::int[]
     ) AS delta (
-        host_id, app_version_id, at, judged, valid_reset, valid_added, quota_factor, quota_added, speed_n, speed_sum,
-        speed_sum_sq, tight_n, tight_sum, tight_sum_sq, relaxed_n, relaxed_sum, relaxed_sum_sq, log_n, log_sum,
-        log_sum_sq, n_valid, n_error, n_timeout, tight_missed_n, day, sent, quota_least, quota_most
+        host_id, app_version_id, judged, day, sent, at, valid_reset, valid_added, quota_factor, quota_added, speed_n,
+        speed_sum, speed_sum_sq, tight_n, tight_sum, tight_sum_sq, relaxed_n, relaxed_sum, relaxed_sum_sq, log_n,
+        log_sum, log_sum_sq, n_valid, n_error, n_timeout, tight_missed_n, quota_least, quota_most
     )
     ORDER BY delta.host_id, delta.app_version_id
 ) AS delta
