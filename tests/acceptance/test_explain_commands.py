@@ -124,7 +124,7 @@ def test_slow_host_shows_percentile_and_threshold(muster: CommandLine) -> None:
     told = muster.run("explain", "host", "24").stdout
 
     assert "it would be sent:\n  nothing\n" in told
-    assert "below_gate: row 2: percentile 0.0" in told and "consecutive valid inf), p_afap asks for 0.5" in told
+    assert "below_gate: row 2: percentile 0.0" in told and "p_afap (0.5)" in told
 
 
 def test_batch_explanation_counts_reasons(muster: CommandLine) -> None:

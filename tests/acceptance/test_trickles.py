@@ -74,7 +74,7 @@ async def test_wrong_host_clock_is_shown(server: LiveServer) -> None:
 
     assert refused.results == ()
     assert refused.messages[0].priority == "notice"
-    assert "clock is 3 d ahead of the project's, at most 1 h is allowed" in refused.messages[0].text
+    assert "3 d ahead" in refused.messages[0].text and "1 h" in refused.messages[0].text
     async with a_browser(server, OPERATOR) as grace:
         _, page = await grace.get(f"/hosts/{host.host_id}")
     assert "clock_skew" in page
