@@ -109,6 +109,7 @@ class Requests:
             connections=CONNECTIONS,
             seconds=seconds,
             rate_per_s=self.rate_per_s,
+            keep_alive=False,
             latencies=str(path),
         )
         self.failed += done["failed"]

@@ -2,8 +2,9 @@
 
 `python -m benchmarks.dispatch --workers 2 --seconds 10 --jobs-per-request 1 --json`. A project of 20,000 hosts on an
 embedded database in a temporary folder, `muster up` with real worker processes, and a load generator in a process of
-its own. Every request reports the jobs its host received before and requests as many again. Each repeat loads the echo
-server, the echo server with 50 % more connections, and the node.
+its own. Every request opens a connection, as stock clients do (`--keep-alive`: not), reports the jobs its host received
+before and requests as many again. Each repeat loads the echo server and the node with 1, 16 and 64 clients at once
+(`--clients`), one after the other; with 64, also the echo server with 96.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import asyncpg
 
 from administration.project import Project
 from benchmarks.dispatch.check import check, refill_s, troubles
-from benchmarks.dispatch.figures import summary, table
+from benchmarks.dispatch.figures import Repeat, summary, table
 from benchmarks.dispatch.processes import echo, free_port, generator, node
-from benchmarks.dispatch.runs import CONNECTIONS, WARM_UP_S, Runs
+from benchmarks.dispatch.runs import CLIENTS, WARM_UP_S, Runs
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.running import run_and_tell, say
 from domain.clock import Clock
@@ -84,41 +85,48 @@ async def _run(
         up = await stack.enter_async_context(
             node(project, port=port, workers=options.workers, log_path=log_path, clock=clock)
         )
-        runs = Runs(up, load, world, connection, options, clock, connections=options.connections)
-        warm_up = await runs.dispatch(min(WARM_UP_S, options.seconds))
+        runs = {
+            clients: Runs(up, load, world, connection, options, clock, clients=clients, keep_alive=options.keep_alive)
+            for clients in options.clients
+        }
+        most = runs[max(options.clients)]
+        warm_up = await most.dispatch(min(WARM_UP_S, options.seconds))
         say(f"  warm-up: {warm_up['requests_per_s']:,.0f} requests/s")
         echo_port = free_port()
         reply = str(warm_up["median_reply"])
-        await stack.enter_async_context(
+        echoes = await stack.enter_async_context(
             echo(port=echo_port, workers=options.workers, reply=reply, folder=folder, clock=clock)
         )
-        await runs.echo(echo_port, min(WARM_UP_S, options.seconds), CONNECTIONS)
-        repeats = []
-        for _ in range(ROUNDS_PER_REPEAT * options.repeats):
-            repeat = await runs.repeat(echo_port)
-            repeats.append(repeat)
+        await most.echo(echoes.port, min(WARM_UP_S, options.seconds))
+        repeats: dict[int, list[Repeat]] = {clients: [] for clients in runs}
+        for clients in list(runs) * (ROUNDS_PER_REPEAT * options.repeats):
+            if sum(not repeat.void_because for repeat in repeats[clients]) == options.repeats:
+                continue
+            repeat = await runs[clients].repeat(echoes)
+            repeats[clients].append(repeat)
             why = repeat.void_because
             say(
-                f"  echo {repeat.echo_requests_per_s:,.0f}/s, dispatch {repeat.requests_per_s:,.0f}/s"
+                f"  {clients} clients: echo {repeat.echo_requests_per_s:,.0f}/s,"
+                f" dispatch {repeat.requests_per_s:,.0f}/s"
                 f" ({repeat.ratio_to_echo:.3f}), p99 {repeat.p99_ms:.1f} ms"
                 f"{f', {repeat.failed:.0f} requests failed' if repeat.failed else ''}{', void: ' if why else ''}{why}"
             )
-            if sum(not repeat.void_because for repeat in repeats) == options.repeats:
-                break
         await load.ask(save=str(told_path))
     say("comparing every reply with the database …")
     checked = await check(told_path, connection, since=since)
     return {
-        **summary(repeats),
+        **summary(repeats[max(runs)]),
+        "by_clients": {str(clients): summary(done) for clients, done in repeats.items()},
         **asdict(checked),
         "slots": options.slots,
         "waiting_jobs": options.waiting_jobs,
         "load": options.load,
         "workers": options.workers,
         "jobs_per_request": options.jobs_per_request,
-        "connections": options.connections,
+        "connections": max(runs),
+        "keep_alive": options.keep_alive,
         "new_hosts": options.new_hosts,
-        "void_check": "echo with 50 % more connections, in every repeat",
+        "void_check": "echo with 50 % more clients, in every repeat of 64 clients",
         "refill_s": refill_s(log_path),
         "troubles": troubles(log_path),
     }
@@ -138,6 +146,13 @@ async def described(world: World, project: Project, jobs: int, port: int, folder
     return path
 
 
+def _counts(text: str) -> tuple[int, ...]:
+    counts = tuple(map(int, text.split(",")))
+    if min(counts) < 1:
+        raise argparse.ArgumentTypeError(f"expected whole numbers from 1 on, got {text}")
+    return counts
+
+
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=2, help="request workers of the node, and of the echo")
@@ -147,8 +162,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--waiting-jobs", type=int, default=400_000, help="the backlog, kept filled")
     parser.add_argument("--load", type=float, default=1.0, help="share of the full rate; 1 = no limit")
     parser.add_argument(
-        "--connections", type=int, default=CONNECTIONS, help="connections to the node; the echo keeps its own"
+        "--clients", type=_counts, default=CLIENTS, metavar="N,...", help="clients at the same time; default 1,16,64"
     )
+    parser.add_argument("--keep-alive", action="store_true", help="one connection per client, not per request")
     parser.add_argument("--new-hosts", action="store_true", help="hosts without a record, which use shared quotas")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=None, help="folder to work in and keep, for profiling")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 
 MOST_GENERATOR_FRACTION = 0.9  # of a core
-MOST_ECHO_GAIN = 1.05  # with 50 % more connections
+MOST_ECHO_GAIN = 1.05  # with 50 % more clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,12 @@ class Repeat:
     p99_ms: float
     no_work_fraction: float
     failed: float
-    python_cpu_us_per_request: float
-    background_cpu_us_per_request: float  # the validator's part of the Python time
+    cpu_us_per_request: float  # of workers, background process and PostgreSQL; not of the load generator
+    workers_cpu_us_per_request: float
+    python_cpu_us_per_request: float  # of workers and background process
+    background_cpu_us_per_request: float  # the validator, most of it
     postgres_cpu_us_per_request: float
+    echo_cpu_us_per_request: float
     generator_cpu_fraction: float
     unsettled_left: float  # jobs not yet validated when the load ended
     rss_mib_per_worker: float
@@ -49,7 +52,7 @@ class Repeat:
             return f"the load generator used {self.generator_cpu_fraction:.0%} of a core".replace("%", " %")
         gain = self.echo_more_requests_per_s / self.echo_requests_per_s
         if gain > MOST_ECHO_GAIN:
-            return f"50 % more connections raise the echo rate by {100 * (gain - 1):.0f} %"
+            return f"50 % more clients raise the echo rate by {100 * (gain - 1):.0f} %"
         return ""
 
 

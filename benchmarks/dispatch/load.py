@@ -1,10 +1,11 @@
 """Simulates many clients in one process: `python -m benchmarks.dispatch.load FOLDER`, controlled by lines of JSON.
 
-Standard input: {"server": "dispatch" | "echo", "port": …, "connections": …, "seconds": …, "rate_per_s": … or null},
-with "latencies": PATH to save single latencies (an array of seconds), or {"save": PATH} for all jobs in the dispatch
-server's replies. Standard output: one line of JSON for each. Without a rate every connection sends its next request
-when it has its reply. With a rate, requests start at random instants regardless of replies, and wait if no connection
-is free: that is part of their latency.
+Standard input: {"server": "dispatch" | "echo", "port": …, "connections": …, "seconds": …, "rate_per_s": … or null,
+"keep_alive": …}, with "latencies": PATH to save single latencies (an array of seconds), or {"save": PATH} for all jobs
+in the dispatch server's replies. Standard output: one line of JSON for each. Without a rate every client sends its next request
+when it has its reply. With a rate, requests start at random instants regardless of replies, and wait if no client is
+free: that is part of their latency. Each request opens a connection of its own, as stock clients do, and its latency
+counts from there, unless `keep_alive` is true.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Clients:
 
 
 class Connection(asyncio.Protocol):
-    """One keep-alive connection with its own hosts."""
+    """One client at a time with hosts of its own, on one connection or on a new one for each request."""
 
     def __init__(self, phase: Phase, hosts: Sequence[ClientHost], turn: int) -> None:
         self._phase = phase
@@ -63,22 +64,28 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's own class
+        if self.busy:
+            self._transport.write(self._phase.request(self.host))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._phase.lost_connection(self, exc)
+        if self._transport is not None:  # closed by the server
+            self._phase.lost_connection(self, exc)
 
     def send(self, began_s: float) -> None:
         """Send the next host's request; the latency counts from `began_s`."""
-        assert self._transport is not None
         self.host = self._hosts[self._turn % len(self._hosts)]
         self._turn += 1
         self.began_s = began_s
         self.busy = True
-        self._transport.write(self._phase.request(self.host))
+        if self._transport is None:
+            self._phase.connect(self)
+        else:
+            self._transport.write(self._phase.request(self.host))
 
     def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
 
     def data_received(self, data: bytes) -> None:
         buffer = self._buffer + data if self._buffer else data
@@ -99,8 +106,13 @@ class Connection(asyncio.Protocol):
 class Phase:
     """One phase of load on one server."""
 
-    def __init__(self, clients: Clients, *, dispatch: bool, seconds: float, rate_per_s: float | None) -> None:
+    def __init__(
+        self, clients: Clients, *, dispatch: bool, seconds: float, rate_per_s: float | None, keep_alive: bool
+    ) -> None:
         self._clients = clients
+        self._keep_alive = keep_alive
+        self._port = 0
+        self._connecting: set[asyncio.Task[None]] = set()
         self._dispatch = dispatch
         self._seconds = seconds
         self._rate_per_s = rate_per_s
@@ -110,7 +122,7 @@ class Phase:
         self._in_time = self._jobs = self._without_work = self._failed = 0
         self._whys: Counter[str] = Counter()  # messages in replies without work
         self._idle: deque[Connection] = deque()
-        self._waiting: deque[float] = deque()  # intended start times of requests that found no connection
+        self._waiting: deque[float] = deque()  # intended start times of requests that found no free client
         self._under_way = 0
         self._end_s = 0.0
         self._done = asyncio.Event()
@@ -118,13 +130,11 @@ class Phase:
 
     async def run(self, port: int, connections: int) -> dict[str, object]:
         """Load the server; return the results."""
-        loop = asyncio.get_running_loop()
-        opened = []
-        for number in range(connections):
-            hosts = self._clients.hosts[number::connections]
-            connection = Connection(self, hosts, self._clients.turns)
-            await loop.create_connection(lambda made=connection: made, "127.0.0.1", port)  # type: ignore[misc]  # a lambda with a default
-            opened.append(connection)
+        self._port = port
+        hosts, turns = self._clients.hosts, self._clients.turns
+        opened = [Connection(self, hosts[number::connections], turns) for number in range(connections)]
+        if self._keep_alive:
+            await asyncio.gather(*map(self._open, opened))
         cpu_s, began_s = time.process_time(), time.perf_counter()
         self._end_s = began_s + self._seconds
         self._idle.extend(opened)
@@ -143,6 +153,18 @@ class Phase:
             self._clients.turns += len(self._latencies_s) // connections + 1
         return self._figures(cpu_s)
 
+    def connect(self, connection: Connection) -> None:
+        """Open a connection, which sends its request as soon as it can."""
+        task = asyncio.get_running_loop().create_task(self._open(connection))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _open(self, connection: Connection) -> None:
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: connection, "127.0.0.1", self._port)
+        except OSError as error:
+            self.lost_connection(connection, error)
+
     def request(self, host: ClientHost) -> bytes:
         """Return the bytes of a host's next request."""
         if self._dispatch:
@@ -153,6 +175,8 @@ class Phase:
         """Process a reply, and continue."""
         now_s = time.perf_counter()
         self._latencies_s.append(now_s - connection.began_s)
+        if not self._keep_alive:
+            connection.close()
         self._under_way -= 1
         self._in_time += now_s <= self._end_s
         if reply.startswith(b"HTTP/1.1 200"):
@@ -242,6 +266,7 @@ async def _phase(clients: Clients, command: dict[str, object]) -> dict[str, obje
         dispatch=command["server"] == "dispatch",
         seconds=float(str(command["seconds"])),
         rate_per_s=None if command["rate_per_s"] is None else float(str(command["rate_per_s"])),
+        keep_alive=bool(command["keep_alive"]),
     )
     figures = await phase.run(int(str(command["port"])), int(str(command["connections"])))
     if "latencies" in command:

@@ -53,6 +53,18 @@ class Node:
         return float(max(process.memory_info().rss for process in self.workers)) / 2**20
 
 
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """The running echo servers."""
+
+    port: int
+    servers: tuple[psutil.Process, ...]
+
+    def cpu_s(self) -> float:
+        """Return their CPU seconds so far."""
+        return sum(map(_cpu_s, self.servers))
+
+
 def cpu_s_of(pid: int) -> float:
     """Return the CPU seconds of one process so far."""
     return _cpu_s(psutil.Process(pid))
@@ -77,17 +89,19 @@ async def node(project: Project, *, port: int, workers: int, log_path: Path, clo
 
 
 @asynccontextmanager
-async def echo(*, port: int, workers: int, reply: str, folder: Path, clock: Clock) -> AsyncIterator[None]:
+async def echo(*, port: int, workers: int, reply: str, folder: Path, clock: Clock) -> AsyncIterator[Echo]:
     """Run one echo server per worker on one port, until the context ends."""
     reply_path = folder / "reply.xml"
     reply_path.write_text(reply, encoding="utf-8")
     command = ["-m", "benchmarks.dispatch.echo", "--port", str(port), "--reply", str(reply_path)]
+    servers = []
     async with AsyncExitStack() as stack:
         for number in range(workers):
             log_path = folder / f"echo-{number}.log"
             process = await stack.enter_async_context(_process(command, log_path))
             await _said(b"ready", process, log_path, clock)
-        yield
+            servers.append(psutil.Process(process.pid))
+        yield Echo(port, tuple(servers))
 
 
 class Generator:

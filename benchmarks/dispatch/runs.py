@@ -9,13 +9,12 @@ import sys
 import asyncpg
 
 from benchmarks.dispatch.figures import Repeat
-from benchmarks.dispatch.processes import Generator, Node, cpu_s_of
+from benchmarks.dispatch.processes import Echo, Generator, Node, cpu_s_of
 from benchmarks.dispatch.world import World
 from benchmarks.running import reference_us
 from domain.clock import Clock
 
-CONNECTIONS = 64
-MORE_CONNECTIONS = 96  # 50 % more
+CLIENTS = (1, 16, 64)  # with a request each at the same time
 WARM_UP_S = 3.0
 WATCH_S = 0.25  # checks of the backlog per phase
 SETTLED_S = 120.0  # limit for validating the results of a phase
@@ -33,7 +32,8 @@ class Runs:
         options: argparse.Namespace,
         clock: Clock,
         *,
-        connections: int = CONNECTIONS,
+        clients: int = CLIENTS[-1],
+        keep_alive: bool = False,
     ) -> None:
         self._node = node
         self._load = load
@@ -41,10 +41,18 @@ class Runs:
         self._connection = connection
         self._options = options
         self._clock = clock
-        self._connections = connections
+        self._clients = clients
+        self._keep_alive = keep_alive
 
-    async def echo(self, port: int, seconds: float, connections: int) -> dict[str, float]:
-        return await self._load.ask(server="echo", port=port, connections=connections, seconds=seconds, rate_per_s=None)
+    async def echo(self, port: int, seconds: float, clients: int | None = None) -> dict[str, float]:
+        return await self._load.ask(
+            server="echo",
+            port=port,
+            connections=clients or self._clients,
+            seconds=seconds,
+            rate_per_s=None,
+            keep_alive=self._keep_alive,
+        )
 
     async def dispatch(self, seconds: float, rate_per_s: float | None = None) -> dict[str, float]:
         """Load the node, keeping its backlog above half of the requested one."""
@@ -54,19 +62,23 @@ class Runs:
             return await self._load.ask(
                 server="dispatch",
                 port=self._node.port,
-                connections=self._connections,
+                connections=self._clients,
                 seconds=seconds,
                 rate_per_s=rate_per_s,
+                keep_alive=self._keep_alive,
             )
         finally:
             over.set()
             await topping
 
-    async def repeat(self, echo_port: int) -> Repeat:
+    async def repeat(self, echo: Echo) -> Repeat:
         """Run echo and dispatch; the CPU time counts until everything reported is settled."""
         seconds, load = self._options.seconds, self._options.load
-        echoed = await self.echo(echo_port, seconds, CONNECTIONS)
-        echoed_more = await self.echo(echo_port, seconds, MORE_CONNECTIONS)
+        echo_s = -echo.cpu_s()
+        echoed = await self.echo(echo.port, seconds)
+        echo_s += echo.cpu_s()
+        few = self._clients < CLIENTS[-1]  # they wait for replies, so more of them always raise the rate
+        echoed_more = echoed if few else await self.echo(echo.port, seconds, self._clients * 3 // 2)
         await self._world.top_up(self._options.waiting_jobs)
         reference = reference_us()
         full = await self.dispatch(seconds) if load < 1.0 else None
@@ -81,7 +93,7 @@ class Runs:
         unsettled = await self._unsettled()
         rss_mib = self._node.rss_mib_per_worker()
         await self._settled()
-        python_us, background_us, postgres_us = (
+        workers_us, background_us, postgres_us = (
             1e6 * (after - before) / done["requests"] for before, after in zip(used, self._used_s(), strict=True)
         )
         return Repeat(
@@ -94,9 +106,12 @@ class Runs:
             p99_ms=done["p99_ms"],
             no_work_fraction=(done["without_work"] + done["failed"]) / done["requests"],
             failed=done["failed"],
-            python_cpu_us_per_request=python_us,
+            cpu_us_per_request=workers_us + background_us + postgres_us,
+            workers_cpu_us_per_request=workers_us,
+            python_cpu_us_per_request=workers_us + background_us,
             background_cpu_us_per_request=background_us,
             postgres_cpu_us_per_request=postgres_us,
+            echo_cpu_us_per_request=1e6 * echo_s / echoed["requests"],
             generator_cpu_fraction=max(done["generator_cpu_fraction"], echoed["generator_cpu_fraction"]),
             unsettled_left=unsettled,
             rss_mib_per_worker=rss_mib,
@@ -112,9 +127,9 @@ class Runs:
                 await self._world.top_up(wanted, most=max(1000, wanted // 10))
 
     def _used_s(self) -> tuple[float, float, float]:
-        """Return CPU seconds so far: all of Python, the background process, and the database without our queries."""
+        """Return CPU seconds so far: the workers, the background process, and the database without our queries."""
         postgres_s = self._node.postgres_cpu_s() - cpu_s_of(self._connection.get_server_pid())
-        return self._node.python_cpu_s(), self._node.background_cpu_s(), postgres_s
+        return self._node.workers_cpu_s(), self._node.background_cpu_s(), postgres_s
 
     async def _unsettled(self) -> int:
         return int(await self._connection.fetchval("SELECT count(*) FROM job_todo"))

@@ -22,7 +22,7 @@ from benchmarks.dispatch.__main__ import described
 from benchmarks.dispatch.check import check, troubles
 from benchmarks.dispatch.figures import table
 from benchmarks.dispatch.processes import Generator, free_port, generator, node
-from benchmarks.dispatch.runs import CONNECTIONS, Runs
+from benchmarks.dispatch.runs import CLIENTS, Runs
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.running import run_and_tell, say
 from benchmarks.soak.figures import Sample, bloat, bloat_ratio, summary
@@ -97,7 +97,7 @@ async def _load(
         "workers": options.workers,
         "slots": options.slots,
         "waiting_jobs": options.waiting_jobs,
-        "connections": CONNECTIONS,
+        "connections": CLIENTS[-1],
     }
 
 
