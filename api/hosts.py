@@ -9,13 +9,7 @@ import msgspec
 
 from administration.cursors import cursor_of as place_text
 from administration.cursors import place_of
-from administration.hosts import (
-    SILENT_S,
-    choice_of,
-    counted_since,
-    hav_as_json,
-    listed_as_json,
-)
+from administration.hosts import SILENT_S, choice_of, counted_since, hav_as_json, listed_as_json
 from administration.show import run_as_json, shown
 from api.paging import Page, cursor_of, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation

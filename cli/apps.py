@@ -7,11 +7,7 @@ from typing import Any
 
 import click
 
-from administration.apps import (
-    Sign,
-    VersionDraft,
-    add_app_version,
-)
+from administration.apps import Sign, VersionDraft, add_app_version
 from administration.signing import with_key_file, with_project_key
 from cli.context import NotThroughServerError, Run, command, lines_of
 from domain.apps import OnePerVolunteer

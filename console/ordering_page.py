@@ -35,18 +35,7 @@ from domain.settings import meaning_of
 from domain.units import BatchId
 from muster_client import shapes
 from priority.policies import POLICIES
-from web.handlers import (
-    LARGEST_ID,
-    Fields,
-    Pages,
-    PageServices,
-    fields_of,
-    get,
-    post,
-    reason_of,
-    typed,
-    whole_number,
-)
+from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, post, reason_of, typed, whole_number
 from web.moments import number, plural, relative, span_unit, stamp
 from web.rendering import Crumb, RenderedPage
 

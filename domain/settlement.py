@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from domain.dispatch import InstanceStep, Upload
 from domain.jobs import InstanceInProgress, InstanceState, JobClass, JobState
 from domain.quick import quick_dataclass
-from domain.units import (
-    AppVersionId,
-    BatchId,
-    Flop,
-    HostId,
-    InstanceId,
-    Instant,
-    JobId,
-    Seconds,
-)
+from domain.units import AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, JobId, Seconds
 
 
 @quick_dataclass(frozen=True, slots=True)

@@ -9,14 +9,7 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.settings import LifecycleSettings
 from jobs.comparisons import Comparisons
-from jobs.ports import (
-    AccelerationNotes,
-    EndedWork,
-    Outages,
-    OverdueWork,
-    TailWork,
-    UnsettledJobs,
-)
+from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, TailWork, UnsettledJobs
 from jobs.sweeper import HistoryMover, OutageWatch, Sweeper
 from jobs.tails import Accelerator, TailCopier
 from jobs.validator import Validator

@@ -20,15 +20,7 @@ from domain.batches import Account, Batch, BatchCounts, Submitter
 from domain.dispatch import Reported, SentJob, Upload
 from domain.due_terms import DueTerms
 from domain.hosts import Coprocessor, DecayedSums, Host, HostAppVersion
-from domain.jobs import (
-    Candidate,
-    Input,
-    InstanceInProgress,
-    JobClass,
-    Output,
-    Ready,
-    instance_name,
-)
+from domain.jobs import Candidate, Input, InstanceInProgress, JobClass, Output, Ready, instance_name
 from domain.ranking import CutPoints
 from domain.settlement import InstanceFacts, JobFacts, TailInstance, TailJob
 from domain.units import Instant, Seconds

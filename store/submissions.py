@@ -23,18 +23,7 @@ from domain.submission import (
     SubmitterLimits,
     fraction_of_shares,
 )
-from domain.units import (
-    AccountId,
-    AppId,
-    BatchId,
-    Instant,
-    JobClassId,
-    JobId,
-    Seconds,
-    SubmitterId,
-    later,
-    shard_of,
-)
+from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, JobId, Seconds, SubmitterId, later, shard_of
 from priority.logical_time import abort_refund
 from store import order_rows, rows
 from store.counters import CountChanges

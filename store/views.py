@@ -26,17 +26,7 @@ from domain.host_lists import (
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobClass
 from domain.refusals import Whys
-from domain.units import (
-    AccountId,
-    AppId,
-    BatchId,
-    HostId,
-    InstanceId,
-    Instant,
-    JobId,
-    SubmitterId,
-    VolunteerId,
-)
+from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, Instant, JobId, SubmitterId, VolunteerId
 from domain.views import (
     ActiveTotal,
     BatchChoice,

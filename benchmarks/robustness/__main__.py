@@ -14,15 +14,7 @@ import scipy
 
 import benchmarks.robustness as what
 from benchmarks.robustness.kept import FOLDER, KeptRuns, digest_of_files, loaded_modules
-from benchmarks.robustness.plan import (
-    HALVES,
-    QUICK,
-    SEEDS,
-    USUAL_RULES,
-    Planned,
-    contestants_of,
-    plan_of,
-)
+from benchmarks.robustness.plan import HALVES, QUICK, SEEDS, USUAL_RULES, Planned, contestants_of, plan_of
 from benchmarks.robustness.running import run_all, tell, unkept
 from benchmarks.robustness.table import Outcome, Run
 from cli.settings import parsed

@@ -9,14 +9,7 @@ import numpy as np
 from domain.apps import CPU, AppVersion
 from domain.batches import Batch
 from domain.errors import NotFoundError
-from domain.insight import (
-    LEAST_INTERVAL_S,
-    SILENT_INTERVALS,
-    STANDING_FIELDS,
-    Newcomers,
-    WaitingBatch,
-    calls_per_hour,
-)
+from domain.insight import LEAST_INTERVAL_S, SILENT_INTERVALS, STANDING_FIELDS, Newcomers, WaitingBatch, calls_per_hour
 from domain.jobs import JobClass
 from domain.units import HOUR_S, BatchId, Instant, SubmitterId
 from store.binary_copy import Table, native_dtype

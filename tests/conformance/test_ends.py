@@ -10,14 +10,7 @@ from domain.units import later
 from tests.builders import NOW
 from tests.conformance.to_settle import SETTLED_AT, S, a_reported_job, failed, valid
 from tests.stores import Store
-from tests.worlds import (
-    a_registered_host,
-    a_report,
-    a_sent_instance,
-    a_submitted_batch,
-    read,
-    report,
-)
+from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, read, report
 
 
 async def test_the_batch_is_complete_when_its_last_open_job_ends(store: Store) -> None:

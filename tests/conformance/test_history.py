@@ -17,15 +17,7 @@ from domain.units import BatchId, InstanceId, Instant, later
 from tests.builders import NOW
 from tests.conformance.twins import months_of
 from tests.stores import Store
-from tests.worlds import (
-    RegisteredHost,
-    a_registered_host,
-    a_report,
-    a_sent_instance,
-    a_submitted_batch,
-    read,
-    report,
-)
+from tests.worlds import RegisteredHost, a_registered_host, a_report, a_sent_instance, a_submitted_batch, read, report
 
 S = InstanceState
 DAY_S = 86400.0

@@ -20,14 +20,7 @@ from tests.builders import NOW, a_job_class
 from tests.conformance.to_settle import valid
 from tests.stores import Store
 from tests.unit.jobs.projects import HandClock, KnownFiles
-from tests.worlds import (
-    a_registered_host,
-    a_registered_version,
-    a_report,
-    a_sent_instance,
-    a_submitted_batch,
-    report,
-)
+from tests.worlds import a_registered_host, a_registered_version, a_report, a_sent_instance, a_submitted_batch, report
 
 
 async def submitted(store: Store, who: str, **changes: object) -> BatchId:

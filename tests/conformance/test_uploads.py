@@ -7,13 +7,7 @@ from domain.jobs import InstanceState
 from domain.units import InstanceId, later
 from tests.builders import NOW
 from tests.stores import Store
-from tests.worlds import (
-    a_registered_host,
-    a_report,
-    a_sent_instance,
-    a_submitted_batch,
-    report,
-)
+from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 
 
 async def under_way(store: Store) -> Assignment:

@@ -10,13 +10,7 @@ from domain.units import AccountId, BatchId, HostId, JobId, SubmitterId
 from domain.views import Whose
 from tests.builders import NOW
 from tests.stores import Store
-from tests.worlds import (
-    a_registered_host,
-    a_registered_version,
-    a_sent_instance,
-    a_submitted_batch,
-    waiting_of,
-)
+from tests.worlds import a_registered_host, a_registered_version, a_sent_instance, a_submitted_batch, waiting_of
 
 
 async def test_batches_are_listed_newest_first_in_pages(store: Store) -> None:

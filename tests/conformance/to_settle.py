@@ -8,13 +8,7 @@ from domain.settlement import JobFacts, JobSettlement
 from domain.units import later
 from tests.builders import NOW
 from tests.stores import Store
-from tests.worlds import (
-    RegisteredHost,
-    a_report,
-    a_sent_instance,
-    a_submitted_batch,
-    report,
-)
+from tests.worlds import RegisteredHost, a_report, a_sent_instance, a_submitted_batch, report
 
 S = InstanceState
 SETTLED_AT = later(NOW, 9000.0)

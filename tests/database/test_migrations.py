@@ -12,14 +12,7 @@ import asyncpg
 import pytest
 
 from cli.manual.pages import schema_sql
-from store.migrate import (
-    InUseError,
-    NodesRunningError,
-    SchemaVersionError,
-    check_version,
-    migrate,
-    migrations,
-)
+from store.migrate import InUseError, NodesRunningError, SchemaVersionError, check_version, migrate, migrations
 from store.pool import connect
 from store.postgres import open_store
 from tests.builders import NOW

@@ -10,20 +10,11 @@ import store.memory.forecasts
 import store.memory.ledger
 import store.memory.sweeping
 from domain.apps import App, AppFile
-from domain.dispatch import (
-    Trickle,
-)
+from domain.dispatch import Trickle
 from domain.errors import AlreadyExistsError, NotFoundError
-from domain.forecasts import (
-    ForecastPoint,
-    ForecastRecord,
-)
+from domain.forecasts import ForecastPoint, ForecastRecord
 from domain.history import FinishedMonth, OutputPage, month_of
-from domain.units import (
-    BatchId,
-    InstanceId,
-    Instant,
-)
+from domain.units import BatchId, InstanceId, Instant
 from lifecycle.states import OUTSTANDING
 from store.memory.registry import StoredFile
 from store.memory.rows import StoredJob

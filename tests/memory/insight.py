@@ -27,16 +27,7 @@ from domain.host_lists import (
     SlowWith,
 )
 from domain.hosts import Host
-from domain.insight import (
-    MOST_SHORT_HOSTS,
-    MOST_SHORT_JOBS,
-    Caller,
-    HostSample,
-    JobSize,
-    RecentHost,
-    Short,
-    WorkAhead,
-)
+from domain.insight import MOST_SHORT_HOSTS, MOST_SHORT_JOBS, Caller, HostSample, JobSize, RecentHost, Short, WorkAhead
 from domain.jobs import InstanceState
 from domain.units import AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, Seconds, VolunteerId
 from domain.volunteers import ResultPlace

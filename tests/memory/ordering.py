@@ -8,11 +8,7 @@ from dataclasses import replace
 from domain.batches import BatchState
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
-from domain.ordered_work import (
-    Grant,
-    LeafUsage,
-    WindowUsage,
-)
+from domain.ordered_work import Grant, LeafUsage, WindowUsage
 from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.units import AccountId, BatchId, Instant, Seconds
 from store.memory.ordering import LimitKey, OrderBook

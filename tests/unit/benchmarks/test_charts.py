@@ -11,15 +11,7 @@ import pytest
 from benchmarks.charts.__main__ import read
 from benchmarks.charts.charts import Bars, Curves, Series, charts_of
 from benchmarks.charts.drawing import save
-from benchmarks.charts.results import (
-    Asked,
-    RefillAnswered,
-    RefillAsked,
-    SubmitAnswered,
-    SubmitAsked,
-    along,
-    results_of,
-)
+from benchmarks.charts.results import Asked, RefillAnswered, RefillAsked, SubmitAnswered, SubmitAsked, along, results_of
 from domain.errors import InvalidInputError
 
 

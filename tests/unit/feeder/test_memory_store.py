@@ -13,14 +13,7 @@ from feeder.service import Feeder, build_feeder
 from scheduler import ports as scheduler_ports
 from tests.memory import AllShards, MemoryStore
 from tests.unit.feeder.fakes import StillClock
-from tests.worlds import (
-    RegisteredHost,
-    a_registered_host,
-    a_submitted_batch,
-    an_assignment,
-    send,
-    the_version,
-)
+from tests.worlds import RegisteredHost, a_registered_host, a_submitted_batch, an_assignment, send, the_version
 
 
 @dataclass

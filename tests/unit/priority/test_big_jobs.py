@@ -9,16 +9,7 @@ import pytest
 from domain.ordering import Request
 from domain.reservations import Kept, Lease, LeaseStanding
 from domain.units import BatchId, HostId, Instant, Seconds
-from priority.big_jobs import (
-    CoreRequest,
-    CoreUse,
-    WaitingBigJob,
-    earliest,
-    fits_around,
-    given_back,
-    kept_slots,
-    lease,
-)
+from priority.big_jobs import CoreRequest, CoreUse, WaitingBigJob, earliest, fits_around, given_back, kept_slots, lease
 from priority.displacement import DisplacingJob, UnderWay, may_displace
 from tests.cases.reference.backfill import Plan, Rehearsed, plan, rehearse
 

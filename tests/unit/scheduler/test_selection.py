@@ -14,30 +14,10 @@ from domain.dispatch import Assignment
 from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
 from domain.jobs import Input, InstanceInProgress
 from domain.refusals import RefusalCode
-from domain.units import (
-    DAY_S,
-    HOUR_S,
-    AppVersionId,
-    FlopPerSecond,
-    HostId,
-    Instant,
-    JobId,
-    Seconds,
-    VolunteerId,
-)
+from domain.units import DAY_S, HOUR_S, AppVersionId, FlopPerSecond, HostId, Instant, JobId, Seconds, VolunteerId
 from scheduler.choice import Choice
 from scheduler.selection import GATES_LOOKED_AT, GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
-from tests.builders import (
-    NOW,
-    a_hav,
-    a_held,
-    a_host,
-    a_plan_class,
-    a_ready,
-    a_volunteer,
-    an_app,
-    an_app_version,
-)
+from tests.builders import NOW, a_hav, a_held, a_host, a_plan_class, a_ready, a_volunteer, an_app, an_app_version
 from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking, some_cuts
 
 AFAP: dict[str, Any] = {"qos": QoS.AFAP}

@@ -24,12 +24,7 @@ from simulator.virtual_time import run_without_threads
 from tests.memory import MemoryStore
 from tests.unit.simulator.machines import DAY, HOUR, START, always_on, at, on_during
 from tests.unit.simulator.rig import PlainScenario, no_more_tasks
-from wire.messages import (
-    AppVersionElement,
-    ResultElement,
-    SchedulerReply,
-    WorkunitElement,
-)
+from wire.messages import AppVersionElement, ResultElement, SchedulerReply, WorkunitElement
 
 
 def a_lane(

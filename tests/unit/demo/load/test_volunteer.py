@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from demo.load.volunteer import tasks_of
 from domain.units import Instant, Seconds
-from wire.messages import (
-    AppVersionElement,
-    FileRef,
-    ResultElement,
-    SchedulerReply,
-    UploadElement,
-    WorkunitElement,
-)
+from wire.messages import AppVersionElement, FileRef, ResultElement, SchedulerReply, UploadElement, WorkunitElement
 
 URL = "http://127.0.0.1:8080/upload"
 
