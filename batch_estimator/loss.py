@@ -191,10 +191,10 @@ def bound_of(snapshot: BatchSnapshot) -> float:
     retries = given[sent & urgent]
     if len(retries) >= LEAST_GIVEN:
         return float(np.median(retries))
-    lately = sent_last(given[sent], rows.sent_at[sent])
-    if len(lately) < LEAST_GIVEN:
+    recent = sent_last(given[sent], rows.sent_at[sent])
+    if len(recent) < LEAST_GIVEN:
         return float(snapshot.delay_bound_s)
-    return min(float(np.median(lately)), float(snapshot.delay_bound_s))
+    return min(float(np.median(recent)), float(snapshot.delay_bound_s))
 
 
 def sent_last(given_s: Floats, sent_at: Floats) -> Floats:

@@ -82,7 +82,7 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
     >>> short = PlannedBatch(AppId(1), QoS.SHORT_DEADLINE, Seconds(7200.0), 1, {}, deadline_at=Instant(86400.0))
     >>> late = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(172800.0), Method.WARM, "from the record")
     >>> preview_of(short, late).at_risk
-    'complete at latest 1.0 days after the deadline'
+    'complete at the latest 1.0 days after the deadline'
     """
     published = publication(
         forecast,

@@ -1,8 +1,8 @@
 """Decides what to publish: completion time, confidence, reason for a change, and the stored record. Pure.
 docs/formulas.md.
 
-Submitters see q50 ("about") and q90 ("at latest") of the latest forecast. Scheduling uses C(B): q90 with a floor, kept
-until the error is large enough.
+Submitters see q50 ("about") and q90 ("at the latest") of the latest forecast. Scheduling uses C(B): q90 with a floor,
+kept until the error is large enough.
 """
 
 from __future__ import annotations
@@ -184,11 +184,11 @@ def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_frac
     >>> from domain.forecasts import Method
     >>> far = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(1200.0), Method.WARM, "")
     >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_spent_fraction=0.2)
-    'complete at latest in 12.0 delay bounds: more than 10'
+    'complete at the latest in 12.0 delay bounds: more than 10'
     """
     ahead = (forecast.q90_at - forecast.now) / delay_bound_s
     if ahead > FAR_BOUNDS:
-        return f"complete at latest in {ahead:.1f} delay bounds: more than {FAR_BOUNDS:.0f}"
+        return f"complete at the latest in {ahead:.1f} delay bounds: more than {FAR_BOUNDS:.0f}"
     if most_spent_fraction > FLAG_SPENT_FRACTION:
         return f"a job has used {most_spent_fraction:.0%} of its spare instances: more than half"
     return None
@@ -200,9 +200,9 @@ def at_risk(forecast: Forecast, deadline_at: Instant) -> str | None:
     >>> from domain.forecasts import Method
     >>> late = Forecast(Instant(0.0), Instant(0.0), Instant(86400.0), Instant(259200.0), Method.WARM, "")
     >>> at_risk(late, Instant(172800.0))
-    'complete at latest 1.0 days after the deadline'
+    'complete at the latest 1.0 days after the deadline'
     """
-    for shown, at in (("about", forecast.q50_at), ("at latest", forecast.q90_at)):
+    for shown, at in (("about", forecast.q50_at), ("at the latest", forecast.q90_at)):
         if at > deadline_at:
             return f"complete {shown} {(at - deadline_at) / DAY_S:.1f} days after the deadline"
     return None

@@ -13,7 +13,7 @@ from domain.units import DAY_S, BatchId, Instant
 from runtime.compose import estimator
 from runtime.logs import configure_logs
 
-COLUMNS = ["batch_id", "outcome", "done", "about", "at latest", "C(B)", "from", "notes"]
+COLUMNS = ["batch_id", "outcome", "done", "about", "at the latest", "C(B)", "from", "notes"]
 
 
 @click.group()
@@ -105,7 +105,7 @@ def _row(done: RefitReport, now: Instant) -> dict[str, object]:
         "outcome": record.change.value if record.change is not Change.HELD else done.outcome.value,
         "done": f"{over} of {record.jobs_total}",
         "about": _in_days(record.q50_at, now) if known else not_shown(ForecastState.FIRST_RESULTS),
-        "at latest": _in_days(record.q90_at, now) if known else "",
+        "at the latest": _in_days(record.q90_at, now) if known else "",
         "C(B)": _in_days(record.completion_at, now),
         "from": record.method.value,
         "notes": _notes(record),

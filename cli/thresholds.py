@@ -79,7 +79,7 @@ async def preview(
 ) -> None:
     """Preview a change's effect on the hosts, read at most a minute ago, and on waiting jobs; changes nothing.
 
-    --simulate accepts every threshold. It simulates the hosts that called lately, with their measured behaviour, and
+    --simulate accepts every threshold. It simulates the hosts that called recently, with their measured behaviour, and
     the batches that wait now, once with the present and once with the new thresholds. docs/operating.md lists the
     assumptions. A server simulates in the background, one simulation at a time; interrupting the command cancels it.
     """

@@ -72,7 +72,7 @@ def against_fact(batch: Batch, records: Sequence[ForecastRecord]) -> list[Agains
 
 def forecast_table(found: Sequence[AgainstFact]) -> Table:
     """Return the table for the screen."""
-    table = Table("batch", "forecast after", "jobs over", "about", "at latest", "in fact")
+    table = Table("batch", "forecast after", "jobs over", "about", "at the latest", "in fact")
     for one in found:
         table.add_row(
             one.batch,

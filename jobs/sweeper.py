@@ -1,7 +1,7 @@
 """Periodic tasks: detects outages, times instances out, and moves jobs that ended long ago to history.
 
 Each round first records that the project is up: after an outage, open due dates are shifted before anything is timed
-out, because no host could report meanwhile (docs/decisions/0015).
+out, because no host could report meanwhile (docs/guarantees.md).
 """
 
 from __future__ import annotations

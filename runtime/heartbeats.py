@@ -83,13 +83,13 @@ class WorkerHeartbeat:
         self._failed.update(failures_of(totals, self._pages.replies), now)
         before_at, before, before_took_s = self._looks[max(0, len(self._looks) - 1 - RATES_OVER)]
         cool_off_s = self._source.catalogue().settings.feeder.cool_off_s
-        lately, past_s = totals - before, max(now - before_at, 1e-9)
-        answered = lately["requests"]
+        recent, past_s = totals - before, max(now - before_at, 1e-9)
+        answered = recent["requests"]
         return {
             "started_at": self._started_at,
             "files": self._folder,
             "totals": dict(sorted(totals.items())),
-            "per_s": {name: lately[name] / past_s for name in ("requests", "sent", "reports")},
+            "per_s": {name: recent[name] / past_s for name in ("requests", "sent", "reports")},
             "took_s": (self._counters.took_s - before_took_s) / answered if answered else None,
             "failed": self._failed.as_json(),
             "refusals": dict((self._refusals[-1] - self._refusals[0]).most_common()),

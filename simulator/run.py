@@ -31,7 +31,7 @@ RULE = "deadline.rule"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One run to make. `rule` is one of RULES; `settings` override those of the scenario."""
+    """A run to perform. `rule` is one of RULES; `settings` override those of the scenario."""
 
     scenario: FileScenario
     seed: int

@@ -202,7 +202,7 @@ def _promise(shown: Document) -> Iterator[str]:
         yield f"ended {seen_from(shown['ended_at'], now)}, {lasted} after submission"
     elif shown["completion_q50_at"] is not None:
         yield f"done about {seen_from(shown['completion_q50_at'], now)}"
-        yield f"at latest  {seen_from(shown['completion_q90_at'], now)}"
+        yield f"at the latest  {seen_from(shown['completion_q90_at'], now)}"
         yield f"C(B)       {seen_from(shown['completion_at'], now)}, used for scheduling"
     else:
         yield not_shown(ForecastState(shown["forecast_state"]))
@@ -232,7 +232,7 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
     if has_quantiles:
         marks += [
             ("1", "q10", last["q10_at"]),
-            ("9", "at latest (q90)", last["q90_at"]),
+            ("9", "at the latest (q90)", last["q90_at"]),
             ("5", "about (q50)", last["q50_at"]),
         ]
     if ended_at is not None:
@@ -293,7 +293,7 @@ def _in_short(one: Document) -> str:
     if one["q50_at"] is None:
         return not_shown(ForecastState.FIRST_RESULTS)
     about, latest = in_words(one["q50_at"] - one["made_at"]), in_words(one["q90_at"] - one["made_at"])
-    return f"done in about {about}, at latest in {latest}"
+    return f"done in about {about}, at the latest in {latest}"
 
 
 def accuracy_in_words(app: str, accuracy: Document | None) -> Iterator[str]:
@@ -303,7 +303,7 @@ def accuracy_in_words(app: str, accuracy: Document | None) -> Iterator[str]:
         return
     yield (
         f"Forecasts of {app}, over the last {accuracy['batches']} batches: {accuracy['coverage_q90']:.0%} ended by "
-        f'"at latest" (target 90 %), {accuracy["coverage_q50"]:.0%} by "about" (target 50 %);'
+        f'"at the latest" (target 90 %), {accuracy["coverage_q50"]:.0%} by "about" (target 50 %);'
     )
     yield (
         f'  median error of "about": {accuracy["median_error_fraction"]:.0%} of the total time, '
@@ -341,7 +341,7 @@ def _preview(preview: Document) -> Iterator[str]:
     if preview["q50_at"] is None:
         yield not_shown(ForecastState(preview["forecast_state"]))
         return
-    yield f"would be done about {seen_from(preview['q50_at'], now)}, at latest {seen_from(preview['q90_at'], now)}"
+    yield f"would be done about {seen_from(preview['q50_at'], now)}, at the latest {seen_from(preview['q90_at'], now)}"
     if preview["at_risk"] is not None:
         yield f"AT RISK: {preview['at_risk']}"
     yield f"{preview['method_because']}; batches ahead of it in the queue are not counted"

@@ -29,8 +29,8 @@ class MemoryProcessReports:
             self._reports[name] = ProcessReport(name, kind, now, dict(report))
 
     async def since(self, at: Instant) -> Sequence[ProcessReport]:
-        lately = [one for one in self._reports.values() if one.reported_at >= at]
-        return sorted(lately, key=lambda one: (one.kind, one.name))
+        recent = [one for one in self._reports.values() if one.reported_at >= at]
+        return sorted(recent, key=lambda one: (one.kind, one.name))
 
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
         found: dict[str, Instant] = {}

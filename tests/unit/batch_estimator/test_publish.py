@@ -127,7 +127,7 @@ def test_infinite_forecast_respects_the_floor() -> None:
 def test_a_forecast_without_end_is_flagged() -> None:
     flag = operator_flag(a_forecast(101.0), delay_bound_s=BOUND_S, most_spent_fraction=0.0)
 
-    assert flag == "complete at latest in 10.1 delay bounds: more than 10"
+    assert flag == "complete at the latest in 10.1 delay bounds: more than 10"
 
 
 def test_a_job_that_uses_up_its_instances_is_flagged() -> None:
@@ -141,7 +141,7 @@ def test_an_ordinary_batch_is_not_flagged() -> None:
 
 
 def test_a_deadline_is_at_risk_when_q90_is_later() -> None:
-    assert at_risk(a_forecast(8.0), in_days(7.0)) == "complete at latest 1.0 days after the deadline"
+    assert at_risk(a_forecast(8.0), in_days(7.0)) == "complete at the latest 1.0 days after the deadline"
     assert at_risk(a_forecast(8.0), in_days(5.0)) == "complete about 1.0 days after the deadline"
     assert at_risk(a_forecast(8.0), in_days(8.0)) is None
 
@@ -183,7 +183,7 @@ def test_quantiles_are_shown_when_completion_is_kept() -> None:
 def test_a_short_deadline_is_at_risk_and_stays_the_deadline() -> None:
     batch: dict[str, Any] = {"qos": QoS.SHORT_DEADLINE, "deadline_at": in_days(2.0)}
 
-    assert a_record(a_wide_forecast(3.0), **batch).at_risk == "complete at latest 1.0 days after the deadline"
+    assert a_record(a_wide_forecast(3.0), **batch).at_risk == "complete at the latest 1.0 days after the deadline"
     assert a_record(a_wide_forecast(2.0), **batch).at_risk is None
     assert a_record(a_wide_forecast(3.0), qos=QoS.AFAP).at_risk is None
 

@@ -115,7 +115,7 @@ def test_only_the_batches_that_ended_last_count() -> None:
 
 
 async def an_ended_batch(store: MemoryStore, clock: HandClock, *, lasts_s: float) -> Batch:
-    """Forecast at its middle to end in 1000 s, in 4000 s at latest; its actual end is after `lasts_s`."""
+    """Forecast at its middle to end in 1000 s, in 4000 s at the latest; its actual end is after `lasts_s`."""
     batch = await a_submitted_batch(store, jobs=1, created_at=clock.time)
     made: ForecastRecord = a_record(
         batch,

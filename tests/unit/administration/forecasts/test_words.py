@@ -67,7 +67,7 @@ def test_text_has_progress_and_both_dates() -> None:
     text = words(RECORD)
 
     assert "10 of 40 jobs ended (1 failed)" in text
-    assert "done about 2027-01-15 10:00 UTC (in 2 h)\nat latest  2027-01-15 14:00 UTC (in 6 h)" in text
+    assert "done about 2027-01-15 10:00 UTC (in 2 h)\nat the latest  2027-01-15 14:00 UTC (in 6 h)" in text
 
 
 def test_delays_and_model_inputs_are_listed() -> None:
@@ -106,7 +106,7 @@ def test_risk_and_flag_are_shown_with_reasons() -> None:
 def test_accuracy_is_shown_beside_its_targets() -> None:
     text = words(RECORD)
 
-    assert 'over the last 34 batches: 91% ended by "at latest" (target 90 %), 52% by "about"' in text
+    assert 'over the last 34 batches: 91% ended by "at the latest" (target 90 %), 52% by "about"' in text
     assert "8% of the total time, 21% of the time left; bias: too early by 2%" in text
     assert "accuracy of pi is unknown" in words(RECORD, accuracy=None)
 
