@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-import batch_estimator.service
 import feeder.ports
 import feeder.service
 import hoststats.service
@@ -24,8 +23,6 @@ from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
 from administration.project import Project
 from api.events import ProgressHub
 from api.reading import MAX_BODY_BYTES
-from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import EstimatorPorts
 from batch_estimator.service import Estimator
 from console.build import build_console
 from domain.clock import Clock
@@ -345,7 +342,4 @@ def host_statistics(
 
 def estimator(store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> Estimator:
     """Return the estimator of completion times, for a command or the background process."""
-    snapshots = TableSnapshots(store.forecasting, settings)
-    return batch_estimator.service.build(
-        EstimatorPorts(snapshots, store.forecasts), lambda: settings().estimator, clock
-    )
+    return Estimator(store.forecasting, store.forecasts, settings, clock)

@@ -10,13 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import batch_estimator.service
 import feeder.service
 import hoststats.service
 import jobs.build
-from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import EstimatorPorts
-from batch_estimator.service import in_line
+from batch_estimator.service import Estimator, in_line
 from domain.catalogue import Catalogue, without_stale
 from domain.clock import Clock
 from domain.errors import InvalidInputError
@@ -162,12 +159,10 @@ class Services:
             lambda: catalogue.catalogue().settings.ranking,
             clock,
         )
-        self.estimator = batch_estimator.service.build(
-            EstimatorPorts(
-                TableSnapshots(store.forecasting, lambda: catalogue.catalogue().settings),
-                RecordedForecasts(store.forecasts, record),
-            ),
-            lambda: catalogue.catalogue().settings.estimator,
+        self.estimator = Estimator(
+            store.forecasting,
+            RecordedForecasts(store.forecasts, record),
+            lambda: catalogue.catalogue().settings,
             clock,
             run_fit=in_line,
         )

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
-from administration.ports import Views
 from administration.show import forecast_as_json, quantiles_as_json, shown
-from batch_estimator.ports import Forecasts
 from batch_estimator.preview import BatchPreview
 from domain.batches import Batch
 from domain.clock import Clock
@@ -16,6 +13,7 @@ from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, batch_
 from domain.insight import Short
 from domain.units import BatchId, Instant
 from muster_client import shapes
+from store.postgres import PostgresStore
 
 
 def forecasts_as_json(
@@ -78,17 +76,10 @@ def preview_as_json(preview: BatchPreview, planned: PlannedBatch) -> shapes.Prev
     )
 
 
-class ForecastStore(Protocol):
-    @property
-    def views(self) -> Views: ...
-    @property
-    def forecasts(self) -> Forecasts: ...
-
-
 class ForecastViews:
     """Forecasts of batches and apps."""
 
-    def __init__(self, store: ForecastStore, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 

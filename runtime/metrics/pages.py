@@ -209,7 +209,7 @@ class BackgroundStatus:
     def __init__(
         self, board: MetricsStore, *, store: PostgresStore, duties: Sequence[PeriodicTask], clock: Clock
     ) -> None:
-        self.cluster = Cluster(store.insight, store.listings, store.generations, store.forecasts, store.figures, clock)
+        self.cluster = Cluster(store, clock)
         self.reporter = Reporter(
             "background",
             board,

@@ -10,15 +10,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-import batch_estimator.service
 import feeder.service
 import hoststats.service
 import jobs.build
 from administration.catalogue import CatalogueCache
 from administration.gate_relaxation import GateRelaxer
-from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import EstimatorPorts
-from batch_estimator.service import in_line
+from batch_estimator.service import Estimator, in_line
 from domain.errors import UnavailableError
 from domain.settings import Settings
 from feeder.ports import FeederPorts
@@ -149,12 +146,7 @@ class Background:
             lambda: settings().ranking,
             clock,
         )
-        forecaster = batch_estimator.service.build(
-            EstimatorPorts(TableSnapshots(store.forecasting, settings), store.forecasts),
-            lambda: settings().estimator,
-            clock,
-            run_fit=in_line,
-        )
+        forecaster = Estimator(store.forecasting, store.forecasts, settings, clock, run_fit=in_line)
         rounds: tuple[tuple[str, Callable[[], Awaitable[object]], Callable[[], float]], ...] = (
             ("validator", services.validator.run_once, lambda: settings().lifecycle.validate_interval_s),
             ("sweeper", services.sweeper.run_once, lambda: settings().lifecycle.sweep_interval_s),
