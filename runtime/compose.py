@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-import feeder.ports
 import feeder.service
 import hoststats.service
 import jobs.build
@@ -149,7 +148,7 @@ async def build_worker(
         counters = RequestCounters(clock)
         await clock_check.check_once()
         await shards.run_once()
-        fed = feeder.service.build_feeder(feeder.ports.FeederPorts(store.waiting, shards), catalogue, clock)
+        fed = feeder.service.build_feeder(store.waiting, shards, catalogue, clock)
         await fed.refill_once()
         files = _transfer(store, keys, project, catalogue, clock)
         newcomers = NewcomerLimit(store.arrivals, lambda: catalogue.catalogue().settings.server, clock)
@@ -215,7 +214,7 @@ async def build_worker(
         parts = {API_PLACE: api.application(), "/console": console, PLACE: site.application}
         application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
-        figures = WorkerHeartbeat(counters, pages, fed.array, fed.report, catalogue, clock, folder=folder)
+        figures = WorkerHeartbeat(counters, pages, fed.array, fed.array.unrunnable, catalogue, clock, folder=folder)
         heartbeat = HeartbeatWriter(f"{platform.node()}: {name}", figures, store.process_reports, clock)
         prefix = path_of(catalogue.catalogue().settings.project.url)
         RequestIds(pages, clock, prefix).join(application)

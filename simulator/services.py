@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import feeder.service
 import hoststats.service
 import jobs.build
 from batch_estimator.service import Estimator, in_line
@@ -21,8 +20,7 @@ from domain.jobs import Input, instance_id_of
 from domain.settings import Settings
 from domain.units import HOUR_S, BatchId, Instant, Seconds
 from domain.volunteers import Credentials
-from feeder.ports import FeederPorts
-from feeder.service import Feeder
+from feeder.service import Feeder, build_feeder
 from hoststats.ports import HostStatisticsPorts
 from hoststats.service import TimerReport
 from jobs.build import JobsPorts, JobsServices
@@ -143,7 +141,7 @@ class Services:
         self._files = NoFiles()
         self.catalogue = catalogue
         ledger = RecordedLedger(store.ledger, record)
-        self.feeder: Feeder = feeder.service.build_feeder(FeederPorts(store.waiting, AllShards()), catalogue, clock)
+        self.feeder: Feeder = build_feeder(store.waiting, AllShards(), catalogue, clock)
         self.requests: RequestService = build_service(
             SchedulerPorts(ledger, self.feeder.array, catalogue, self._files, OneKey(), NoPauses(), record), clock
         )

@@ -18,7 +18,6 @@ from administration.gate_relaxation import GateRelaxer
 from batch_estimator.service import Estimator, in_line
 from domain.errors import UnavailableError
 from domain.settings import Settings
-from feeder.ports import FeederPorts
 from hoststats.ports import HostStatisticsPorts
 from jobs.build import JobsPorts
 from jobs.ordering.ordering_pass import Orderer
@@ -88,7 +87,7 @@ class Worker:
         self.catalogue = CatalogueCache(store.applications, clock, loaded)
         await started(self._clock_check.check_once, clock)
         await started(self.shards.run_once, clock)
-        self.feeder = feeder.service.build_feeder(FeederPorts(store.waiting, self.shards), self.catalogue, clock)
+        self.feeder = feeder.service.build_feeder(store.waiting, self.shards, self.catalogue, clock)
         await started(self.feeder.refill_once, clock)
         ports = SchedulerPorts(
             GuardedLedger(store.ledger, self.shards),

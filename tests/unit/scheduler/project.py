@@ -266,7 +266,7 @@ async def a_project(*, account_key: str = KEY, **settings: object) -> Project:
     shelf = Shelf(await store.applications.load_catalogue())
     array = JobArray(clock, lambda: shelf.held.settings.feeder)
     project = Project(store, TroubledLedger(store.ledger), array, shelf, clock)
-    array.fall_through = Search(project)
+    array.fall_through = Search(project).search
     await project.set(**settings)
     return project
 

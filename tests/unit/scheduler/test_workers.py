@@ -10,7 +10,6 @@ import pytest
 from domain.batches import QoS
 from domain.errors import UnavailableError
 from domain.units import SHARDS, Seconds
-from feeder.ports import FeederPorts
 from feeder.service import Feeder, build_feeder
 from scheduler.service import RequestService, SchedulerPorts, build_service
 from tests.unit.feeder.fakes import FakeShards
@@ -25,8 +24,8 @@ class Worker:
 
     def __init__(self, project: Project, shards: range) -> None:
         self.counts = Counts()
-        ports = FeederPorts(project.store.waiting, FakeShards(frozenset(shards)))
-        self.feeder: Feeder = build_feeder(ports, project.shelf, project.clock)
+        own = FakeShards(frozenset(shards))
+        self.feeder: Feeder = build_feeder(project.store.waiting, own, project.shelf, project.clock)
         self.service: RequestService = build_service(
             SchedulerPorts(
                 project.ledger, self.feeder.array, project.shelf, Addresses(), Signing(), project.pause, self.counts
