@@ -40,8 +40,11 @@ from runtime.counters import RefillCounters, RequestCounters
 from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.heartbeats import BackgroundHeartbeat, HeartbeatWriter, WorkerHeartbeat
 from runtime.logs import PageCounters, RequestIds
+from runtime.metrics import sources
+from runtime.metrics.cluster import Cluster
 from runtime.metrics.metrics_store import MetricsStore, OwnBoard
-from runtime.metrics.pages import BackgroundStatus, WorkerStatus
+from runtime.metrics.pages import Readers, StatusPages, muster_version, worker_troubles
+from runtime.metrics.sources import Reporter
 from runtime.periodic_tasks import ROUND_S, DutyWatch, PeriodicTask
 from runtime.project_api import PLACE as API_PLACE
 from runtime.project_api import build_project_api
@@ -101,7 +104,8 @@ class WorkerParts:
     feeder: Feeder
     authenticator: Authenticator
     progress: ProgressHub
-    status: WorkerStatus
+    watch: DutyWatch
+    reporter: Reporter
     heartbeat: HeartbeatWriter
     malformed: MalformedRequests
 
@@ -113,7 +117,8 @@ class BackgroundParts:
     catalogue: CatalogueCache
     duties: tuple[PeriodicTask, ...]
     locks: DutyLocks
-    status: BackgroundStatus
+    cluster: Cluster
+    reporter: Reporter
     heartbeat: HeartbeatWriter
 
     @property
@@ -123,8 +128,8 @@ class BackgroundParts:
             "catalogue": self.catalogue.run,
             "heartbeat": self.heartbeat.run,
             "duty locks": self.locks.run,
-            "measuring": self.status.reporter.run,
-            "measuring the project": self.status.cluster.run,
+            "measuring": self.reporter.run,
+            "measuring the project": self.cluster.run,
             **{duty.name: duty.run for duty in self.duties},
         }
 
@@ -166,20 +171,25 @@ async def build_worker(
             HostLimit(Buckets(clock), lambda: catalogue.catalogue().settings.server),
         )
         refills, pages = RefillCounters(lambda: fed.last, clock), PageCounters()
-        status = WorkerStatus(
-            name,
-            board or OwnBoard(),
-            store=store,
-            shards=shards,
-            feeder=fed,
-            catalogue=catalogue,
-            clock_check=clock_check,
-            pauses=pauses,
-            requests=counters,
-            refills=refills,
-            pages=pages,
-            watch=DutyWatch(store.process_reports, clock),
-            clock=clock,
+        watch = DutyWatch(store.process_reports, clock)
+        board = board or OwnBoard()
+        measured = (
+            sources.of_process(clock.now(), muster_version()),
+            lambda: sources.of_requests(counters),
+            lambda: sources.of_pages(pages),
+            lambda: sources.of_array(fed, catalogue.catalogue()),
+            lambda: sources.of_refills(fed, refills, clock.now()),
+            lambda: sources.of_cut_points(catalogue.catalogue(), clock.now()),
+            lambda: sources.of_store(store.figures),
+            lambda: sources.of_overdue(watch),
+            lambda: sources.of_node(pauses, clock_check, shards, clock.now()),
+        )
+        reporter = Reporter(name, board, measured, clock)
+        status = StatusPages(
+            board,
+            lambda: worker_troubles(pauses.refuse_work_because(clock.now()), fed.last, clock.now()),
+            clock,
+            refuses=Readers(lambda: catalogue.catalogue().settings.server.metrics_networks).refusal,
         )
         account_keys = AccountKeys(keys.account_secret)
         authenticator = Authenticator(
@@ -196,7 +206,7 @@ async def build_worker(
             *files.routes,
             *AttachFlow(store.volunteers, authenticator.signing, account_keys, catalogue, clock).routes(),
             *site.routes(),
-            *status.pages.routes(),
+            *status.routes(),
         ]
         served = build_project_api(
             store,
@@ -231,13 +241,13 @@ async def build_worker(
             "feeder": fed.run,
             "counters": counters.run,
             "refill counters": refills.run,
-            "measuring": status.reporter.run,
+            "measuring": reporter.run,
             "heartbeat": heartbeat.run,
-            "deadlines of duties": status.watch.run,
+            "deadlines of duties": watch.run,
         }
         malformed = MalformedRequests(lambda: pages.note(MALFORMED, 400, 0.0), clock)
         yield WorkerParts(
-            application, loops, catalogue, shards, fed, authenticator, api.hub, status, heartbeat, malformed
+            application, loops, catalogue, shards, fed, authenticator, api.hub, watch, reporter, heartbeat, malformed
         )
     finally:
         await shards.close()
@@ -318,12 +328,19 @@ async def build_background(
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
             )
         )
-        status = BackgroundStatus(board or OwnBoard(), store=store, duties=duties, clock=clock)
+        cluster = Cluster(store, clock)
+        measured = (
+            sources.of_process(clock.now(), muster_version()),
+            lambda: sources.of_duties(duties),
+            lambda: sources.of_store(store.figures),
+            cluster.samples,
+        )
+        reporter = Reporter("background", board or OwnBoard(), measured, clock)
         heartbeat = HeartbeatWriter(
             f"{platform.node()}: background", BackgroundHeartbeat(duties, clock), store.process_reports, clock
         )
         try:
-            yield BackgroundParts(catalogue, duties, locks, status, heartbeat)
+            yield BackgroundParts(catalogue, duties, locks, cluster, reporter, heartbeat)
         finally:
             await comparing.close()
     finally:
