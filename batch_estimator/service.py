@@ -16,12 +16,11 @@ from functools import partial
 
 import structlog
 
-from batch_estimator.back_off import TRY_AGAIN_S, BackOff
 from batch_estimator.estimate import NoForecastError, estimate
 from batch_estimator.filling import snapshot_of
 from batch_estimator.ports import Forecasts, ForecastTables, Result, RunFit, Table
 from batch_estimator.publish import Forecast, fallback, most_spent_of, recorded
-from batch_estimator.selfcheck import SelfCheck
+from batch_estimator.selfcheck import TRY_AGAIN_S, BackOff, SelfCheck
 from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
 from domain.forecasting import BatchTables

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from batch_estimator.back_off import TRY_AGAIN_S
 from batch_estimator.estimate import NoForecastError
+from batch_estimator.selfcheck import TRY_AGAIN_S
 from batch_estimator.service import MOST_AT_ONCE, RefitOutcome, RefitPass, RefitReport, refit_at, trigger_of
 from domain.batches import QoS, complete_at
 from domain.errors import NotFoundError, UnavailableError
