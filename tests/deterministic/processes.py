@@ -23,7 +23,7 @@ from jobs.build import JobsPorts
 from jobs.ordering.ordering_pass import Orderer
 from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.periodic_tasks import PeriodicTask
-from scheduler.service import SchedulerPorts, build_service
+from scheduler.service import RequestService, SchedulerPorts
 from simulator.services import NoFiles, OneKey
 from tests.deterministic.clocks import NodeClock
 from tests.deterministic.faults import FaultyStore, Link
@@ -98,7 +98,7 @@ class Worker:
             NodePauses(self._clock_check, self.shards),
             Unwatched(),
         )
-        self.requests = build_service(ports, clock)
+        self.requests = RequestService(ports, clock)
         self.ready = True
         return {
             "catalogue": partial(keep_fresh, self.catalogue, clock),

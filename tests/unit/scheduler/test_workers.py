@@ -11,7 +11,7 @@ from domain.batches import QoS
 from domain.errors import UnavailableError
 from domain.units import SHARDS, Seconds
 from feeder.service import Feeder, build_feeder
-from scheduler.service import RequestService, SchedulerPorts, build_service
+from scheduler.service import RequestService, SchedulerPorts
 from tests.unit.feeder.fakes import FakeShards
 from tests.unit.scheduler.project import Addresses, Counts, Project, Signing, a_project, a_request, names_of
 
@@ -26,7 +26,7 @@ class Worker:
         self.counts = Counts()
         own = FakeShards(frozenset(shards))
         self.feeder: Feeder = build_feeder(project.store.waiting, own, project.shelf, project.clock)
-        self.service: RequestService = build_service(
+        self.service = RequestService(
             SchedulerPorts(
                 project.ledger, self.feeder.array, project.shelf, Addresses(), Signing(), project.pause, self.counts
             ),
