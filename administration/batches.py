@@ -17,7 +17,7 @@ import structlog
 from administration.forecasts.service import preview_as_json, risk_of
 from administration.ordering.importance import NewDeadline, set_importance
 from administration.show import shown
-from batch_estimator.service import build_previewer
+from batch_estimator.preview import Previewer
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
@@ -217,7 +217,7 @@ class Batches:
     async def _preview(self, batch: CheckedBatch) -> shapes.PreviewShown:
         planned = batch.planned(self._clock.now())
         settings = await self._settings()
-        previewer = build_previewer(self._store.forecasting, self._store.forecasts, settings, self._clock)
+        previewer = Previewer(self._store.forecasting, self._store.forecasts, settings, self._clock)
         return preview_as_json(await previewer.preview(planned), planned)
 
     async def show(self, batch_id: BatchId) -> shapes.BatchShown:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from batch_estimator.ports import Fill, ForecastTables, Table
+from batch_estimator.ports import Table
 from batch_estimator.snapshot import (
     AppQueue,
     BatchSnapshot,
@@ -26,23 +24,11 @@ from batch_estimator.snapshot import (
 from domain.deadline_rules import traits_of
 from domain.forecasting import BatchTables, CountedAs
 from domain.settings import Settings
-from domain.units import BatchId, Instant, Seconds
+from domain.units import Instant, Seconds
 from lifecycle.turnaround import grace_s
 
 STORED_AS = {"n_success": "log_n", "sum_ln": "log_sum", "sum_ln_sq": "log_sum_sq"}  # columns of HavRows
 WIDEST = {"i": np.int64}  # by dtype kind; other columns stay as stored
-
-
-class TableSnapshots:
-    """Satisfies Snapshots from tables."""
-
-    def __init__(self, tables: ForecastTables, settings: Callable[[], Settings] = Settings) -> None:
-        self._tables = tables
-        self._settings = settings
-
-    async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Fill | None:
-        tables = await self._tables.of_batch(batch_id, now=now)
-        return None if tables is None else partial(snapshot_of, tables, now, self._settings())
 
 
 def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) -> BatchSnapshot:

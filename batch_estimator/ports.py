@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from batch_estimator.snapshot import BatchSnapshot
 from domain.forecasting import AppTables, BatchTables
 from domain.forecasts import (
     AppAccuracy,
     EndedBatch,
     ForecastAge,
-    ForecastHealth,
     ForecastRecord,
     ForecastStanding,
     Score,
@@ -25,9 +22,6 @@ from domain.settings import EstimatorSettings
 from domain.units import AppId, BatchId, Instant
 
 Table = NDArray[np.void]  # records of domain.forecasting: JOB_FIELDS etc.
-
-
-Fill = Callable[[], BatchSnapshot]
 
 
 class ForecastTables(Protocol):
@@ -39,16 +33,6 @@ class ForecastTables(Protocol):
 
     async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
         """Return the rows a new batch of the app would have; None for an unknown app."""
-        ...
-
-
-class Snapshots(Protocol):
-    """Reads snapshots."""
-
-    async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Fill | None:
-        """Return a function that builds the snapshot from the rows read, slow for a large batch; None unless it is
-        active.
-        """
         ...
 
 
@@ -96,24 +80,6 @@ class Forecasts(Protocol):
     async def accuracies(self) -> Mapping[AppId, AppAccuracy]:
         """Return the accuracy of each app with a scored batch."""
         ...
-
-    async def health(self) -> Sequence[ForecastHealth]:
-        """Return the state of forecasting per app, in one query."""
-        ...
-
-    async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
-        """Return the last forecast of each of these batches that has one."""
-        ...
-
-    async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
-        """Return the last `limit` forecasts of a batch, in order of time."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class EstimatorPorts:
-    snapshots: Snapshots
-    forecasts: Forecasts
 
 
 Result = TypeVar("Result")

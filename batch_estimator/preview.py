@@ -12,6 +12,7 @@ from batch_estimator.estimate import NoForecastError, estimate
 from batch_estimator.filling import snapshot_of
 from batch_estimator.ports import Forecasts, ForecastTables, RunFit, Table
 from batch_estimator.publish import Forecast, at_risk, fallback, publication
+from batch_estimator.service import in_a_thread
 from batch_estimator.snapshot import BatchSnapshot
 from domain.batches import QoS
 from domain.clock import Clock
@@ -41,7 +42,13 @@ class Previewer:
     """Reads the record of the app's hosts and writes nothing."""
 
     def __init__(
-        self, tables: ForecastTables, forecasts: Forecasts, settings: Settings, clock: Clock, run_fit: RunFit
+        self,
+        tables: ForecastTables,
+        forecasts: Forecasts,
+        settings: Settings,
+        clock: Clock,
+        *,
+        run_fit: RunFit = in_a_thread,
     ) -> None:
         self._tables = tables
         self._settings = settings

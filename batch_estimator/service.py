@@ -16,14 +16,14 @@ from functools import partial
 
 import structlog
 
-from batch_estimator.back_off import TRY_AGAIN_S, BackOff
 from batch_estimator.estimate import NoForecastError, estimate
-from batch_estimator.ports import EstimatorPorts, Fill, Forecasts, ForecastTables, Result, RunFit
-from batch_estimator.preview import Previewer
+from batch_estimator.filling import snapshot_of
+from batch_estimator.ports import Forecasts, ForecastTables, Result, RunFit, Table
 from batch_estimator.publish import Forecast, fallback, most_spent_of, recorded
-from batch_estimator.selfcheck import SelfCheck
+from batch_estimator.selfcheck import TRY_AGAIN_S, BackOff, SelfCheck
 from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
+from domain.forecasting import BatchTables
 from domain.forecasts import (
     Change,
     ForecastAge,
@@ -121,22 +121,31 @@ def in_silence(done: RefitReport, so_far: int, of: int) -> None:
 
 
 class Estimator:
-    """Forecasts batches. Safe to run in several processes: batches are claimed one by one."""
+    """Forecasts batches. Safe to run in several processes: batches are claimed one by one.
+
+    `settings()` returns the current settings; `run_fit` runs the computation.
+    """
 
     def __init__(
-        self, ports: EstimatorPorts, settings: Callable[[], EstimatorSettings], clock: Clock, run_fit: RunFit
+        self,
+        tables: ForecastTables,
+        forecasts: Forecasts,
+        settings: Callable[[], Settings],
+        clock: Clock,
+        *,
+        run_fit: RunFit = in_a_thread,
     ) -> None:
-        self._snapshots = ports.snapshots
-        self._forecasts = ports.forecasts
+        self._tables = tables
+        self._forecasts = forecasts
         self._settings = settings
         self._clock = clock
         self._run_fit = run_fit
-        self._self_check = SelfCheck(ports.forecasts, clock)
-        self._back_off = BackOff(ports.forecasts, clock)
+        self._self_check = SelfCheck(forecasts, clock)
+        self._back_off = BackOff(forecasts, clock)
 
     async def run_once(self) -> RefitPass:
         """Forecast due batches, oldest forecast first; score ended ones."""
-        settings, now = self._settings(), self._clock.now()
+        settings, now = self._settings().estimator, self._clock.now()
         ages = await self._forecasts.ages(now=now, settings=settings)
         due = [
             age
@@ -148,7 +157,7 @@ class Estimator:
 
     async def run_all(self, report: Progress = in_silence) -> RefitPass:
         """Forecast every active batch now, due or not; score ended ones."""
-        ages = await self._forecasts.ages(now=ANY_TIME, settings=self._settings())
+        ages = await self._forecasts.ages(now=ANY_TIME, settings=self._settings().estimator)
         done = await self._each([age.batch_id for age in ages], report)
         return RefitPass(tuple(done), await self._self_check.run_once())
 
@@ -181,7 +190,8 @@ class Estimator:
         standing, now = await self._forecasts.standing(batch_id), self._clock.now()
         if standing is None:
             return RefitReport(batch_id, RefitOutcome.OVER)
-        if trigger is not Trigger.MANUAL and refit_at(standing.age, now=now, settings=self._settings()) > now:
+        settings = self._settings().estimator
+        if trigger is not Trigger.MANUAL and refit_at(standing.age, now=now, settings=settings) > now:
             return RefitReport(batch_id, RefitOutcome.ELSEWHERE)
         record = await self._made(standing, trigger, now)
         if record is None:
@@ -202,10 +212,11 @@ class Estimator:
         """Return the forecast, or its substitute; None if the batch has just ended."""
         batch = standing.batch
         try:
-            fill = await self._snapshots.snapshot(batch.batch_id, now=now)
-            if fill is None:
+            tables = await self._tables.of_batch(batch.batch_id, now=now)
+            if tables is None:
                 return None
-            forecast, most_spent = await self._run_fit(partial(_fitted, fill, standing.spread))
+            fit = partial(_fitted, tables, now, self._settings(), standing.spread)
+            forecast, most_spent = await self._run_fit(fit)
             return recorded(forecast, standing, trigger, most_spent=most_spent)
         except UnavailableError as error:
             await self._back_off.answers()  # only this batch could not be read
@@ -222,9 +233,9 @@ class Estimator:
         return recorded(instead, standing, trigger, most_spent=0)
 
 
-def _fitted(fill: Fill, spread: float) -> tuple[Forecast, int]:
-    """Return the forecast, and the most instances any job has beyond its need."""
-    snapshot = fill()
+def _fitted(tables: BatchTables[Table], now: Instant, settings: Settings, spread: float) -> tuple[Forecast, int]:
+    """Return the forecast, and the most instances any job has beyond its need. Slow for a large batch."""
+    snapshot = snapshot_of(tables, now, settings)
     return estimate(snapshot, spread=spread), most_spent_of(snapshot)
 
 
@@ -246,22 +257,3 @@ def _tell(record: ForecastRecord) -> None:
         at_risk=record.at_risk,
         flag=record.flag,
     )
-
-
-def build(
-    ports: EstimatorPorts, settings: Callable[[], EstimatorSettings], clock: Clock, *, run_fit: RunFit = in_a_thread
-) -> Estimator:
-    """Build the estimator. `settings()` returns the current ones; `run_fit` runs the computation."""
-    return Estimator(ports, settings, clock, run_fit)
-
-
-def build_previewer(
-    tables: ForecastTables,
-    forecasts: Forecasts,
-    settings: Settings,
-    clock: Clock,
-    *,
-    run_fit: RunFit = in_a_thread,
-) -> Previewer:
-    """Build the service that forecasts batches before submission."""
-    return Previewer(tables, forecasts, settings, clock, run_fit)

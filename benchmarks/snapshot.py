@@ -18,10 +18,11 @@ from pathlib import Path
 import asyncpg
 
 from batch_estimator.estimate import estimate
-from batch_estimator.filling import TableSnapshots
+from batch_estimator.filling import snapshot_of
 from benchmarks.running import in_folder, tell
 from domain.apps import App, AppVersion, PlanClass
 from domain.clock import SystemClock
+from domain.settings import Settings
 from domain.units import AppId, AppVersionId, BatchId
 from store import embedded
 from store.migrate import migrate
@@ -129,14 +130,14 @@ async def prepare(dsn: str, rows: int, jobs: int) -> BatchId:
 
 async def timed(store: PostgresStore, batch_id: BatchId, repeats: int) -> dict[str, float]:
     """Return medians over the repeats, and the first time, with cold caches."""
-    snapshots = TableSnapshots(store.forecasting)
     fills, fits = list[float](), list[float]()
     rows = dict[str, float]()
     for _ in range(repeats + 1):
         began = time.perf_counter()
-        fill = await snapshots.snapshot(batch_id, now=SystemClock().now())
-        assert fill is not None
-        snapshot = fill()
+        now = SystemClock().now()
+        tables = await store.forecasting.of_batch(batch_id, now=now)
+        assert tables is not None
+        snapshot = snapshot_of(tables, now, Settings())
         filled = time.perf_counter()
         forecast = estimate(snapshot)
         fills.append(1000 * (filled - began))

@@ -20,13 +20,11 @@ from pathlib import Path
 import asyncpg
 import psutil
 
-from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import EstimatorPorts
-from batch_estimator.service import Estimator, RefitOutcome, RefitPass, build
+from batch_estimator.service import Estimator, RefitOutcome, RefitPass
 from benchmarks.running import in_folder, tell
 from benchmarks.snapshot import BATCH, JOBS, prepare, reference_ms
 from domain.clock import SystemClock
-from domain.settings import EstimatorSettings
+from domain.settings import Settings
 from runtime.logs import configure_logs
 from store import embedded
 from store.postgres import PostgresStore, open_store
@@ -101,8 +99,7 @@ async def restarted(estimator: Estimator) -> RefitPass:
 
 async def swept(store: PostgresStore, meter: Meter, repeats: int, batches: int) -> dict[str, float]:
     """Return the first sweep by itself, and medians of the others."""
-    ports = EstimatorPorts(TableSnapshots(store.forecasting), store.forecasts)
-    estimator = build(ports, EstimatorSettings, SystemClock())
+    estimator = Estimator(store.forecasting, store.forecasts, Settings, SystemClock())
     figures = list[tuple[float, float, float]]()
     for number in range(repeats + 1):
         meter.look()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from domain.bounds import knob
@@ -96,16 +96,7 @@ class Session:
     def renewed(self, now: Instant, settings: AccessSettings) -> Session:
         """Return the session used at `now`: its idle time starts again, its maximum age does not. Pure."""
         last = min(now + settings.session_s, self.created_at + settings.session_most_s)
-        return Session(
-            self.session_hash,
-            self.created_at,
-            now,
-            Instant(last),
-            self.address,
-            self.agent,
-            self.person_id,
-            self.volunteer_id,
-        )
+        return replace(self, seen_at=now, expires_at=Instant(last))
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class RefusalTraits:
     """The texts shown for a refusal code, and how services treat it."""
 
     meaning: str  # for the volunteer
-    remedy: str  # what the volunteer can do
+    remedy: str = "No action needed: your client asks again automatically."  # what the volunteer can do
     about: About = About.JOBS
     advice: str = ""  # for operators, when most hosts refuse work for this reason
     in_full: bool = False  # volunteers get the operators' sentence as a notice: its numbers differ per host
@@ -115,7 +115,6 @@ class RefusalTraits:
     by_gate_or_share: bool = False  # a job that fits was reserved for other hosts by a gate, a share or its retry
 
 
-_NOTHING = "No action needed: your client asks again automatically."
 _ADD_VERSION = "Add an app version for the platforms of these hosts."
 TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     RefusalCode.NO_NEW_TASKS: RefusalTraits(
@@ -124,7 +123,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         about=About.HOST,
         known_to_client=True,
     ),
-    RefusalCode.NO_SLOTS: RefusalTraits(meaning="No jobs are available at the moment.", remedy=_NOTHING),
+    RefusalCode.NO_SLOTS: RefusalTraits(meaning="No jobs are available at the moment."),
     RefusalCode.PROJECT_DOWN: RefusalTraits(
         meaning="The project sends no work at the moment.",
         remedy="Finished results are still accepted.",
@@ -142,9 +141,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         remedy="It gets more jobs as it finishes some. You can set a lower limit in your preferences.",
         about=About.HOST,
     ),
-    RefusalCode.REQUEST_LIMIT: RefusalTraits(
-        meaning="The search limit was reached before a suitable job was found.", remedy=_NOTHING
-    ),
+    RefusalCode.REQUEST_LIMIT: RefusalTraits(meaning="The search limit was reached before a suitable job was found."),
     RefusalCode.ANONYMOUS_PLATFORM: RefusalTraits(
         meaning="This computer is configured to run its own programs (app_info.xml).",
         remedy="Remove app_info.xml from the project's folder to use the project's programs.",
@@ -235,40 +232,35 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.NEWCOMER_SHARE: RefusalTraits(
         meaning="The last jobs are reserved for new and idle computers, and this computer has work.",
-        remedy=_NOTHING,
         fits=True,
         by_gate_or_share=True,
     ),
     RefusalCode.NOT_YET: RefusalTraits(
         meaning="This computer has work for hours; the available jobs go to computers that can start them soon.",
-        remedy=_NOTHING,
         about=About.HOST,
         ends_when_idle=True,
         fits=True,
         by_gate_or_share=True,
     ),
-    RefusalCode.LEASED: RefusalTraits(meaning="This computer is reserved for a large job.", remedy=_NOTHING, fits=True),
+    RefusalCode.LEASED: RefusalTraits(meaning="This computer is reserved for a large job.", fits=True),
     RefusalCode.DISPLACES: RefusalTraits(
-        meaning="The job would have delayed this computer's other work too much.", remedy=_NOTHING, fits=True
+        meaning="The job would have delayed this computer's other work too much.", fits=True
     ),
     RefusalCode.SAME_HOST: RefusalTraits(
         meaning="The available jobs check results that this computer returned.",
-        remedy=_NOTHING,
         advice="The jobs need another host: these hosts already had them. Add hosts, or allow it with "
         "`muster app set NAME --several-per-host`.",
     ),
     RefusalCode.SAME_VOLUNTEER: RefusalTraits(
         meaning="The available jobs check results that your computers returned.",
-        remedy=_NOTHING,
         advice="The jobs need another volunteer: these already had them. Recruit volunteers, or allow it with "
         "`muster app set NAME --one-per-volunteer never`.",
     ),
     RefusalCode.HR_CLASS: RefusalTraits(
         meaning="The available jobs are for a different kind of computer.",
-        remedy=_NOTHING,
         advice="The job's other results came from a different class of hosts; it waits for that class.",
     ),
-    RefusalCode.LOST_RACE: RefusalTraits(meaning="Other computers got the available jobs first.", remedy=_NOTHING),
+    RefusalCode.LOST_RACE: RefusalTraits(meaning="Other computers got the available jobs first."),
 }
 
 

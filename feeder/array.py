@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 from domain.apps import ProcessorType
 from domain.batches import Batch
@@ -15,22 +14,11 @@ from domain.settings import FeederSettings
 from domain.units import AppId, BatchId, HostId, InstanceId, Seconds, VolunteerId
 from feeder.groups import ONE_TURN, Group, GroupKey, Order, group_key, turns_of
 from feeder.in_flight import InFlight, SiblingIndex, Taken
-from feeder.ports import FallThrough, Stale
 from feeder.request_rate import LowWatermark, RequestMix
 from feeder.unschedulable import Unrunnable, UnschedulableBackOff, by_shard
 
-
-class Refusable(Protocol):
-    """Identifies a group when a host refuses it."""
-
-    @property
-    def batch(self) -> Batch: ...
-
-    @property
-    def job_class(self) -> JobClass: ...
-
-    @property
-    def urgent(self) -> bool: ...
+FallThrough = Callable[[Sequence[tuple[AppId, ProcessorType]], int], Awaitable[bool]]  # `feeder.search.Search.search`
+Recheck = Callable[[Collection[Ready]], Awaitable[None]]  # `feeder.revalidation.Revalidation.recheck`
 
 
 def room_for_search(settings: FeederSettings) -> int:
@@ -54,7 +42,7 @@ class JobArray:
         self.in_flight = InFlight()
         self.level = LowWatermark()  # slots taken since the last refill
         self.fall_through: FallThrough | None = None
-        self.stale: Stale | None = None
+        self.stale: Recheck | None = None
         self._readers = 0
         self._clock = clock
         self._settings = settings
@@ -114,12 +102,11 @@ class JobArray:
     async def recheck(self, lost: Collection[Ready]) -> None:
         """Revalidate the first slots of these slots' groups in the database and drop those that are gone."""
         if self.stale is not None:
-            await self.stale.recheck(lost)
+            await self.stale(lost)
 
-    def note_refusals(self, refused: Iterable[tuple[Refusable, RefusalCode]], host_id: HostId) -> None:
+    def note_refusals(self, refused: Iterable[tuple[GroupKey, RefusalCode]], host_id: HostId) -> None:
         """Count the groups that a host could not take; groups that all hosts refuse leave the array for a while."""
-        codes = [((group.batch.batch_id, group.job_class.job_class_id, group.urgent), code) for group, code in refused]
-        self.rotation.note_refusals(codes, host_id, now=self._clock.now())
+        self.rotation.note_refusals(refused, host_id, now=self._clock.now())
 
     def note_request(self, wanted: Sequence[ProcessorType]) -> None:
         """Count the processor types of a request; partitions follow this mix."""
@@ -127,7 +114,7 @@ class JobArray:
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
         """Search the database for work of these kinds that is not in the array; return True if any was added."""
-        return self.fall_through is not None and await self.fall_through.search(wanted, limit)
+        return self.fall_through is not None and await self.fall_through(wanted, limit)
 
     # ------------------------------------------------------------ used by refills and searches
 

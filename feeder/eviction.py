@@ -97,8 +97,8 @@ class Eviction:
         """End expired back-offs; drop groups that all recent hosts refused, except batches with reserved slots."""
         now_s = self._clock.monotonic()
         self._array.rotation.recall(kept)
-        for returning in self._array.rotation.returning(now_s=now_s):
-            self._cursors.rewind_batch(returning.batch_id, returning.smallest)
+        for batch_id, smallest in self._array.rotation.returning(now_s=now_s):
+            self._cursors.rewind_batch(batch_id, smallest)
         rotated = 0
         for key in self._array.rotation.full_rows():
             if key[0] in kept:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from domain.batches import Batch
 from domain.jobs import Candidate, JobClass
@@ -20,14 +19,6 @@ class Offer:
 
     candidate: Candidate
     by_cursor: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """How many offers became slots, and whether all of them were processed."""
-
-    count: int
-    complete: bool
 
 
 class Placing:
@@ -54,18 +45,18 @@ class Placing:
         self._surplus = {part: count - target.get(part, 0) for part, count in held.items()}
         self._victims = self._over_plan()
 
-    def place(self, batch: Batch, offers: Sequence[Offer], most: int) -> Placed:
-        """Make slots of the first offers, at most `most`; the offers must be in slot order."""
+    def place(self, batch: Batch, offers: Sequence[Offer], most: int) -> bool:
+        """Make slots of the first offers, at most `most`, in slot order; return whether all were processed."""
         count = 0
         self.offered += len(offers)
         for offer in offers:
             if self._place_one(batch, offer.candidate, room=count < most):
                 count += 1
             elif not self._array.remembers(offer.candidate.ready):
-                return Placed(count, complete=False)
+                return False
             if offer.by_cursor:
                 self._cursors.advance(offer.candidate.ready)
-        return Placed(count, complete=True)
+        return True
 
     def trim(self) -> None:
         """Drop slots above the setting's number, added by searches or left after an operator lowered it."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
-from domain.apps import ProcessorType
 from domain.batches import Batch
-from domain.jobs import Candidate, FreshRange, JobClass, Ready
-from domain.units import AppId, BatchId, InstanceId, JobClassId
+from domain.jobs import Candidate, FreshRange, JobClass
+from domain.units import BatchId, InstanceId, JobClassId
 
 
 class WaitingWork(Protocol):
@@ -42,23 +40,3 @@ class Shards(Protocol):
     def owned(self) -> frozenset[int]:
         """Return the shards whose locks this worker holds now; empty while its lock connection is in doubt."""
         ...
-
-
-class FallThrough(Protocol):
-    """Searches the database for work that is not in the array."""
-
-    async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool: ...
-
-
-class Stale(Protocol):
-    """Finds slots that other workers have sent."""
-
-    async def recheck(self, lost: Collection[Ready]) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class FeederPorts:
-    """The feeder's data sources."""
-
-    waiting: WaitingWork
-    shards: Shards

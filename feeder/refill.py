@@ -17,8 +17,8 @@ from feeder.cursors import Cursors
 from feeder.eviction import Eviction, Left
 from feeder.groups import reading_rank
 from feeder.partitions import MOST_CHANGED, Part, approached
-from feeder.placing import Offer, Placed, Placing
-from feeder.ports import FeederPorts
+from feeder.placing import Offer, Placing
+from feeder.ports import Shards, WaitingWork
 from feeder.reading import MOST_TAIL_ROWS, ByBatch, Classes, ReadRequest, Reads, Snapshot, by_batch, reads, snapshot_of
 from feeder.supply import BatchSupply, targets
 
@@ -56,16 +56,6 @@ class _Found:
     classes: Mapping[JobClassId, JobClass]
 
 
-@dataclass(frozen=True, slots=True)
-class _Filled:
-    """As in Refill. `more`: another pass may find more."""
-
-    offered: int
-    placed: int
-    dropped: int
-    more: bool
-
-
 class Refiller:
     """Runs refills with one or two limited queries of each kind, so that the cost does not depend on the backlog.
 
@@ -73,14 +63,15 @@ class Refiller:
     """
 
     def __init__(
-        self, ports: FeederPorts, clock: Clock, *, array: JobArray, cursors: Cursors, classes: Classes
+        self, waiting: WaitingWork, shards: Shards, clock: Clock, *, array: JobArray, cursors: Cursors, classes: Classes
     ) -> None:
-        self._ports = ports
+        self._waiting = waiting
+        self._shards = shards
         self._array = array
         self._cursors = cursors
         self._classes = classes
         self._clock = clock
-        self._upkeep = Eviction(ports.waiting, array, cursors, classes, clock)
+        self._upkeep = Eviction(waiting, array, cursors, classes, clock)
         self._seen: Snapshot | None = None  # of the last full refill
         self._more_urgent: frozenset[BatchId] = frozenset()  # batches whose urgent range was not fully read
 
@@ -95,9 +86,9 @@ class Refiller:
             left = await self._upkeep.do(view, held_before)
             urgent = await self._read_urgent(view, view.batches, catalogue.settings.feeder)
             self._reread_remainders(view, urgent)
-            filled = await self._fill(view, urgent, catalogue, scan=True)
+            placing, more = await self._fill(view, urgent, catalogue, scan=True)
             self._seen = view
-        return self._done(started_at, started_s, view, filled, left)
+        return self._done(started_at, started_s, view, placing, left, more=more)
 
     async def plan(self, catalogue: Catalogue) -> Mapping[Part, int]:
         """Return how many slots each batch's urgent and other instances should have now, without placing any.
@@ -114,30 +105,34 @@ class Refiller:
         It reads only what it adds, so it may run many times per second.
         """
         view = self._seen
-        if view is None or view.owned != self._ports.shards.owned():
+        if view is None or view.owned != self._shards.owned():
             return await self.refill(catalogue)
         started_at, started_s = self._clock.now(), self._clock.monotonic()
         with self._array.reading():
             cut = [batch for batch in view.batches if batch.batch_id in self._more_urgent]
             urgent = await self._read_urgent(view, cut, catalogue.settings.feeder)
-            filled = await self._fill(view, urgent, catalogue, scan=False)
-        return self._done(started_at, started_s, view, filled, Left(0, 0))
+            placing, more = await self._fill(view, urgent, catalogue, scan=False)
+        return self._done(started_at, started_s, view, placing, Left(0, 0), more=more)
 
-    def _done(self, started_at: Instant, started_s: float, view: Snapshot, filled: _Filled, left: Left) -> Refill:
+    def _done(
+        self, started_at: Instant, started_s: float, view: Snapshot, placing: Placing, left: Left, *, more: bool
+    ) -> Refill:
         return Refill(
             started_at,
             took_s=Seconds(self._clock.monotonic() - started_s),
             batches=len(view.batches),
-            offered=filled.offered,
-            placed=filled.placed,
-            dropped=left.dropped + filled.dropped,
+            offered=placing.offered,
+            placed=placing.placed,
+            dropped=left.dropped + placing.dropped,
             rotated_out=left.rotated_out,
             slots=len(self._array),
-            found_nothing=not filled.more,
+            found_nothing=not more,
         )
 
-    async def _fill(self, view: Snapshot, urgent: ByBatch, catalogue: Catalogue, *, scan: bool) -> _Filled:
-        """Plan, read and place. `scan`: also search past groups in back-off."""
+    async def _fill(self, view: Snapshot, urgent: ByBatch, catalogue: Catalogue, *, scan: bool) -> tuple[Placing, bool]:
+        """Plan, read and place; return whether another pass may find more. `scan`: also search past groups in
+        back-off.
+        """
         whole, now_s = catalogue.settings.feeder.slots, self._clock.monotonic()
         supplies = self._supplies(view, urgent)
         plan = self._targets(supplies, catalogue, view, whole)
@@ -155,13 +150,13 @@ class Refiller:
         cut_short = target != plan and placing.placed + placing.dropped >= MOST_CHANGED // 2
         self._array.level.reset(self._array.each_group(), slots=whole, readable=readable, low=cut_short)
         more = bool(placing.placed or found.fresh or (ended and readable))  # cursors have moved, if nothing else
-        return _Filled(placing.offered, placing.placed, placing.dropped, more)
+        return placing, more
 
     # ------------------------------------------------------------ snapshot and plan
 
     async def _view(self, catalogue: Catalogue) -> Snapshot:
-        batches = await self._ports.waiting.ready_batches(MOST_BATCHES)
-        owned, now = self._ports.shards.owned(), self._clock.now()
+        batches = await self._waiting.ready_batches(MOST_BATCHES)
+        owned, now = self._shards.owned(), self._clock.now()
         return snapshot_of(batches, catalogue, owned=owned, limit=MOST_BATCHES, now=now)
 
     def _supplies(self, view: Snapshot, urgent: ByBatch) -> list[BatchSupply]:
@@ -246,17 +241,17 @@ class Refiller:
         for ids in ([one for one in known if known[one]], [one for one in known if not known[one]]):
             if ids:  # separate queries: one batch with many slots must not raise the row limit of all others
                 per_batch = min(max(known[one] for one in ids), settings.slots) + URGENT_PER_BATCH
-                read = await self._ports.waiting.urgent(ids, per_batch)
+                read = await self._waiting.urgent(ids, per_batch)
                 rows = Counter(candidate.ready.batch_id for candidate in read)
                 self._more_urgent |= {batch_id for batch_id, count in rows.items() if count == per_batch}
                 found += read
         return by_batch([candidate for candidate in found if view.is_ours(candidate.ready)])
 
     async def _read(self, planned: Reads, urgent: ByBatch) -> _Found:
-        fresh = await self._ports.waiting.fresh(planned.ranges) if planned.ranges else ()
+        fresh = await self._waiting.fresh(planned.ranges) if planned.ranges else ()
         tail: Sequence[Candidate] = ()
         if planned.tail_batches:
-            tail = await self._ports.waiting.tail(planned.tail_batches, planned.tail_per_batch)
+            tail = await self._waiting.tail(planned.tail_batches, planned.tail_per_batch)
         everything = [*fresh, *tail, *(one for candidates in urgent.values() for one in candidates)]
         return _Found(urgent, by_batch(fresh), by_batch(tail), await self._classes.of(everything))
 
@@ -264,9 +259,9 @@ class Refiller:
 
     def _place(
         self, placing: Placing, batches: Sequence[Batch], rows_wanted: Mapping[BatchId, int], found: _Found
-    ) -> dict[BatchId, Placed]:
-        """Place the rows in batch order; return the result for each batch's first instances."""
-        placed: dict[BatchId, Placed] = {}
+    ) -> dict[BatchId, bool]:
+        """Place the rows in batch order; return for each batch whether all its first instances were processed."""
+        placed: dict[BatchId, bool] = {}
         for batch in batches:
             batch_id = batch.batch_id
             urgent = sorted(found.urgent.get(batch_id, ()), key=lambda one: reading_rank(one.ready, self._array.turns))
@@ -283,16 +278,16 @@ class Refiller:
         offers += [Offer(one, by_cursor=True) for one in found.fresh.get(batch_id, ())]
         return sorted(offers, key=lambda offer: reading_rank(offer.candidate.ready, self._array.turns))
 
-    def _note_ends(self, planned: Reads, found: _Found, placed: Mapping[BatchId, Placed]) -> int:
+    def _note_ends(self, planned: Reads, found: _Found, placed: Mapping[BatchId, bool]) -> int:
         """Close ranges that returned fewer rows than requested, if all were processed; return how many."""
         now_s = self._clock.monotonic()
         ended = 0
         rows = Counter((batch_id, shard_of(one.ready.job_id)) for batch_id, some in found.fresh.items() for one in some)
         for asked in planned.ranges:
-            if rows[asked.batch_id, asked.shard] < asked.limit and placed[asked.batch_id].complete:
+            if rows[asked.batch_id, asked.shard] < asked.limit and placed[asked.batch_id]:
                 self._cursors.found_end(asked.batch_id, asked.shard, now_s=now_s)
                 ended += 1
         for batch_id in planned.tail_batches:
-            if placed[batch_id].complete and len(found.tail.get(batch_id, ())) < planned.tail_per_batch:
+            if placed[batch_id] and len(found.tail.get(batch_id, ())) < planned.tail_per_batch:
                 self._cursors.found_dry(batch_id, now_s=now_s)
         return ended

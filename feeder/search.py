@@ -16,7 +16,7 @@ from domain.units import AppId, InstanceId, Seconds
 from feeder.array import JobArray, room_for_search
 from feeder.cursors import Cursors
 from feeder.groups import GroupKey, group_key
-from feeder.ports import FeederPorts
+from feeder.ports import Shards, WaitingWork
 from feeder.reading import ALL_SHARDS, Classes
 
 REMEMBER_S = Seconds(1.0)  # how long later searches reuse a result
@@ -47,7 +47,8 @@ class Search:
 
     def __init__(
         self,
-        ports: FeederPorts,
+        waiting: WaitingWork,
+        shards: Shards,
         settings: CatalogueSource,
         clock: Clock,
         *,
@@ -55,7 +56,8 @@ class Search:
         cursors: Cursors,
         classes: Classes,
     ) -> None:
-        self._ports = ports
+        self._waiting = waiting
+        self._shards = shards
         self._settings = settings
         self._array = array
         self._cursors = cursors
@@ -79,7 +81,7 @@ class Search:
                 if not before.added or any(instance_id in self._array for instance_id in before.added):
                     return False
             added: frozenset[InstanceId] = frozenset()
-            if self._room(limit) > 0 and self._ports.shards.owned():
+            if self._room(limit) > 0 and self._shards.owned():
                 with self._array.reading():
                     added = await self._added(kinds, limit)
             self._done += 1
@@ -89,7 +91,7 @@ class Search:
     async def _added(self, kinds: Kinds, limit: int) -> frozenset[InstanceId]:
         catalogue = self._settings.catalogue()
         apps = {app_id for app_id, kind in kinds if catalogue.has_version_for(app_id, kind)}
-        all_ready = await self._ports.waiting.ready_batches(MOST_BATCHES) if apps else ()
+        all_ready = await self._waiting.ready_batches(MOST_BATCHES) if apps else ()
         # Batches with a usage limit get slots only from the refill plan, which respects the limit.
         batches = [batch for batch in all_ready if batch.app_id in apps and batch.sent_most is None]
         if not batches:
@@ -123,12 +125,12 @@ class Search:
         rows = min(
             room, max(LEAST_ROWS, -(-2 * room // len(chosen)))
         )  # per batch; some rows are known already or alike
-        found = list(await self._ports.waiting.urgent(chosen, rows))
+        found = list(await self._waiting.urgent(chosen, rows))
         if absent:
-            found += await self._ports.waiting.tail(absent, rows)
+            found += await self._waiting.tail(absent, rows)
         ranges = [one for batch in present for one in self._ranges(batch, rows)]
         if ranges:
-            found += await self._ports.waiting.fresh(ranges)
+            found += await self._waiting.fresh(ranges)
         return found
 
     def _ranges(self, batch: Batch, rows: int) -> list[FreshRange]:

@@ -15,12 +15,11 @@ from domain.units import Seconds
 from feeder.array import JobArray
 from feeder.cursors import Cursors
 from feeder.partitions import Part
-from feeder.ports import FeederPorts
+from feeder.ports import Shards, WaitingWork
 from feeder.reading import Classes
 from feeder.refill import Refill, Refiller
 from feeder.revalidation import Revalidation
 from feeder.search import Search
-from feeder.unschedulable import Unrunnable
 
 LEAST_GAP_S = Seconds(0.02)  # between two refills; at least the duration of the last one
 
@@ -57,10 +56,6 @@ class Feeder:
         while True:
             await self._logged(self.refill_once)
             await self._until_due()
-
-    def report(self) -> tuple[Unrunnable, ...]:
-        """Return unschedulable work with the reasons, longest waiting first."""
-        return self.array.unrunnable()
 
     async def _logged(self, refill: Callable[[], Awaitable[Refill]]) -> Refill | None:
         """Return the refill's result; None if it failed."""
@@ -104,14 +99,15 @@ class Feeder:
         return due.done()
 
 
-def build_feeder(ports: FeederPorts, settings: CatalogueSource, clock: Clock) -> Feeder:
+def build_feeder(waiting: WaitingWork, shards: Shards, settings: CatalogueSource, clock: Clock) -> Feeder:
     """Build a feeder; requests read its `array`. `settings` are read again at every refill."""
 
     def feeder_settings() -> FeederSettings:
         return settings.catalogue().settings.feeder
 
     array = JobArray(clock, feeder_settings)
-    cursors, classes = Cursors(), Classes(ports.waiting)
-    array.fall_through = Search(ports, settings, clock, array=array, cursors=cursors, classes=classes)
-    array.stale = Revalidation(ports.waiting, array)
-    return Feeder(array, Refiller(ports, clock, array=array, cursors=cursors, classes=classes), settings, clock)
+    cursors, classes = Cursors(), Classes(waiting)
+    array.fall_through = Search(waiting, shards, settings, clock, array=array, cursors=cursors, classes=classes).search
+    array.stale = Revalidation(waiting, array).recheck
+    refiller = Refiller(waiting, shards, clock, array=array, cursors=cursors, classes=classes)
+    return Feeder(array, refiller, settings, clock)

@@ -72,14 +72,6 @@ class _CoolOff:
     smallest: dict[int, InstanceId] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Returning:
-    """A group whose back-off is over: reading continues before the smallest instance of each shard."""
-
-    batch_id: BatchId
-    smallest: Mapping[int, InstanceId]
-
-
 class UnschedulableBackOff:
     """Counts refusals per group and removes groups that all recent hosts refused.
 
@@ -162,10 +154,12 @@ class UnschedulableBackOff:
         """Return the batches with at least one group in back-off."""
         return frozenset(key[0] for key in self._cooling)
 
-    def returning(self, *, now_s: Seconds) -> list[Returning]:
-        """End the back-offs that are over at `now_s` (monotonic) and return them."""
+    def returning(self, *, now_s: Seconds) -> list[tuple[BatchId, Mapping[int, InstanceId]]]:
+        """End the back-offs that are over at `now_s` (monotonic); return each one's smallest instance per shard, from
+        which reading continues.
+        """
         over = sorted(key for key, cool_off in self._cooling.items() if cool_off.until_s <= now_s)
-        return [Returning(key[0], self._cooling.pop(key).smallest) for key in over]
+        return [(key[0], self._cooling.pop(key).smallest) for key in over]
 
     def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
         """Forget everything about other batches: they have no work any more."""

@@ -150,7 +150,7 @@ def lease(
     return Lease(batch_id, host_id, cores, start_at, limit_s, Instant(start_at + slack_s), processor_type, now)
 
 
-def fits_around(
+def lease_conflict(
     lease: Lease,
     *,
     cores: float,
@@ -159,28 +159,24 @@ def fits_around(
     under_way: Iterable[CoreUse],
     now: Instant,
     slack_s: Seconds = Seconds(0.0),
-) -> tuple[bool, str]:
-    """Return whether a leased host may get a job now, and why: it ends before the lease, or leaves enough cores.
+) -> str | None:
+    """Return why a leased host may not get a job now; None if the job ends before the lease, or leaves enough cores.
 
     It may end up to `slack_s` after the lease starts.
 
     >>> held = Lease(BatchId(1), HostId(9), 4.0, Instant(50.0), Seconds(100.0), Instant(90.0))
-    >>> fits_around(held, cores=1.0, limit_s=Seconds(60.0), host_cores=4.0, under_way=[], now=Instant(0.0))
-    (False, 'the host is leased to batch 1 in 50 s: this job would end 10 s later and leave it 3 of 4 cores')
+    >>> lease_conflict(held, cores=1.0, limit_s=Seconds(60.0), host_cores=4.0, under_way=[], now=Instant(0.0))
+    'the host is leased to batch 1 in 50 s: this job would end 10 s later and leave it 3 of 4 cores'
     """
-    if not lease.holds(now):
-        return True, f"the lease of batch {lease.batch_id} has ended"
     end_at, latest_at = now + limit_s, lease.start_at + slack_s + INSTANT_S
-    if end_at <= latest_at:
-        return True, f"ends {in_words(lease.start_at - end_at)} before the lease of batch {lease.batch_id}"
-    if now >= lease.start_at + lease.limit_s:
-        return True, f"starts after the lease of batch {lease.batch_id}"
+    if not lease.holds(now) or end_at <= latest_at or now >= lease.start_at + lease.limit_s:
+        return None
     busy = sum(one.cores for one in under_way if one.end_at > latest_at)
     left = host_cores - busy - cores
     if left >= lease.cores:
-        return True, f"leaves {left:g} cores for batch {lease.batch_id}"
+        return None
     begins_s, into_s = max(0.0, lease.start_at - now), end_at - lease.start_at
-    return False, (
+    return (
         f"the host is leased to batch {lease.batch_id} in {in_words(begins_s)}: this job would end "
         f"{in_words(into_s)} later and leave it {max(0.0, left):g} of {lease.cores:g} cores"
     )

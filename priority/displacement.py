@@ -49,54 +49,43 @@ class DisplacingJob:
     owners_running: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DisplacementVerdict:
-    """Whether the job may be sent, and the reason."""
-
-    send: bool
-    because: str
-
-
-def may_displace(
+def veto(
     job: DisplacingJob,
     under_way: Sequence[UnderWay],
     *,
     host_cores: float,
     now: Instant,
     most_stretched: float = MOST_STRETCHED,
-) -> DisplacementVerdict:
-    """Allow the job if no displaced work exceeds (limit + suspension) / limit = 1.25, none misses its due date by
+) -> str | None:
+    """Return why the job may not be sent, or None.
+
+    None if no displaced work exceeds (limit + suspension) / limit = 1.25, none misses its due date by
     earliest-deadline-first, and each displaced instance has a positive score.
 
     score = size ratio + 0.5 * log2((running of its owner + 1) / (running of ours + 1)) - 2 * done^2
 
     >>> old = UnderWay("old", 4.0, Seconds(9000.0), Seconds(10000.0), Instant(1e6), Instant(0.0))
-    >>> may_displace(DisplacingJob(4.0, Seconds(1000.0), Instant(2000.0)), [old], host_cores=4.0, now=Instant(0.0)).send
-    True
+    >>> veto(DisplacingJob(4.0, Seconds(1000.0), Instant(2000.0)), [old], host_cores=4.0, now=Instant(0.0))
     >>> longer = DisplacingJob(4.0, Seconds(3000.0), Instant(4000.0))
-    >>> may_displace(longer, [old], host_cores=4.0, now=Instant(0.0)).because
+    >>> veto(longer, [old], host_cores=4.0, now=Instant(0.0))
     'old would be stretched to 1.3 of its limit, at most 1.25'
     """
     ends = _simulated(job, under_way, host_cores, now)
     if ends[0] > job.due_at:
-        return DisplacementVerdict(False, f"would end {in_words(ends[0] - job.due_at)} after its own due date")
+        return f"would end {in_words(ends[0] - job.due_at)} after its own due date"
     before = _simulated(None, under_way, host_cores, now)
     for one, end_at, without_at in zip(under_way, ends[1:], before, strict=True):
         if end_at > one.due_at and end_at > without_at:
-            return DisplacementVerdict(
-                False, f"{one.name} would end {in_words(end_at - one.due_at)} after its due date"
-            )
+            return f"{one.name} would end {in_words(end_at - one.due_at)} after its due date"
         put_off_s = end_at - without_at
         if put_off_s <= 0.0:
             continue
         stretched = (one.limit_s + put_off_s) / one.limit_s if one.limit_s > 0.0 else math.inf
         if stretched > most_stretched + 1e-9:
-            return DisplacementVerdict(
-                False, f"{one.name} would be stretched to {stretched:.3g} of its limit, at most {most_stretched:g}"
-            )
+            return f"{one.name} would be stretched to {stretched:.3g} of its limit, at most {most_stretched:g}"
         if (points := score(job, one, now)) <= 0.0:
-            return DisplacementVerdict(False, f"{one.name} may not be delayed: score {points:.3g} is not positive")
-    return DisplacementVerdict(True, "no job in progress is delayed too much")
+            return f"{one.name} may not be delayed: score {points:.3g} is not positive"
+    return None
 
 
 def score(job: DisplacingJob, one: UnderWay, now: Instant) -> float:

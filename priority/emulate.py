@@ -263,11 +263,9 @@ def _maui(document: Mapping[str, object]) -> EmulatedTable:
     rows = []
     for one in credentials:
         target = "-------" if one.target is None else f"{one.target.amount:.2f}{one.target.mode}"
-        standing = found[one.key]
+        percent, is_starred = found[one.key]
         windows = (f"{percent:.2f}" for percent in one.windows)
-        rows.append(
-            (one.section, one.name + ("*" if standing.starred else ""), f"{standing.percent:.2f}", target, *windows)
-        )
+        rows.append((one.section, one.name + "*" * is_starred, f"{percent:.2f}", target, *windows))
     return EmulatedTable(
         ("section", "name", "percent", "target", *(str(age) for age in range(len(totals)))), tuple(rows)
     )

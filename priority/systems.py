@@ -352,25 +352,17 @@ class Credential:
         return f"{self.section}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class MauiStanding:
-    """The row `mdiag -f` prints for a credential: percent of the usage delivered, and a star if off target."""
-
-    percent: float
-    starred: bool
-
-
 def fair_share_table(
     rows: Sequence[Credential], total_per_window: Sequence[float], *, decay: float
-) -> Mapping[str, MauiStanding]:
-    """Return the rows of `mdiag -f` by "SECTION/name", in order.
+) -> Mapping[str, tuple[float, bool]]:
+    """Return the rows of `mdiag -f` by "SECTION/name", in order: percent of the usage, and whether it is off target.
 
     >>> rows = [Credential("USER", "rosa", Target(20.0), (12.0, 6.0, 2.0))]
     >>> fair_share_table(rows, [20.0, 40.0, 160.0], decay=0.25)["USER/rosa"]
-    MauiStanding(percent=8.0, starred=True)
+    (8.0, True)
     """
-    found: dict[str, MauiStanding] = {}
+    found: dict[str, tuple[float, bool]] = {}
     for row in rows:
         percent = used_percent(row.windows, total_per_window, decay=decay)
-        found[row.key] = MauiStanding(percent, starred(row.target, percent))
+        found[row.key] = percent, starred(row.target, percent)
     return found

@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-import batch_estimator.service
-import feeder.ports
 import feeder.service
 import hoststats.service
 import jobs.build
@@ -24,8 +22,6 @@ from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
 from administration.project import Project
 from api.events import ProgressHub
 from api.reading import MAX_BODY_BYTES
-from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import EstimatorPorts
 from batch_estimator.service import Estimator
 from console.build import build_console
 from domain.clock import Clock
@@ -44,8 +40,11 @@ from runtime.counters import RefillCounters, RequestCounters
 from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.heartbeats import BackgroundHeartbeat, HeartbeatWriter, WorkerHeartbeat
 from runtime.logs import PageCounters, RequestIds
+from runtime.metrics import sources
+from runtime.metrics.cluster import Cluster
 from runtime.metrics.metrics_store import MetricsStore, OwnBoard
-from runtime.metrics.pages import BackgroundStatus, WorkerStatus
+from runtime.metrics.pages import Readers, StatusPages, muster_version, worker_troubles
+from runtime.metrics.sources import Reporter
 from runtime.periodic_tasks import ROUND_S, DutyWatch, PeriodicTask
 from runtime.project_api import PLACE as API_PLACE
 from runtime.project_api import build_project_api
@@ -105,7 +104,8 @@ class WorkerParts:
     feeder: Feeder
     authenticator: Authenticator
     progress: ProgressHub
-    status: WorkerStatus
+    watch: DutyWatch
+    reporter: Reporter
     heartbeat: HeartbeatWriter
     malformed: MalformedRequests
 
@@ -117,7 +117,8 @@ class BackgroundParts:
     catalogue: CatalogueCache
     duties: tuple[PeriodicTask, ...]
     locks: DutyLocks
-    status: BackgroundStatus
+    cluster: Cluster
+    reporter: Reporter
     heartbeat: HeartbeatWriter
 
     @property
@@ -127,8 +128,8 @@ class BackgroundParts:
             "catalogue": self.catalogue.run,
             "heartbeat": self.heartbeat.run,
             "duty locks": self.locks.run,
-            "measuring": self.status.reporter.run,
-            "measuring the project": self.status.cluster.run,
+            "measuring": self.reporter.run,
+            "measuring the project": self.cluster.run,
             **{duty.name: duty.run for duty in self.duties},
         }
 
@@ -152,7 +153,7 @@ async def build_worker(
         counters = RequestCounters(clock)
         await clock_check.check_once()
         await shards.run_once()
-        fed = feeder.service.build_feeder(feeder.ports.FeederPorts(store.waiting, shards), catalogue, clock)
+        fed = feeder.service.build_feeder(store.waiting, shards, catalogue, clock)
         await fed.refill_once()
         files = _transfer(store, keys, project, catalogue, clock)
         newcomers = NewcomerLimit(store.arrivals, lambda: catalogue.catalogue().settings.server, clock)
@@ -170,20 +171,25 @@ async def build_worker(
             HostLimit(Buckets(clock), lambda: catalogue.catalogue().settings.server),
         )
         refills, pages = RefillCounters(lambda: fed.last, clock), PageCounters()
-        status = WorkerStatus(
-            name,
-            board or OwnBoard(),
-            store=store,
-            shards=shards,
-            feeder=fed,
-            catalogue=catalogue,
-            clock_check=clock_check,
-            pauses=pauses,
-            requests=counters,
-            refills=refills,
-            pages=pages,
-            watch=DutyWatch(store.process_reports, clock),
-            clock=clock,
+        watch = DutyWatch(store.process_reports, clock)
+        board = board or OwnBoard()
+        measured = (
+            sources.of_process(clock.now(), muster_version()),
+            lambda: sources.of_requests(counters),
+            lambda: sources.of_pages(pages),
+            lambda: sources.of_array(fed, catalogue.catalogue()),
+            lambda: sources.of_refills(fed, refills, clock.now()),
+            lambda: sources.of_cut_points(catalogue.catalogue(), clock.now()),
+            lambda: sources.of_store(store.figures),
+            lambda: sources.of_overdue(watch),
+            lambda: sources.of_node(pauses, clock_check, shards, clock.now()),
+        )
+        reporter = Reporter(name, board, measured, clock)
+        status = StatusPages(
+            board,
+            lambda: worker_troubles(pauses.refuse_work_because(clock.now()), fed.last, clock.now()),
+            clock,
+            refuses=Readers(lambda: catalogue.catalogue().settings.server.metrics_networks).refusal,
         )
         account_keys = AccountKeys(keys.account_secret)
         authenticator = Authenticator(
@@ -200,7 +206,7 @@ async def build_worker(
             *files.routes,
             *AttachFlow(store.volunteers, authenticator.signing, account_keys, catalogue, clock).routes(),
             *site.routes(),
-            *status.pages.routes(),
+            *status.routes(),
         ]
         served = build_project_api(
             store,
@@ -218,7 +224,7 @@ async def build_worker(
         parts = {API_PLACE: api.application(), "/console": console, PLACE: site.application}
         application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
-        figures = WorkerHeartbeat(counters, pages, fed.array, fed.report, catalogue, clock, folder=folder)
+        figures = WorkerHeartbeat(counters, pages, fed.array, fed.array.unrunnable, catalogue, clock, folder=folder)
         heartbeat = HeartbeatWriter(f"{platform.node()}: {name}", figures, store.process_reports, clock)
         prefix = path_of(catalogue.catalogue().settings.project.url)
         RequestIds(pages, clock, prefix).join(application)
@@ -235,13 +241,13 @@ async def build_worker(
             "feeder": fed.run,
             "counters": counters.run,
             "refill counters": refills.run,
-            "measuring": status.reporter.run,
+            "measuring": reporter.run,
             "heartbeat": heartbeat.run,
-            "deadlines of duties": status.watch.run,
+            "deadlines of duties": watch.run,
         }
         malformed = MalformedRequests(lambda: pages.note(MALFORMED, 400, 0.0), clock)
         yield WorkerParts(
-            application, loops, catalogue, shards, fed, authenticator, api.hub, status, heartbeat, malformed
+            application, loops, catalogue, shards, fed, authenticator, api.hub, watch, reporter, heartbeat, malformed
         )
     finally:
         await shards.close()
@@ -322,12 +328,19 @@ async def build_background(
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
             )
         )
-        status = BackgroundStatus(board or OwnBoard(), store=store, duties=duties, clock=clock)
+        cluster = Cluster(store, clock)
+        measured = (
+            sources.of_process(clock.now(), muster_version()),
+            lambda: sources.of_duties(duties),
+            lambda: sources.of_store(store.figures),
+            cluster.samples,
+        )
+        reporter = Reporter("background", board or OwnBoard(), measured, clock)
         heartbeat = HeartbeatWriter(
             f"{platform.node()}: background", BackgroundHeartbeat(duties, clock), store.process_reports, clock
         )
         try:
-            yield BackgroundParts(catalogue, duties, locks, status, heartbeat)
+            yield BackgroundParts(catalogue, duties, locks, cluster, reporter, heartbeat)
         finally:
             await comparing.close()
     finally:
@@ -345,7 +358,4 @@ def host_statistics(
 
 def estimator(store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> Estimator:
     """Return the estimator of completion times, for a command or the background process."""
-    snapshots = TableSnapshots(store.forecasting, settings)
-    return batch_estimator.service.build(
-        EstimatorPorts(snapshots, store.forecasts), lambda: settings().estimator, clock
-    )
+    return Estimator(store.forecasting, store.forecasts, settings, clock)

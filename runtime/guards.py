@@ -20,6 +20,7 @@ from domain.hosts import Host
 from domain.jobs import JobClass
 from domain.quotas import QuotaGrant, QuotaRequest
 from domain.units import HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
+from runtime.rate_limits.hosts import NewcomerLimit
 from scheduler.ports import Ledger
 
 ANSWER_S = Seconds(15.0)  # for any step of a request, including its wait for a connection
@@ -37,21 +38,11 @@ class LockHealth(Protocol):
     def silent_s(self) -> float: ...
 
 
-class NewcomersOf(Protocol):
-    async def admit(self, volunteer_id: VolunteerId) -> None:
-        """Raises TooManyHostsError if the volunteer may not add another computer now."""
-        ...
-
-    def network(self) -> str:
-        """Return the network of this task's request; empty if unknown or shared."""
-        ...
-
-
 class GuardedLedger:
     """Wraps a Ledger of the scheduler with a time limit. Every call may raise UnavailableError."""
 
     def __init__(
-        self, ledger: Ledger, locks: LockHealth, newcomers: NewcomersOf | None = None, *, answer_s: float = ANSWER_S
+        self, ledger: Ledger, locks: LockHealth, newcomers: NewcomerLimit | None = None, *, answer_s: float = ANSWER_S
     ) -> None:
         self._newcomers = newcomers
         self._ledger = ledger
@@ -121,14 +112,10 @@ class ClockOffset(Protocol):
     async def database_now(self) -> Instant: ...
 
 
-class ShardLocks(Protocol):
-    def in_doubt(self) -> bool: ...
-
-
 class NodePauses:
     """Implements the scheduler's Pauses: requires a correct clock and a live lock connection."""
 
-    def __init__(self, clock_check: ClockCheck, locks: ShardLocks) -> None:
+    def __init__(self, clock_check: ClockCheck, locks: LockHealth) -> None:
         self._clock_check = clock_check
         self._locks = locks
 

@@ -9,8 +9,7 @@ import os
 import select
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
 
 import structlog
 
@@ -20,24 +19,18 @@ from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.units import Instant, Seconds, later
-from domain.views import ProcessReport
 from feeder.array import JobArray
 from feeder.unschedulable import Unrunnable
 from runtime.counters import RequestCounters
 from runtime.logs import PageCounters
 from runtime.periodic_tasks import PeriodicTask
+from store.process_reports import PostgresProcessReports
 
 WRITE_EVERY_S = Seconds(10.0)
 KEPT = 61  # heartbeats in ten minutes
 RATES_OVER = 6  # heartbeats in a minute
 
 log = structlog.get_logger()
-
-
-class HeartbeatReports(Protocol):
-    async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None: ...
-
-    async def since(self, at: Instant) -> Sequence[ProcessReport]: ...
 
 
 class WorkerHeartbeat:
@@ -139,18 +132,16 @@ class BackgroundHeartbeat:
         }
 
 
-class Heartbeat(Protocol):
-    kind: str
-
-    def resume(self, earlier: Document) -> None: ...
-
-    def report(self) -> dict[str, object]: ...
-
-
 class HeartbeatWriter:
     """Writes the heartbeat of this process every 10 s, and retries while the database is away."""
 
-    def __init__(self, name: str, heartbeat: Heartbeat, reports: HeartbeatReports, clock: Clock) -> None:
+    def __init__(
+        self,
+        name: str,
+        heartbeat: WorkerHeartbeat | BackgroundHeartbeat,
+        reports: PostgresProcessReports,
+        clock: Clock,
+    ) -> None:
         self.failures = 0
         self._name = name
         self._heartbeat = heartbeat

@@ -21,6 +21,7 @@ from domain.clock import Clock
 from domain.errors import MusterError, UnavailableError
 from domain.progress import PROGRESS, note_progress
 from domain.units import DAY_S, HOUR_S, Instant, Seconds, later
+from store.process_reports import PostgresProcessReports
 
 GRACE_S = Seconds(30.0)  # a cancelled round that has not ended after this hangs
 
@@ -235,16 +236,10 @@ class PeriodicTask:
 READ_EVERY_S = Seconds(10.0)
 
 
-class Deadlines(Protocol):
-    async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
-        """Return the last deadline of each task, from the processes that reported since."""
-        ...
-
-
 class DutyWatch:
     """Knows the deadline of each periodic task; while the database is away, as last read."""
 
-    def __init__(self, deadlines: Deadlines, clock: Clock) -> None:
+    def __init__(self, deadlines: PostgresProcessReports, clock: Clock) -> None:
         self._deadlines = deadlines
         self._clock = clock
         self._known: Mapping[str, Instant] = {}

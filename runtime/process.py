@@ -6,10 +6,8 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import click
 import structlog
@@ -70,17 +68,7 @@ def background(place: ProcessPlace) -> None:
     run_service(Background(place.project, SystemClock(), board=place.board))
 
 
-class Service(Protocol):
-    """The work of a node's process."""
-
-    async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None: ...
-
-    def hangs(self) -> str:
-        """What hangs in it; empty while it works."""
-        ...
-
-
-def run_service(service: Service) -> None:
+def run_service(service: Worker | Background) -> None:
     """Run a service until SIGTERM, SIGINT or the end of the supervisor, and send heartbeats."""
     gc.set_threshold(*COLLECT_AFTER)
     gc.freeze()  # exempt objects loaded at start from collection

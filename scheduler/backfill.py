@@ -18,8 +18,8 @@ from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode, codes_where
 from domain.reservations import Lease
 from domain.units import BatchId, Instant, Seconds
-from priority.big_jobs import CoreUse, fits_around, lease
-from priority.displacement import DisplacingJob, UnderWay, may_displace
+from priority.big_jobs import CoreUse, lease, lease_conflict
+from priority.displacement import DisplacingJob, UnderWay, veto
 from scheduler.busy import HostLoad, Timeline, usage_of
 from scheduler.context import ClientTask, SchedulingContext
 
@@ -82,7 +82,7 @@ def around_refusal(
     held: Lease, queue: Timeline, context: SchedulingContext, *, job: Sending, wait_s: Seconds
 ) -> Refusal | None:
     """Why a job that would start in `wait_s` does not fit around a lease; None when it does."""
-    fits, why = fits_around(
+    why = lease_conflict(
         held,
         cores=float(math.ceil(job.usage)),
         limit_s=Seconds(wait_s + job.runtime_s),
@@ -91,7 +91,7 @@ def around_refusal(
         now=context.now,
         slack_s=context.catalogue.settings.ordering.lease_slack_s,
     )
-    return None if fits else Refusal(RefusalCode.LEASED, why)
+    return None if why is None else Refusal(RefusalCode.LEASED, why)
 
 
 def taken_of(queue: Timeline, now: Instant) -> list[CoreUse]:
@@ -123,14 +123,14 @@ def displacement_refusal(job: Sending, given: Sequence[Sending], context: Schedu
         _reported_work(context, kind, owners) if context.in_progress is not None else _held(context, kind, owners)
     )
     work += [_given(one, context.now, owners) for one in given if one.processor_type == kind]
-    found = may_displace(
+    why = veto(
         DisplacingJob(job.usage, job.runtime_s, job.due_at, owners[job.batch_id]),
         work,
         host_cores=float(_processors(context, kind)),
         now=context.now,
         most_stretched=context.catalogue.settings.ordering.displace_factor,
     )
-    return None if found.send else Refusal(RefusalCode.DISPLACES, found.because)
+    return None if why is None else Refusal(RefusalCode.DISPLACES, why)
 
 
 def _reported_work(

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import starmap
+from operator import itemgetter
 
 from domain.apps import CPU, AppVersion, PlanClass, ProcessorType, plan_of
 from domain.hosts import Host
@@ -134,17 +135,13 @@ def _inserted(
     instances: tuple[tuple[float, ...], ...], one: tuple[float, ...], times: int
 ) -> tuple[tuple[float, ...], ...]:
     """Insert `one` into the sorted instances, `times` times."""
-    place = bisect_right(instances, one) if len(one) == 1 else bisect_right(instances, one[-1], key=_wholly_free_s)
+    place = bisect_right(instances, one) if len(one) == 1 else bisect_right(instances, one[-1], key=itemgetter(-1))
     return instances[:place] + (one,) * times + instances[place:]
 
 
 def _sharers(usage: float) -> int:
     """Return the number of jobs that share one device: m = floor(1 / usage)."""
     return min(MOST_PARTS, math.floor(1.0 / usage + 1e-9)) if usage > 0 else MOST_PARTS
-
-
-def _wholly_free_s(parts: tuple[float, ...]) -> float:
-    return parts[-1]
 
 
 @quick_dataclass(frozen=True, slots=True)

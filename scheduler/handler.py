@@ -17,7 +17,7 @@ from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.formatting import in_words
 from scheduler.ports import RequestLimit, RequestObserver
-from scheduler.service import SchedulerPorts, build_service
+from scheduler.service import RequestService, SchedulerPorts
 from wire.decode import decode_request
 from wire.encode import encode_reply
 from wire.messages import ProtocolError, SchedulerReply, SchedulerRequest
@@ -107,4 +107,4 @@ def build_handler(ports: SchedulerPorts, clock: Clock, limit: RequestLimit | Non
     def max_request_bytes() -> int:
         return ports.catalogue.catalogue().settings.scheduler.max_request_bytes
 
-    return SchedulerHandler(build_service(ports, clock), ports.observer, max_request_bytes, limit)
+    return SchedulerHandler(RequestService(ports, clock), ports.observer, max_request_bytes, limit)

@@ -12,7 +12,9 @@ from domain.hosts import Host
 from domain.jobs import JobClass, Ready
 from domain.quotas import QuotaGrant, QuotaRequest
 from domain.refusals import RefusalCode
-from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
+from domain.units import AppId, BatchId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
+
+GroupKey = tuple[BatchId, JobClassId, bool]  # batch, class, urgent
 
 
 class Ledger(Protocol):
@@ -64,6 +66,9 @@ class SlotGroup(Protocol):
     """Slots that are alike for every decision: one class of one batch, retries separate."""
 
     @property
+    def key(self) -> GroupKey: ...
+
+    @property
     def batch(self) -> Batch: ...
 
     @property
@@ -103,7 +108,7 @@ class SlotSource(Protocol):
         """Put back a slot whose dispatch was not committed."""
         ...
 
-    def note_refusals(self, refused: Iterable[tuple[SlotGroup, RefusalCode]], host_id: HostId) -> None:
+    def note_refusals(self, refused: Iterable[tuple[GroupKey, RefusalCode]], host_id: HostId) -> None:
         """Count the groups that a host could not take; groups that all hosts refuse leave the array for a while."""
         ...
 

@@ -136,7 +136,7 @@ class JobSelection:
         refused += [Refused(why, kind, app_id) for (app_id, kind), why in self.refused_apps.items()]
         not_given = not_refused_by_app(self.refused, self.groups, self.refused_apps)
         by_all = refused_by_all(self.refused, len(self.served))
-        noted = [(self.groups[place], why.code) for place, why in by_all if place not in self.given]
+        noted = [(self.groups[place].key, why.code) for place, why in by_all if place not in self.given]
         if noted:
             self.array.note_refusals(noted, self.context.host.host_id)
         return Choice(tuple(self.chosen), tuple(refused), len(self.examined), not_given, self.evaluator.guard.made)

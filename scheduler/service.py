@@ -62,7 +62,7 @@ class SchedulerPorts:
 class RequestService:
     """Answers scheduler requests. One instance serves all requests of a process and keeps no state between them."""
 
-    def __init__(self, ports: SchedulerPorts, clock: Clock, decide: Decide) -> None:
+    def __init__(self, ports: SchedulerPorts, clock: Clock, decide: Decide = choose) -> None:
         self._ports = ports
         self._clock = clock
         self._giver = AssignmentCommitter(ports.ledger, ports.array, decide)
@@ -259,8 +259,3 @@ class RequestService:
             refusals={str(code): count for code, count in given.refusals.items()},
             took_ms=round(1000.0 * took_s, 3),
         )
-
-
-def build_service(ports: SchedulerPorts, clock: Clock) -> RequestService:
-    """Build the service that answers scheduler requests; settings are read from the catalogue for each request."""
-    return RequestService(ports, clock, choose)

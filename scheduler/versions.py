@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from domain.apps import App, AppVersion, PlanClass, ProcessorType
@@ -141,7 +141,8 @@ def best_version(
         else:
             usable.append(found)
     if not usable:
-        return _closest(refusals) or _nothing_fits(app, kind, context)
+        closest = max(refusals, key=lambda one: one.code.traits.closeness, default=None)
+        return closest or _nothing_fits(app, kind, context)
     if len(usable) == 1:
         return Best(usable[0], usable[0])
     proven = [one for one in usable if one.proven] or usable
@@ -235,10 +236,6 @@ def _processors(context: SchedulingContext, kind: ProcessorType) -> int:
         if want.processor_type == kind:
             return max(1, want.count)
     return max(1, context.host.ncpus)
-
-
-def _closest(refusals: Sequence[Refusal]) -> Refusal | None:
-    return max(refusals, key=lambda one: one.code.traits.closeness, default=None)
 
 
 def _nothing_fits(app: App, kind: ProcessorType, context: SchedulingContext) -> Refusal:

@@ -22,7 +22,6 @@ from simulator.services import (
     Services,
     SimulatedTask,
     create_project,
-    validate_after_s,
 )
 from simulator.virtual_time import Calendar, VirtualClock
 
@@ -65,9 +64,7 @@ class Engine:
 
     async def run(self) -> None:
         await create_project(self.store, self.scenario, self.volunteers, self._settings, self.clock)
-        catalogue = CatalogueOfTheMoment(
-            self.store.applications, self.clock, await self.store.applications.load_catalogue()
-        )
+        catalogue = CatalogueOfTheMoment(self.store, self.clock, await self.store.applications.load_catalogue())
         self.services = Services(self.store, catalogue, self.clock, self.record)
         self._enter_all([*self.services.simulated_tasks(), *self._more_tasks(self.store, catalogue, self.clock)])
         calendar, clock = self._calendar, self.clock
@@ -145,15 +142,15 @@ class Engine:
         if self.record.to_settle and not self._validator_waits:
             self.record.to_settle = False
             self._validator_waits = True
-            at = later(self.clock.now(), validate_after_s(self.services.catalogue))
-            self._calendar.put(at, self._validate)
+            after_s = self.services.catalogue.catalogue().settings.lifecycle.validate_interval_s
+            self._calendar.put(later(self.clock.now(), after_s), self._validate)
 
     async def _validate(self) -> None:
         self._validator_waits = False
         if self._outage() is not None:
             self.record.to_settle = True
             return
-        while (await self.services.validator.run_once()).more:
+        while (await self.services.jobs.validator.run_once()).more:
             pass
         while self.record.half_done:
             batch = self.record.half_done.pop()

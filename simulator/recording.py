@@ -307,9 +307,6 @@ class RecordedForecasts:
         self.scores = forecasts.scores
         self.finish = forecasts.finish
         self.accuracies = forecasts.accuracies
-        self.health = forecasts.health
-        self.last = forecasts.last
-        self.series = forecasts.series
 
     async def publish(self, record: ForecastRecord, *, told: bool = True, since: ForecastAge | None = None) -> bool:
         published = await self._forecasts.publish(record, told=told, since=since)

@@ -80,15 +80,15 @@ def shown(value: Figure, spoken: Callable[[float], str], *, more: bool = False) 
     return f"> {spoken(value)}" if more else spoken(value)
 
 
-def quotient(value: Figures, base: Figures, makespan: str = "afap") -> str:
+def quotient(value: Figures, base: Figures) -> str:
     """Return the ratio of two makespans: with `>` or `<` if one of them was cut short, empty if both were.
 
     >>> day, cut = Figures(makespan_s={"afap": 86400.0}), Figures(makespan_s={"afap": 86400.0}, cut_short=("afap",))
     >>> quotient(day, day), quotient(cut, day), quotient(day, cut), quotient(cut, cut)
     ('1.00', '> 1.00', '< 1.00', '')
     """
-    ours, theirs = value.makespan(makespan), base.makespan(makespan)
-    more, less = makespan in value.cut_short, makespan in base.cut_short
+    ours, theirs = value.makespan("afap"), base.makespan("afap")
+    more, less = "afap" in value.cut_short, "afap" in base.cut_short
     if ours is None or not theirs or (more and less):
         return ""
     return f"{'> ' if more else '< ' if less else ''}{number(ours / theirs)}"

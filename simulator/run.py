@@ -20,7 +20,7 @@ from simulator.recording import processor_use
 from simulator.report import CLAIRVOYANT
 from simulator.scenario import FileScenario
 from simulator.services import MoreTasks
-from simulator.virtual_time import VirtualClock, run_without_threads
+from simulator.virtual_time import run_without_threads
 from store.memory import MemoryStore
 
 COPIES = "+copies"  # suffix for a rule with the copies of last jobs that it omits by default
@@ -80,7 +80,7 @@ def run_case(case: Case, more_tasks: MoreTasks, watch: Watch) -> Ran:
     engine = Engine(
         case.scenario,
         case.seed,
-        store=_in_memory,
+        store=lambda _: MemoryStore(),
         settings={**case.settings, RULE: deadline_rule(case.rule)},
         more_tasks=more_tasks,
         watch=watch,
@@ -138,7 +138,3 @@ def _ends_s(engine: Engine) -> dict[str, tuple[float, ...]]:
         for batch in engine.record.batches.values()
         if batch.qos is QoS.AFAP
     }
-
-
-def _in_memory(clock: VirtualClock) -> MemoryStore:  # noqa: ARG001  the signature of other stores
-    return MemoryStore()

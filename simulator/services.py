@@ -8,15 +8,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-import batch_estimator.service
-import feeder.service
 import hoststats.service
 import jobs.build
-from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import EstimatorPorts
-from batch_estimator.service import in_line
+from batch_estimator.service import Estimator, in_line
 from domain.catalogue import Catalogue, without_stale
 from domain.clock import Clock
 from domain.errors import InvalidInputError
@@ -24,8 +19,7 @@ from domain.jobs import Input, instance_id_of
 from domain.settings import Settings
 from domain.units import HOUR_S, BatchId, Instant, Seconds
 from domain.volunteers import Credentials
-from feeder.ports import FeederPorts
-from feeder.service import Feeder
+from feeder.service import Feeder, build_feeder
 from hoststats.ports import HostStatisticsPorts
 from hoststats.service import TimerReport
 from jobs.build import JobsPorts, JobsServices
@@ -35,8 +29,7 @@ from jobs.requirements import InputSpec
 from jobs.reserving import ClassSearch, Reserver, ReservingReport
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
-from jobs.validator import Validator
-from scheduler.service import RequestService, SchedulerPorts, build_service
+from scheduler.service import RequestService, SchedulerPorts
 from simulator.ports import Participant, Scenario, Submission
 from simulator.recording import RecordedForecasts, RecordedLedger, RecordedOverdue, RecordedUnsettled, RunRecord
 from store.memory import AllShards, MemoryStore
@@ -44,15 +37,11 @@ from store.postgres import PostgresStore
 from wire.messages import SchedulerReply, SchedulerRequest
 
 
-class CatalogueLoader(Protocol):
-    async def load_catalogue(self) -> Catalogue: ...
-
-
 class CatalogueOfTheMoment:
     """Satisfies domain.catalogue.CatalogueSource: reloaded after changes and once an hour."""
 
-    def __init__(self, loader: CatalogueLoader, clock: Clock, catalogue: Catalogue) -> None:
-        self._loader = loader
+    def __init__(self, store: AnyStore, clock: Clock, catalogue: Catalogue) -> None:
+        self._store = store
         self._clock = clock
         self._catalogue = catalogue
 
@@ -60,7 +49,7 @@ class CatalogueOfTheMoment:
         return self._catalogue
 
     async def refresh_once(self) -> Catalogue:
-        self._catalogue = without_stale(await self._loader.load_catalogue(), self._clock.now())
+        self._catalogue = without_stale(await self._store.applications.load_catalogue(), self._clock.now())
         return self._catalogue
 
 
@@ -115,8 +104,6 @@ SWEEP_S = Seconds(60.0)  # likewise for time-outs, which their grace period dela
 ORDER_S = Seconds(600.0)  # likewise for ordering batches, which production does every minute
 
 
-UpdatesCatalogue = Callable[[object], bool]
-
 # Forecasts as often as they matter to clients that call every few hours; a scenario may override it.
 PACE: Mapping[str, object] = {"estimator.pause_s": HOUR_S, "estimator.timer_s": 6 * HOUR_S}
 
@@ -131,7 +118,7 @@ class SimulatedTask:
     name: str
     run_once: Callable[[], Awaitable[object]]
     interval_s: Callable[[], float]
-    updates_catalogue: UpdatesCatalogue | None = None
+    updates_catalogue: Callable[[object], bool] | None = None
 
 
 MoreTasks = Callable[[AnyStore, CatalogueOfTheMoment, Clock], Sequence[SimulatedTask]]  # from packages above this one
@@ -146,8 +133,8 @@ class Services:
         self._files = NoFiles()
         self.catalogue = catalogue
         ledger = RecordedLedger(store.ledger, record)
-        self.feeder: Feeder = feeder.service.build_feeder(FeederPorts(store.waiting, AllShards()), catalogue, clock)
-        self.requests: RequestService = build_service(
+        self.feeder: Feeder = build_feeder(store.waiting, AllShards(), catalogue, clock)
+        self.requests = RequestService(
             SchedulerPorts(ledger, self.feeder.array, catalogue, self._files, OneKey(), NoPauses(), record), clock
         )
         unsettled = RecordedUnsettled(store.unsettled, record)
@@ -162,19 +149,13 @@ class Services:
             lambda: catalogue.catalogue().settings.ranking,
             clock,
         )
-        self.estimator = batch_estimator.service.build(
-            EstimatorPorts(
-                TableSnapshots(store.forecasting, lambda: catalogue.catalogue().settings),
-                RecordedForecasts(store.forecasts, record),
-            ),
-            lambda: catalogue.catalogue().settings.estimator,
+        self.estimator = Estimator(
+            store.forecasting,
+            RecordedForecasts(store.forecasts, record),
+            lambda: catalogue.catalogue().settings,
             clock,
             run_fit=in_line,
         )
-
-    @property
-    def validator(self) -> Validator:
-        return self.jobs.validator
 
     def simulated_tasks(self) -> list[SimulatedTask]:
         """Return all periodic tasks except the validator, which runs after events, and the feeder."""
@@ -189,24 +170,24 @@ class Services:
         return [
             SimulatedTask("sweeper", self.jobs.sweeper.run_once, lambda: max(SWEEP_S, sweep_s())),
             SimulatedTask(
-                "host statistics", self.ranking.timer.run_once, lambda: CHECK_S, updates_catalogue=_has_ranked
+                "host statistics",
+                self.ranking.timer.run_once,
+                lambda: CHECK_S,
+                lambda report: isinstance(report, TimerReport) and report.run is not None,
             ),
             SimulatedTask("estimator", self.estimator.run_once, lambda: CHECK_S),
             SimulatedTask("ordering", self.orderer.run_once, order_s),
-            SimulatedTask("reservations", self.reserver.run_once, order_s, updates_catalogue=_has_reserved),
             SimulatedTask(
-                "host classes", self.class_looker.run_once, lambda: HOUR_S
-            ),  # the catalogue is read right after
-            SimulatedTask("tail copies", self.jobs.copier.run_once, lifecycle("tail_interval_s")),
-            SimulatedTask(
-                "acceleration",
-                self.jobs.accelerator.run_once,
-                lifecycle("acceleration_interval_s"),
-                updates_catalogue=bool,
+                "reservations",
+                self.reserver.run_once,
+                order_s,
+                lambda report: isinstance(report, ReservingReport) and report.changed,
             ),
-            SimulatedTask(
-                "catalogue", self.catalogue.refresh_once, lambda: HOUR_S
-            ),  # cut points become stale with time
+            # The last task reads the catalogue right after this one; cut points become stale with time.
+            SimulatedTask("host classes", self.class_looker.run_once, lambda: HOUR_S),
+            SimulatedTask("tail copies", self.jobs.copier.run_once, lifecycle("tail_interval_s")),
+            SimulatedTask("acceleration", self.jobs.accelerator.run_once, lifecycle("acceleration_interval_s"), bool),
+            SimulatedTask("catalogue", self.catalogue.refresh_once, lambda: HOUR_S),
         ]
 
     async def answer(self, request: SchedulerRequest, now: Instant) -> SchedulerReply:
@@ -240,19 +221,6 @@ class Services:
         settings = self.catalogue.catalogue().settings
         spec = parse_batch(submission.batch, files=settings.files)
         return await submit(spec, ports=ports, ordering=settings.ordering, clock=self._clock)
-
-
-def validate_after_s(catalogue: CatalogueOfTheMoment) -> Seconds:
-    """Return the longest delay between an event and the validator's run."""
-    return catalogue.catalogue().settings.lifecycle.validate_interval_s
-
-
-def _has_reserved(report: object) -> bool:
-    return isinstance(report, ReservingReport) and report.changed
-
-
-def _has_ranked(report: object) -> bool:
-    return isinstance(report, TimerReport) and report.run is not None
 
 
 ACCOUNT = "default"

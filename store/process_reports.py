@@ -32,7 +32,7 @@ class PostgresProcessReports(OnDatabase):
         return [_report(row) for row in await self._database.fetch("list_processes", at)]
 
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
-        """Return the last deadline of each background task, from processes that reported since."""
+        """Return the last deadline of each periodic task, from the processes that reported since."""
         return {row["name"]: row["deadline_at"] for row in await self._database.fetch("duty_deadlines", since)}
 
     async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:

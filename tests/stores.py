@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from administration.gate_relaxation import GateNotes
 from batch_estimator.ports import Forecasts, ForecastTables
 from domain.dispatch import Trickle
-from domain.forecasts import ForecastPoint
+from domain.forecasts import ForecastHealth, ForecastPoint, ForecastRecord
 from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
 from domain.jobs import InstanceState
 from domain.units import BatchId, HostId, InstanceId, VolunteerId
@@ -136,6 +136,12 @@ class AnyForecasts(Forecasts, Protocol):
     async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
         """In order of time: the first forecast in each of `spans` equal spans, and the last one."""
         ...
+
+    async def health(self) -> Sequence[ForecastHealth]: ...
+
+    async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]: ...
+
+    async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]: ...
 
 
 class AnyNotes(AccelerationNotes, GateNotes, Protocol):

@@ -13,6 +13,7 @@ from domain.apps import ATI, INTEL_GPU, NVIDIA
 from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import DAY_S, Instant, Seconds
 from wire import text
+from wire.encode import GPU_TAGS
 from wire.messages import (
     AppElement,
     AppVersionElement,
@@ -23,6 +24,7 @@ from wire.messages import (
     HostInfo,
     InProgress,
     Message,
+    ProjectPreferences,
     ResultElement,
     SchedulerReply,
     SchedulerRequest,
@@ -30,7 +32,6 @@ from wire.messages import (
     UploadElement,
     WorkunitElement,
 )
-from wire.preferences import read_preferences
 from wire.scan import Tag, spans, value_of
 from wire.text import escape, numeric_references
 
@@ -263,7 +264,7 @@ def decode_reply(body: bytes) -> SchedulerReply:
         next_rpc_delay_s=_seconds(reply, "next_rpc_delay"),
         send_full_workload=_flag(reply, "send_full_workload"),
         dont_use_dcf=_flag(reply, "dont_use_dcf"),
-        preferences=read_preferences(reply),
+        preferences=_project_preferences(reply),
         code_sign_key=_block(reply, "code_sign_key"),
         code_sign_key_signature=_block(reply, "code_sign_key_signature"),
         acks=_names(reply, "result_ack"),
@@ -283,6 +284,21 @@ def decode_reply(body: bytes) -> SchedulerReply:
 def _message(found: re.Match[bytes]) -> Message:
     priority = found[1].decode("ascii", "replace") if found[1] else "low"
     return Message(text.plain(found[2]), priority)
+
+
+def _project_preferences(reply: bytes) -> ProjectPreferences | None:
+    found = next(iter(_all(reply, "project_preferences")), None)
+    if found is None:
+        return None
+    return ProjectPreferences(
+        Instant(float(_whole(found, "mod_time", 0))),
+        no_cpu=_flag(found, "no_cpu"),
+        no_gpu=all(_flag(found, tag) for tag in GPU_TAGS),
+        beta=_flag(found, "allow_beta_work"),
+        max_jobs=_whole(found, "max_jobs", 0),
+        max_cpus=_whole(found, "max_cpus", 0),
+        app_ids=tuple(text.whole(app_id, "app_id") for app_id in _all(found, "app_id")),
+    )
 
 
 def _app(raw: bytes) -> AppElement:

@@ -16,16 +16,17 @@ from wire.messages import (
     AppVersionElement,
     DownloadElement,
     FileRef,
+    ProjectPreferences,
     ResultElement,
     SchedulerReply,
     UploadElement,
     WorkunitElement,
 )
-from wire.preferences import render_preferences
 from wire.text import escape
 
 SCHEDULER_VERSION = 708  # of the reference scheduler with this reply format; clients require >= 507
 MOST_RENDERED = 2048  # of each kind; a rendered file is half a kilobyte
+GPU_TAGS = ("no_cuda", "no_ati", "no_intel_gpu")  # one per GPU type that clients know
 
 
 def encode_reply(reply: SchedulerReply) -> bytes:
@@ -85,6 +86,40 @@ def _control(reply: SchedulerReply) -> str:
 
 
 # Apps and files are the same in most replies of a worker, so their elements are cached.
+@lru_cache(maxsize=MOST_RENDERED)
+def render_preferences(wanted: ProjectPreferences) -> str:
+    """Render the volunteer's `<project_preferences>`. docs/protocol.md#preferences.
+
+    The stock client stores the element in the project's account file if its text has changed, stops requesting work for
+    disabled processors, and passes `project_specific` to apps. `mod_time` changes the text with every change of the
+    preferences, and shows which of two copies is newer.
+
+    >>> print(render_preferences(ProjectPreferences(Instant(1.8e9), no_cpu=True, app_ids=(2,))), end="")
+    <project_preferences>
+    <mod_time>1800000000</mod_time>
+    <no_cpu>1</no_cpu>
+    <project_specific>
+    <apps_selected>
+    <app_id>2</app_id>
+    </apps_selected>
+    </project_specific>
+    </project_preferences>
+    """
+    chosen = "".join([f"<app_id>{app_id}</app_id>\n" for app_id in wanted.app_ids])
+    lines = [
+        f"<project_preferences>\n<mod_time>{math.floor(wanted.modified_at)}</mod_time>\n",
+        "<no_cpu>1</no_cpu>\n" if wanted.no_cpu else "",
+        *[f"<{tag}>1</{tag}>\n" for tag in GPU_TAGS if wanted.no_gpu],
+        "<project_specific>\n",
+        f"<apps_selected>\n{chosen}</apps_selected>\n" if chosen else "",
+        "<allow_beta_work>1</allow_beta_work>\n" if wanted.beta else "",
+        f"<max_jobs>{wanted.max_jobs}</max_jobs>\n" if wanted.max_jobs else "",
+        f"<max_cpus>{wanted.max_cpus}</max_cpus>\n" if wanted.max_cpus else "",
+        "</project_specific>\n</project_preferences>\n",
+    ]
+    return "".join(lines)
+
+
 @lru_cache(maxsize=MOST_RENDERED)
 def render_app(app: AppElement) -> str:
     """Render an `<app>`."""

@@ -21,7 +21,7 @@ from domain.jobs import Candidate, InstanceInProgress, JobClass, Ready
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, BatchId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 from feeder.array import JobArray
-from feeder.groups import Group
+from feeder.groups import Group, GroupKey
 from feeder.ports import WaitingWork
 from feeder.reading import ALL_SHARDS
 from feeder.service import Feeder
@@ -65,7 +65,7 @@ async def planned_slots(waiting: WaitingWork, catalogue: Catalogue, clock: Clock
 
 
 def _empty_feeder(waiting: WaitingWork, catalogue: Catalogue, clock: Clock) -> Feeder:
-    return feeder.service.build_feeder(feeder.ports.FeederPorts(waiting, EveryShard()), Fixed(catalogue), clock)
+    return feeder.service.build_feeder(waiting, EveryShard(), Fixed(catalogue), clock)
 
 
 def array_of(
@@ -90,6 +90,10 @@ class _Rest:
     def __init__(self, group: Group, taken: Collection[InstanceId]) -> None:
         self._group = group
         self._taken = taken
+
+    @property
+    def key(self) -> GroupKey:
+        return self._group.key
 
     @property
     def batch(self) -> Batch:

@@ -19,7 +19,6 @@ from benchmarks.statements import statements
 from domain.apps import App
 from domain.clock import Clock
 from domain.units import AppId
-from feeder.ports import FeederPorts
 from feeder.service import build_feeder
 from runtime.project import database_dsn, release_database
 from store.postgres import PostgresStore, open_store
@@ -86,6 +85,6 @@ async def _look(store: PostgresStore, limit: int) -> tuple[float, int]:
 async def _refill_ms(store: PostgresStore, clock: Clock, repeats: int) -> float:
     """Return the time of a whole refill of an array that is already full."""
     catalogue = FixedCatalogue(await store.applications.load_catalogue()).with_slots(SLOTS)
-    feeder = build_feeder(FeederPorts(store.waiting, Owned(HALF)), catalogue, clock)
+    feeder = build_feeder(store.waiting, Owned(HALF), catalogue, clock)
     await feeder.refill_once()
     return round(1000 * median([(await feeder.refill_once()).took_s for _ in range(repeats)]), 2)

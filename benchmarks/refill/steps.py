@@ -18,7 +18,6 @@ from domain.dispatch import RequestWrites
 from domain.jobs import Candidate
 from domain.settings import Settings
 from domain.units import SHARDS, HostId
-from feeder.ports import FeederPorts
 from feeder.refill import Refill
 from feeder.service import Feeder, build_feeder
 from store.postgres import PostgresStore
@@ -120,9 +119,7 @@ class Steps:
 
     async def send_many(self, jobs: int) -> None:
         """Send this many jobs in order."""
-        feeder = build_feeder(
-            FeederPorts(self._store.waiting, Owned(ALL)), self._catalogue.with_slots(10_000), self._clock
-        )
+        feeder = build_feeder(self._store.waiting, Owned(ALL), self._catalogue.with_slots(10_000), self._clock)
         while jobs > 0:
             await filled(feeder, 10_000)
             some = min(jobs, len(feeder.array))
@@ -132,8 +129,7 @@ class Steps:
             jobs -= some
 
     def _feeder(self, slots: int) -> Feeder:
-        ports = FeederPorts(self._store.waiting, Owned(HALF))
-        return build_feeder(ports, self._catalogue.with_slots(slots), self._clock)
+        return build_feeder(self._store.waiting, Owned(HALF), self._catalogue.with_slots(slots), self._clock)
 
     async def _timed(self, refill: Callable[[], Awaitable[int]]) -> Timed:
         server_s, began_s, python_s = ran_s(self._server_pid), time.perf_counter(), time.process_time()

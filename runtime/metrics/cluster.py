@@ -6,21 +6,16 @@ The background process runs these queries, so that a request for /metrics never 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 import structlog
 
-from batch_estimator.ports import Forecasts
 from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.forecasts import Accuracy, ForecastHealth
-from domain.insight import WaitingBatch
-from domain.ranking import HostStatisticsRun
 from domain.units import Instant, Seconds
-from domain.views import ActiveTotal
 from runtime.metrics import catalogue as metric
 from runtime.metrics.catalogue import MetricSample
-from store.postgres import DatabaseFigures
+from store.postgres import PostgresStore
 
 ASK_EVERY_S = Seconds(15.0)
 KEPT_S = Seconds(60.0)  # a value that could not be refreshed is reported for this long
@@ -30,43 +25,11 @@ RUNS_LOOKED_AT = 50  # ranking runs read: a day's refreshes of the cut points, a
 log = structlog.get_logger()
 
 
-class WaitingFigures(Protocol):
-    async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]: ...
-
-
-class ClusterTotals(Protocol):
-    async def totals(self) -> Sequence[ActiveTotal]: ...
-
-
-class Rankings(Protocol):
-    async def runs(self, limit: int) -> Sequence[HostStatisticsRun]: ...
-
-
-class ClusterFigures(Protocol):
-    async def database(self, now: Instant) -> DatabaseFigures: ...
-
-    async def web_sessions(self, now: Instant) -> Mapping[str, int]: ...
-
-
 class Cluster:
     """Queries the database and keeps the last values. `database_up`: whether the last round succeeded."""
 
-    def __init__(
-        self,
-        waiting: WaitingFigures,
-        totals: ClusterTotals,
-        rankings: Rankings,
-        forecasts: Forecasts,
-        figures: ClusterFigures,
-        clock: Clock,
-    ) -> None:
-        self._asked: dict[str, Callable[[Instant], Awaitable[Iterable[MetricSample]]]] = {
-            "queue": lambda _: _queue(totals),
-            "batches": lambda now: _batches(waiting, now),
-            "ranking": lambda now: _ranking(rankings, now),
-            "forecasts": lambda now: _forecasts(forecasts, now),
-            "database": lambda now: _database(figures, now),
-        }
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
+        self._store = store
         self._clock = clock
         self._kept: dict[str, tuple[Instant, list[MetricSample]]] = {}
         self.database_up = False
@@ -74,10 +37,10 @@ class Cluster:
     async def ask_once(self) -> None:
         """Run every query once; one that fails keeps its last value for a while."""
         self.database_up = True
-        for name, ask in self._asked.items():
+        for name, ask in QUERIES.items():
             now = self._clock.now()
             try:
-                self._kept[name] = (now, list(await ask(now)))
+                self._kept[name] = (now, list(await ask(self._store, now)))
             except UnavailableError as error:
                 self.database_up = False
                 log.warning("not measured", what=name, why=str(error))
@@ -101,9 +64,9 @@ class Cluster:
                 yield from samples
 
 
-async def _queue(totals: ClusterTotals) -> Iterable[MetricSample]:
+async def _queue(store: PostgresStore, _now: Instant) -> Iterable[MetricSample]:
     samples: list[MetricSample] = []
-    for total in await totals.totals():
+    for total in await store.listings.totals():
         labels = (total.app, total.qos.value)
         samples += [
             metric.QUEUED_BATCHES.of(*labels, value=total.batches),
@@ -114,9 +77,9 @@ async def _queue(totals: ClusterTotals) -> Iterable[MetricSample]:
     return samples
 
 
-async def _batches(waiting: WaitingFigures, now: Instant) -> Iterable[MetricSample]:
+async def _batches(store: PostgresStore, now: Instant) -> Iterable[MetricSample]:
     samples: list[MetricSample] = []
-    for one in await waiting.waiting_batches(MOST_BATCHES):
+    for one in await store.insight.waiting_batches(MOST_BATCHES):
         label = str(one.batch.batch_id)
         samples += [
             metric.BATCH_UNSENT.of(label, value=one.batch.counts.unsent),
@@ -126,8 +89,8 @@ async def _batches(waiting: WaitingFigures, now: Instant) -> Iterable[MetricSamp
     return samples
 
 
-async def _ranking(rankings: Rankings, now: Instant) -> Iterable[MetricSample]:
-    run = next((run for run in await rankings.runs(RUNS_LOOKED_AT) if run.full), None)
+async def _ranking(store: PostgresStore, now: Instant) -> Iterable[MetricSample]:
+    run = next((run for run in await store.generations.runs(RUNS_LOOKED_AT) if run.full), None)
     if run is None:
         return ()
     return (
@@ -137,18 +100,27 @@ async def _ranking(rankings: Rankings, now: Instant) -> Iterable[MetricSample]:
     )
 
 
-async def _forecasts(forecasts: Forecasts, now: Instant) -> Iterable[MetricSample]:
-    return of_forecasts(await forecasts.health(), now)
+async def _forecasts(store: PostgresStore, now: Instant) -> Iterable[MetricSample]:
+    return of_forecasts(await store.forecasts.health(), now)
 
 
-async def _database(figures: ClusterFigures, now: Instant) -> Iterable[MetricSample]:
-    found, signed_in = await figures.database(now), await figures.web_sessions(now)
+async def _database(store: PostgresStore, now: Instant) -> Iterable[MetricSample]:
+    found, signed_in = await store.figures.database(now), await store.figures.web_sessions(now)
     return (
         metric.DATABASE_BYTES.of(value=found.size_bytes),
         metric.OLDEST_TRANSACTION.of(value=found.oldest_s),
         *(metric.DATABASE_SESSIONS.of(state, value=n) for state, n in sorted(found.sessions.items())),
         *(metric.WEB_SESSIONS.of(kind, value=n) for kind, n in sorted(signed_in.items())),
     )
+
+
+QUERIES: Mapping[str, Callable[[PostgresStore, Instant], Awaitable[Iterable[MetricSample]]]] = {
+    "queue": _queue,
+    "batches": _batches,
+    "ranking": _ranking,
+    "forecasts": _forecasts,
+    "database": _database,
+}
 
 
 def of_forecasts(apps: Sequence[ForecastHealth], now: Instant) -> Iterator[MetricSample]:

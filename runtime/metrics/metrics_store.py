@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import structlog
@@ -85,22 +85,8 @@ def _added(left: Value, right: Value) -> Value:
 log = structlog.get_logger()
 
 
-class MetricsStore(Protocol):
-    def put(self, reading: MetricReading) -> None:
-        """Replace the process's reading."""
-        ...
-
-    def last(self, process: str) -> MetricReading | None:
-        """Return the last reading of a process of that name."""
-        ...
-
-    def all(self) -> Sequence[MetricReading]:
-        """Return the last reading of every process."""
-        ...
-
-
 class OwnBoard:
-    """The metrics store of a single process, in memory."""
+    """The metrics store of a single process, in memory: the last reading of each process by name."""
 
     def __init__(self) -> None:
         self._readings: dict[str, MetricReading] = {}
@@ -140,6 +126,9 @@ class FolderBoard:
 
     def _path(self, process: str) -> Path:
         return self._folder / f"{process.replace(' ', '-')}.json"
+
+
+MetricsStore: TypeAlias = OwnBoard | FolderBoard
 
 
 def _read(path: Path) -> MetricReading | None:

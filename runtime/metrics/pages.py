@@ -10,23 +10,12 @@ import msgspec
 from aiohttp import web
 
 from administration.access.sign_in import Networks, address_of
-from administration.catalogue import CatalogueCache
 from domain.clock import Clock
 from domain.formatting import in_words
 from domain.units import Instant, Seconds
 from feeder.refill import Refill
-from feeder.service import Feeder
-from runtime.counters import RefillCounters, RequestCounters
-from runtime.guards import ClockCheck, NodePauses
-from runtime.logs import PageCounters
-from runtime.metrics import sources
 from runtime.metrics.catalogue import DUTY_OVERDUE
-from runtime.metrics.cluster import Cluster
 from runtime.metrics.metrics_store import FRESH_S, MetricReading, MetricsStore, exposition, together
-from runtime.metrics.sources import Reporter
-from runtime.periodic_tasks import DutyWatch, PeriodicTask
-from store.locks import PostgresShards
-from store.postgres import PostgresStore
 
 KEPT_S = Seconds(1.0)  # seconds for which a response is cached
 ARRAY_STALE_S = Seconds(30.0)
@@ -156,68 +145,3 @@ def muster_version() -> str:
         return version("muster")
     except PackageNotFoundError:
         return "unknown"
-
-
-class WorkerStatus:
-    """Metrics of a request worker, and the pages that serve them."""
-
-    def __init__(
-        self,
-        name: str,
-        board: MetricsStore,
-        *,
-        store: PostgresStore,
-        shards: PostgresShards,
-        feeder: Feeder,
-        catalogue: CatalogueCache,
-        clock_check: ClockCheck,
-        pauses: NodePauses,
-        requests: RequestCounters,
-        refills: RefillCounters,
-        pages: PageCounters,
-        watch: DutyWatch,
-        clock: Clock,
-    ) -> None:
-        self.watch = watch
-        self.reporter = Reporter(
-            name,
-            board,
-            (
-                sources.of_process(clock.now(), muster_version()),
-                lambda: sources.of_requests(requests),
-                lambda: sources.of_pages(pages),
-                lambda: sources.of_array(feeder, catalogue.catalogue()),
-                lambda: sources.of_refills(feeder, refills, clock.now()),
-                lambda: sources.of_cut_points(catalogue.catalogue(), clock.now()),
-                lambda: sources.of_store(store.figures),
-                lambda: sources.of_overdue(watch),
-                lambda: sources.of_node(pauses, clock_check, shards, clock.now()),
-            ),
-            clock,
-        )
-        self.pages = StatusPages(
-            board,
-            lambda: worker_troubles(pauses.refuse_work_because(clock.now()), feeder.last, clock.now()),
-            clock,
-            refuses=Readers(lambda: catalogue.catalogue().settings.server.metrics_networks).refusal,
-        )
-
-
-class BackgroundStatus:
-    """Metrics of the background process: its own and the project's."""
-
-    def __init__(
-        self, board: MetricsStore, *, store: PostgresStore, duties: Sequence[PeriodicTask], clock: Clock
-    ) -> None:
-        self.cluster = Cluster(store.insight, store.listings, store.generations, store.forecasts, store.figures, clock)
-        self.reporter = Reporter(
-            "background",
-            board,
-            (
-                sources.of_process(clock.now(), muster_version()),
-                lambda: sources.of_duties(duties),
-                lambda: sources.of_store(store.figures),
-                self.cluster.samples,
-            ),
-            clock,
-        )

@@ -43,7 +43,7 @@ class ArrivalCounts(Protocol):
 
 
 class NewcomerLimit:
-    """Implements the guards' NewcomerLimit. Days are in UTC; `settings()` returns the current settings."""
+    """Days are in UTC; `settings()` returns the current settings."""
 
     def __init__(self, arrivals: ArrivalCounts, settings: Callable[[], ServerSettings], clock: Clock) -> None:
         self._arrivals = arrivals

@@ -78,11 +78,11 @@ class LiveServer:
         """Let every process publish its metrics."""
         assert self.background is not None
         await self.background.heartbeat.write_once()
-        await self.background.status.cluster.ask_once()
-        self.background.status.reporter.report_once()
+        await self.background.cluster.ask_once()
+        self.background.reporter.report_once()
         for worker in self.workers:
-            await worker.parts.status.watch.read_once()
-            worker.parts.status.reporter.report_once()
+            await worker.parts.watch.read_once()
+            worker.parts.reporter.report_once()
 
     async def validate(self) -> None:
         await self._do("validator")

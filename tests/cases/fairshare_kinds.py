@@ -10,7 +10,6 @@ from priority.emulate import associations_of, flux_tree_of, maui_rows_of, pbs_tr
 from priority.standings import used_fraction
 from priority.systems import (
     MIN_USAGE,
-    MauiStanding,
     PathShare,
     classic,
     fair_share_table,
@@ -185,11 +184,11 @@ def maui_fs_usage(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
 
 
 def mdiag_f(inputs: Inputs, _expected: Inputs) -> Mapping[str, Any]:
-    found: dict[str, MauiStanding] = {}
+    found: dict[str, tuple[float, bool]] = {}
     for table in inputs.get("sets", [inputs]):
         totals: Sequence[float] = table["total_per_window"]
         found |= fair_share_table(maui_rows_of(table["rows"]), totals, decay=inputs["decay"])
     return {
-        "percent": {key: standing.percent for key, standing in found.items()},
-        "starred": [key for key, standing in found.items() if standing.starred],
+        "percent": {key: percent for key, (percent, _) in found.items()},
+        "starred": [key for key, (_, starred) in found.items() if starred],
     }

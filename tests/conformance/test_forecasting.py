@@ -7,13 +7,14 @@ import math
 import numpy as np
 import pytest
 
+from batch_estimator import filling
 from batch_estimator.estimate import estimate
-from batch_estimator.filling import TableSnapshots
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding
 from domain.batches import QoS
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.jobs import InstanceState
+from domain.settings import Settings
 from domain.settlement import JobSettlement
 from domain.units import DAY_S, AppId, BatchId, Instant, later
 from tests.builders import NOW, a_job_class
@@ -38,9 +39,9 @@ async def a_host(store: Store) -> RegisteredHost:
 
 
 async def snapshot_of(store: Store, batch_id: BatchId, now: Instant = AT) -> BatchSnapshot:
-    fill = await TableSnapshots(store.forecasting).snapshot(batch_id, now=now)
-    assert fill is not None
-    return fill()
+    tables = await store.forecasting.of_batch(batch_id, now=now)
+    assert tables is not None
+    return filling.snapshot_of(tables, now, Settings())
 
 
 async def a_valid_result(store: Store, batch_id: BatchId, host: RegisteredHost, ln_turnaround: float) -> None:

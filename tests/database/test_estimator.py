@@ -8,14 +8,13 @@ from contextlib import suppress
 
 import asyncpg
 
-from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import EstimatorPorts, Table
-from batch_estimator.service import Estimator, RefitOutcome, build
+from batch_estimator.ports import Table
+from batch_estimator.service import Estimator, RefitOutcome
 from domain.batches import Batch
 from domain.errors import UnavailableError
 from domain.forecasting import BatchTables
 from domain.forecasts import ForecastAge, ForecastRecord, Method, Trigger
-from domain.settings import EstimatorSettings
+from domain.settings import EstimatorSettings, Settings
 from domain.units import BatchId, Instant, later
 from runtime.periodic_tasks import PeriodicTask
 from store.locks import BatchClaims, DutyLocks
@@ -31,7 +30,7 @@ SETTINGS = EstimatorSettings()
 
 def an_estimator(store: PostgresStore, clock: HandClock) -> Estimator:
     """Return an estimator as in the background process, computing in a thread."""
-    return build(EstimatorPorts(TableSnapshots(store.forecasting), store.forecasts), lambda: SETTINGS, clock)
+    return Estimator(store.forecasting, store.forecasts, lambda: Settings(estimator=SETTINGS), clock)
 
 
 async def a_batch(store: PostgresStore, jobs: int = 10) -> Batch:

@@ -10,24 +10,20 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-import batch_estimator.service
 import feeder.service
 import hoststats.service
 import jobs.build
 from administration.catalogue import CatalogueCache
 from administration.gate_relaxation import GateRelaxer
-from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import EstimatorPorts
-from batch_estimator.service import in_line
+from batch_estimator.service import Estimator, in_line
 from domain.errors import UnavailableError
 from domain.settings import Settings
-from feeder.ports import FeederPorts
 from hoststats.ports import HostStatisticsPorts
 from jobs.build import JobsPorts
 from jobs.ordering.ordering_pass import Orderer
 from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.periodic_tasks import PeriodicTask
-from scheduler.service import SchedulerPorts, build_service
+from scheduler.service import RequestService, SchedulerPorts
 from simulator.services import NoFiles, OneKey
 from tests.deterministic.clocks import NodeClock
 from tests.deterministic.faults import FaultyStore, Link
@@ -91,7 +87,7 @@ class Worker:
         self.catalogue = CatalogueCache(store.applications, clock, loaded)
         await started(self._clock_check.check_once, clock)
         await started(self.shards.run_once, clock)
-        self.feeder = feeder.service.build_feeder(FeederPorts(store.waiting, self.shards), self.catalogue, clock)
+        self.feeder = feeder.service.build_feeder(store.waiting, self.shards, self.catalogue, clock)
         await started(self.feeder.refill_once, clock)
         ports = SchedulerPorts(
             GuardedLedger(store.ledger, self.shards),
@@ -102,7 +98,7 @@ class Worker:
             NodePauses(self._clock_check, self.shards),
             Unwatched(),
         )
-        self.requests = build_service(ports, clock)
+        self.requests = RequestService(ports, clock)
         self.ready = True
         return {
             "catalogue": partial(keep_fresh, self.catalogue, clock),
@@ -149,12 +145,7 @@ class Background:
             lambda: settings().ranking,
             clock,
         )
-        forecaster = batch_estimator.service.build(
-            EstimatorPorts(TableSnapshots(store.forecasting, settings), store.forecasts),
-            lambda: settings().estimator,
-            clock,
-            run_fit=in_line,
-        )
+        forecaster = Estimator(store.forecasting, store.forecasts, settings, clock, run_fit=in_line)
         rounds: tuple[tuple[str, Callable[[], Awaitable[object]], Callable[[], float]], ...] = (
             ("validator", services.validator.run_once, lambda: settings().lifecycle.validate_interval_s),
             ("sweeper", services.sweeper.run_once, lambda: settings().lifecycle.sweep_interval_s),

@@ -213,7 +213,7 @@ class Project:
             case 4 if slots:
                 group = random.choice(rig.array.groups())
                 for number in range(random.choice([1, 4])):
-                    rig.array.note_refusals([(group, RefusalCode.MEMORY)], HostId(host + number))
+                    rig.array.note_refusals([(group.key, RefusalCode.MEMORY)], HostId(host + number))
             case 5:
                 owned = random.choice([ALL_SHARDS, frozenset(range(0, 64, 2)), frozenset()])
                 rig.shards.shards = owned

@@ -73,9 +73,8 @@ async def a_worker_fails(clock: VirtualClock, reports: Reports, name: str, times
     """Start a worker, fail `times` requests, report them and stop."""
     counters, source = RequestCounters(clock), NoApps()
     array = JobArray(clock, lambda: source.catalogue().settings.feeder)
-    writer = HeartbeatWriter(
-        name, WorkerHeartbeat(counters, PageCounters(), array, tuple, source, clock, folder="f"), reports, clock
-    )
+    heartbeat = WorkerHeartbeat(counters, PageCounters(), array, tuple, source, clock, folder="f")
+    writer = HeartbeatWriter(name, heartbeat, reports, clock)  # type: ignore[arg-type]  # a twin
     await writer.write_once()
     for _ in range(times):
         counters.request_failed(503)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from batch_estimator.filling import TableSnapshots
-from batch_estimator.ports import EstimatorPorts, Fill, Forecasts, Snapshots
-from batch_estimator.service import Estimator, build, in_line
+from batch_estimator.ports import Forecasts, ForecastTables, Table
+from batch_estimator.service import Estimator, in_line
 from domain.errors import UnavailableError
+from domain.forecasting import BatchTables
 from domain.forecasts import AppAccuracy, EndedBatch, ForecastAge, ForecastRecord, Score
-from domain.settings import EstimatorSettings
+from domain.settings import EstimatorSettings, Settings
 from domain.units import AppId, BatchId, Instant
 from tests.conformance.test_history import settle
 from tests.memory import MemoryStore
@@ -21,17 +21,18 @@ from tests.worlds import a_registered_host, a_report, a_sent_instance, report
 SETTINGS = EstimatorSettings()
 
 
-class FailingSnapshots:
-    """Snapshots of a store that raise for some batches."""
+class FailingTables:
+    """The tables of a store that raise for some batches."""
 
     def __init__(self, store: Store, failing: dict[BatchId, Exception]) -> None:
-        self._inner = TableSnapshots(store.forecasting)
+        self._inner = store.forecasting
         self.failing = failing
+        self.of_app = store.forecasting.of_app
 
-    async def snapshot(self, batch_id: BatchId, *, now: Instant) -> Fill | None:
+    async def of_batch(self, batch_id: BatchId, *, now: Instant) -> BatchTables[Table] | None:
         if batch_id in self.failing:
             raise self.failing[batch_id]
-        return await self._inner.snapshot(batch_id, now=now)
+        return await self._inner.of_batch(batch_id, now=now)
 
 
 class FailingForecasts(MemoryForecasts):
@@ -66,12 +67,17 @@ def an_estimator(
     store: Store,
     clock: HandClock,
     *,
-    snapshots: Snapshots | None = None,
+    tables: ForecastTables | None = None,
     forecasts: Forecasts | None = None,
     settings: EstimatorSettings = SETTINGS,
 ) -> Estimator:
-    ports = EstimatorPorts(snapshots or TableSnapshots(store.forecasting), forecasts or store.forecasts)
-    return build(ports, lambda: settings, clock, run_fit=in_line)
+    return Estimator(
+        tables or store.forecasting,
+        forecasts or store.forecasts,
+        lambda: Settings(estimator=settings),
+        clock,
+        run_fit=in_line,
+    )
 
 
 async def validate_one(store: Store, batch_id: BatchId, clock: HandClock) -> None:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from batch_estimator.preview import BatchPreview, preview_of
+from batch_estimator.preview import BatchPreview, Previewer, preview_of
 from batch_estimator.publish import Forecast
 from batch_estimator.sending import sending_of
-from batch_estimator.service import build_previewer, in_line
+from batch_estimator.service import in_line
 from batch_estimator.snapshot import InstanceStanding as S
 from domain.batches import QoS
 from domain.errors import NotFoundError
@@ -40,9 +40,8 @@ async def a_store(hosts: int = 20, *, jobs: int = 10, valid: int = 5) -> MemoryS
 
 
 async def previewed(store: MemoryStore, planned: PlannedBatch = PLANNED) -> BatchPreview:
-    return await build_previewer(store.forecasting, store.forecasts, Settings(), HandClock(), run_fit=in_line).preview(
-        planned
-    )
+    previewer = Previewer(store.forecasting, store.forecasts, Settings(), HandClock(), run_fit=in_line)
+    return await previewer.preview(planned)
 
 
 async def test_every_job_waits_to_be_sent() -> None:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from batch_estimator.back_off import TRY_AGAIN_S
 from batch_estimator.publish import stretched_s
-from batch_estimator.selfcheck import LEAST_BATCHES, SelfCheck, accuracy, adapted_spread, score
+from batch_estimator.selfcheck import LEAST_BATCHES, TRY_AGAIN_S, SelfCheck, accuracy, adapted_spread, score
 from domain.batches import Batch
 from domain.errors import UnavailableError
 from domain.forecasts import ForecastRecord, KeptForecast, Method, Score

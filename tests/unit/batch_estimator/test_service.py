@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from batch_estimator.back_off import TRY_AGAIN_S
 from batch_estimator.estimate import NoForecastError
+from batch_estimator.selfcheck import TRY_AGAIN_S
 from batch_estimator.service import MOST_AT_ONCE, RefitOutcome, RefitPass, RefitReport, refit_at, trigger_of
 from domain.batches import QoS, complete_at
 from domain.errors import NotFoundError, UnavailableError
@@ -16,7 +16,7 @@ from domain.units import DAY_S, HOUR_S, MINUTE_S, BatchId, Instant, Seconds, lat
 from tests.builders import NOW
 from tests.memory import MemoryStore
 from tests.stores import Store
-from tests.unit.batch_estimator.projects import FailingForecasts, FailingSnapshots, an_estimator, validate_one
+from tests.unit.batch_estimator.projects import FailingForecasts, FailingTables, an_estimator, validate_one
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_registered_host, a_submitted_batch
 
@@ -138,7 +138,7 @@ async def test_the_longest_ago_comes_first_and_a_step_has_an_end() -> None:
 async def test_model_failure_falls_back_and_others_continue(error: Exception, because: str) -> None:
     store, clock = MemoryStore(), HandClock()
     bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
-    estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, {bad.batch_id: error}))
+    estimator = an_estimator(store, clock, tables=FailingTables(store, {bad.batch_id: error}))
 
     with capture_logs() as lines:
         made = await estimator.run_once()
@@ -157,7 +157,7 @@ async def test_a_fallback_is_never_earlier_than_what_was_published() -> None:
     store, clock = MemoryStore(), HandClock()
     batch = await a_submitted_batch(store, jobs=2)
     failing: dict[BatchId, Exception] = {}
-    estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, failing))
+    estimator = an_estimator(store, clock, tables=FailingTables(store, failing))
     await estimator.run_once()
     published = await the_last(store, batch.batch_id)
     assert published.completion_at > later(NOW, 7 * DAY_S + 900.0)
@@ -177,7 +177,7 @@ async def test_fallback_withdraws_published_quantiles() -> None:
     for _ in range(3):
         await validate_one(store, batch.batch_id, clock)
     failing: dict[BatchId, Exception] = {}
-    estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, failing))
+    estimator = an_estimator(store, clock, tables=FailingTables(store, failing))
     await estimator.run_once()
     before = await store.views.batch(batch.batch_id)
 
@@ -210,12 +210,12 @@ async def test_unstored_forecast_is_retried_and_others_continue() -> None:
 async def test_a_database_that_is_away_ends_the_pass() -> None:
     store, clock = MemoryStore(), HandClock()
     batch = await a_submitted_batch(store, jobs=2)
-    away = FailingSnapshots(store, {batch.batch_id: UnavailableError("away")})
+    away = FailingTables(store, {batch.batch_id: UnavailableError("away")})
     forecasts = FailingForecasts.of(store, {})
     forecasts.away = True
 
     with pytest.raises(UnavailableError, match="away"):
-        await an_estimator(store, clock, snapshots=away, forecasts=forecasts).run_once()
+        await an_estimator(store, clock, tables=away, forecasts=forecasts).run_once()
 
     assert (await an_estimator(store, clock).run_once()).count(RefitOutcome.CHANGED) == 1
 
@@ -224,7 +224,7 @@ async def test_slow_read_falls_back_and_others_continue() -> None:
     store, clock = MemoryStore(), HandClock()
     bad, good = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
     failing: dict[BatchId, Exception] = {bad.batch_id: UnavailableError("the database is unavailable: COPY took 60 s")}
-    estimator = an_estimator(store, clock, snapshots=FailingSnapshots(store, failing))
+    estimator = an_estimator(store, clock, tables=FailingTables(store, failing))
 
     made = await estimator.run_once()
 
@@ -275,14 +275,14 @@ async def test_batch_just_forecast_elsewhere_is_skipped() -> None:
     first, second = [await a_submitted_batch(store, jobs=2) for _ in range(2)]
     other = an_estimator(store, clock)
 
-    class Overtaken(FailingSnapshots):
+    class Overtaken(FailingTables):
         """While the first batch is read, another process does all of them."""
 
-        async def snapshot(self, batch_id: BatchId, *, now: Instant):  # type: ignore[no-untyped-def]
+        async def of_batch(self, batch_id: BatchId, *, now: Instant):  # type: ignore[no-untyped-def]
             await other.run_one(second.batch_id)
-            return await super().snapshot(batch_id, now=now)
+            return await super().of_batch(batch_id, now=now)
 
-    made = await an_estimator(store, clock, snapshots=Overtaken(store, {})).run_once()
+    made = await an_estimator(store, clock, tables=Overtaken(store, {})).run_once()
 
     assert outcomes(made) == [(first.batch_id, RefitOutcome.CHANGED), (second.batch_id, RefitOutcome.ELSEWHERE)]
     assert len(await store.forecasts.series(second.batch_id, limit=9)) == 1
@@ -292,13 +292,13 @@ async def test_a_batch_that_ends_meanwhile_is_over() -> None:
     store, clock = MemoryStore(), HandClock()
     batch = await a_submitted_batch(store, jobs=2)
 
-    class Ending(FailingSnapshots):
-        async def snapshot(self, batch_id: BatchId, *, now: Instant):  # type: ignore[no-untyped-def]
-            found = await super().snapshot(batch_id, now=now)
+    class Ending(FailingTables):
+        async def of_batch(self, batch_id: BatchId, *, now: Instant):  # type: ignore[no-untyped-def]
+            found = await super().of_batch(batch_id, now=now)
             await store.submissions.abort_batch(batch_id, now=now)
             return found
 
-    made = await an_estimator(store, clock, snapshots=Ending(store, {})).run_once()
+    made = await an_estimator(store, clock, tables=Ending(store, {})).run_once()
 
     assert outcomes(made) == [(batch.batch_id, RefitOutcome.OVER)]
     assert await store.forecasts.last([batch.batch_id]) == {}

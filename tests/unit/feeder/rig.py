@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from domain.jobs import Ready
 from domain.units import HostId, InstanceId, VolunteerId
-from feeder.ports import FeederPorts
 from feeder.refill import Refill
 from feeder.service import Feeder, build_feeder
 from tests.unit.feeder.fakes import FakeCatalogue, FakeShards, FakeWaiting, StillClock
@@ -19,7 +18,7 @@ class Rig:
         self.shards = FakeShards()
         self.catalogue = FakeCatalogue()
         self.catalogue.change("feeder.slots", slots)
-        self.feeder: Feeder = build_feeder(FeederPorts(self.database, self.shards), self.catalogue, self.clock)
+        self.feeder: Feeder = build_feeder(self.database, self.shards, self.catalogue, self.clock)
         self.array = self.feeder.array
         self.offered: set[InstanceId] = set()
 

@@ -8,7 +8,6 @@ from domain.catalogue import Catalogue
 from domain.dispatch import AssignmentFate
 from domain.jobs import Candidate
 from domain.units import BatchId
-from feeder.ports import FeederPorts
 from feeder.service import Feeder, build_feeder
 from scheduler import ports as scheduler_ports
 from tests.memory import AllShards, MemoryStore
@@ -28,7 +27,7 @@ class StoredCatalogue:
 
 async def a_feeder(store: MemoryStore, clock: StillClock) -> Feeder:
     catalogue = StoredCatalogue(await store.applications.load_catalogue())
-    return build_feeder(FeederPorts(store.waiting, AllShards()), catalogue, clock)
+    return build_feeder(store.waiting, AllShards(), catalogue, clock)
 
 
 async def send_everything(feeder: Feeder, store: MemoryStore, host: RegisteredHost) -> list[BatchId]:

@@ -14,7 +14,6 @@ from domain.refusals import RefusalCode
 from domain.reservations import Kept, Reserved
 from domain.units import AppId, BatchId, HostId
 from feeder.partitions import Supply, with_kept
-from feeder.ports import FeederPorts
 from feeder.service import build_feeder
 from tests.builders import NOW
 from tests.unit.feeder.fakes import FakeCatalogue, FakeShards, FakeWaiting, StillClock
@@ -44,7 +43,7 @@ class World:
             self.waiting.add_jobs(number, 100)
         self.waiting.add_batch(BIG)
         self.waiting.add_jobs(BIG, 10)
-        self.feeder = build_feeder(FeederPorts(self.waiting, FakeShards()), self.catalogue, self.clock)
+        self.feeder = build_feeder(self.waiting, FakeShards(), self.catalogue, self.clock)
 
     async def big_slots(self) -> list[Ready]:
         await self.feeder.refill_once()
@@ -54,7 +53,7 @@ class World:
     def all_refuse(self) -> None:
         for group in self.feeder.array.groups():
             for host in (1, 2):
-                self.feeder.array.note_refusals([(group, RefusalCode.CPUS)], HostId(host))
+                self.feeder.array.note_refusals([(group.key, RefusalCode.CPUS)], HostId(host))
 
 
 async def test_big_batch_has_a_slot_only_while_one_is_reserved() -> None:
@@ -80,7 +79,7 @@ async def test_a_kept_slot_that_all_hosts_refuse_stays_and_is_reported() -> None
 
     assert len(await world.big_slots()) == 1
     world.clock.pass_s(301.0)
-    rows = {row.batch_id: row for row in world.feeder.report()}
+    rows = {row.batch_id: row for row in world.feeder.array.unrunnable()}
     assert not rows[BIG].rotated_out
     assert rows[BIG].codes == {RefusalCode.CPUS: 2}
     assert rows[BatchId(1)].rotated_out

@@ -283,7 +283,7 @@ async def test_group_refused_by_all_hosts_backs_off_and_returns() -> None:
     rig.database.add_jobs(2, 300)
     await rig.refill()
     for host in (1, 2, 2, 3):
-        rig.array.note_refusals([(rig.array.groups()[0], RefusalCode.MEMORY)], HostId(host))
+        rig.array.note_refusals([(rig.array.groups()[0].key, RefusalCode.MEMORY)], HostId(host))
     done = await rig.refill()
     assert done.rotated_out == 50
     assert rig.per_batch() == {2: 100}
@@ -303,10 +303,10 @@ async def test_refusals_during_the_cool_off_do_not_prolong_it() -> None:
     await rig.refill()
     group = rig.array.groups()[0]
     for host in (1, 2):
-        rig.array.note_refusals([(group, RefusalCode.MEMORY)], HostId(host))
+        rig.array.note_refusals([(group.key, RefusalCode.MEMORY)], HostId(host))
     await rig.refill()
     for host in (3, 4):
-        rig.array.note_refusals([(group, RefusalCode.MEMORY)], HostId(host))
+        rig.array.note_refusals([(group.key, RefusalCode.MEMORY)], HostId(host))
     rig.clock.pass_s(300.0)
     await rig.refill()
     assert len(rig.ids()) == 40
@@ -320,7 +320,7 @@ async def test_what_stands_behind_a_group_in_its_cool_off_is_found() -> None:
     behind = rig.database.add_jobs(1, 30, class_number=11)
     await rig.refill()
     for host in (1, 2):
-        rig.array.note_refusals([(rig.array.groups()[0], RefusalCode.MEMORY)], HostId(host))
+        rig.array.note_refusals([(rig.array.groups()[0].key, RefusalCode.MEMORY)], HostId(host))
     await rig.refill(60)
     assert set(rig.ids()) == {ready.instance_id for ready in behind}
 
@@ -334,10 +334,10 @@ async def test_report_has_unschedulable_work_with_reasons() -> None:
     since_at = rig.clock.now()
     group = rig.array.groups()[0]
     for host, code in [(1, RefusalCode.MEMORY), (2, RefusalCode.MEMORY), (3, RefusalCode.DISK)]:
-        rig.array.note_refusals([(group, code)], HostId(host))
-    assert rig.feeder.report() == ()
+        rig.array.note_refusals([(group.key, code)], HostId(host))
+    assert rig.feeder.array.unrunnable() == ()
     await rig.refill()
-    (row,) = rig.feeder.report()
+    (row,) = rig.feeder.array.unrunnable()
     assert (row.batch_id, row.job_class_id, row.waiting, row.hosts) == (1, 10, 40, 3)
     assert len(row.slots) == 40  # each from a different shard
     assert dict(row.refused_by)[HostId(3)] is RefusalCode.DISK
@@ -354,19 +354,19 @@ async def test_work_that_waits_for_a_better_host_stays_and_is_reported(code: Ref
     await rig.refill()
     group = rig.array.groups()[0]
     for host in range(9):
-        rig.array.note_refusals([(group, code)], HostId(host))
+        rig.array.note_refusals([(group.key, code)], HostId(host))
     assert (await rig.refill()).rotated_out == 0
     assert len(rig.array) == 40
     rig.clock.pass_s(300.0)
-    (row,) = rig.feeder.report()
+    (row,) = rig.feeder.array.unrunnable()
     assert (dict(row.codes), row.hosts, row.rotated_out) == ({code: 3}, 3, False)
     for host in range(3):
-        rig.array.note_refusals([(group, RefusalCode.MEMORY)], HostId(host))
-    (row,) = rig.feeder.report()
+        rig.array.note_refusals([(group.key, RefusalCode.MEMORY)], HostId(host))
+    (row,) = rig.feeder.array.unrunnable()
     assert dict(row.codes) == {RefusalCode.MEMORY: 3}
-    rig.array.note_refusals([(group, code)], HostId(2))
+    rig.array.note_refusals([(group.key, code)], HostId(2))
     assert (await rig.refill()).rotated_out == 0
-    rig.array.note_refusals([(group, RefusalCode.MEMORY)], HostId(2))
+    rig.array.note_refusals([(group.key, RefusalCode.MEMORY)], HostId(2))
     assert (await rig.refill()).rotated_out == 40
 
 
@@ -375,10 +375,10 @@ async def test_few_hosts_refusing_for_a_long_time_are_reported_too() -> None:
     rig.database.add_batch(1)
     rig.database.add_jobs(1, 40)
     await rig.refill()
-    rig.array.note_refusals([(rig.array.groups()[0], RefusalCode.DISK)], HostId(1))
-    assert rig.feeder.report() == ()
+    rig.array.note_refusals([(rig.array.groups()[0].key, RefusalCode.DISK)], HostId(1))
+    assert rig.feeder.array.unrunnable() == ()
     rig.clock.pass_s(300.0)
-    (row,) = rig.feeder.report()
+    (row,) = rig.feeder.array.unrunnable()
     assert (row.waiting, row.hosts, row.rotated_out) == (40, 1, False)
 
 
@@ -389,10 +389,10 @@ async def test_a_host_that_takes_a_job_breaks_the_row_of_refusals() -> None:
     rig.database.add_jobs(1, 40)
     await rig.refill()
     group = rig.array.groups()[0]
-    rig.array.note_refusals([(group, RefusalCode.DISK)], HostId(1))
+    rig.array.note_refusals([(group.key, RefusalCode.DISK)], HostId(1))
     rig.send(rig.slots()[0])
     assert rig.array.rotation.taken() == {group.key: rig.clock.now()}
-    rig.array.note_refusals([(group, RefusalCode.DISK)], HostId(2))
+    rig.array.note_refusals([(group.key, RefusalCode.DISK)], HostId(2))
     done = await rig.refill()
     assert done.rotated_out == 0
 

@@ -111,7 +111,7 @@ async def test_group_in_back_off_is_found_by_a_suitable_host() -> None:
     rig.database.add_jobs(1, 40)
     await rig.refill()
     for host in (1, 2):
-        rig.array.note_refusals([(rig.array.groups()[0], RefusalCode.DISK)], HostId(host))
+        rig.array.note_refusals([(rig.array.groups()[0].key, RefusalCode.DISK)], HostId(host))
     await rig.refill()
     assert rig.ids() == []
     assert await rig.array.search(CPU_WORK, 8)

@@ -9,8 +9,17 @@ import pytest
 from domain.ordering import Request
 from domain.reservations import Kept, Lease, LeaseStanding
 from domain.units import BatchId, HostId, Instant, Seconds
-from priority.big_jobs import CoreRequest, CoreUse, WaitingBigJob, earliest, fits_around, given_back, kept_slots, lease
-from priority.displacement import DisplacingJob, UnderWay, may_displace
+from priority.big_jobs import (
+    CoreRequest,
+    CoreUse,
+    WaitingBigJob,
+    earliest,
+    given_back,
+    kept_slots,
+    lease,
+    lease_conflict,
+)
+from priority.displacement import DisplacingJob, UnderWay, veto
 from tests.cases.reference.backfill import Plan, Rehearsed, plan, rehearse
 
 START = Instant(0.0)
@@ -131,7 +140,8 @@ def test_job_leaving_enough_cores_may_outlast_lease_start() -> None:
 
     def fits(cores: float, under_way: list[CoreUse]) -> bool:
         limit_s = Seconds(1000.0)
-        return fits_around(held, cores=cores, limit_s=limit_s, host_cores=4.0, under_way=under_way, now=NOW)[0]
+        found = lease_conflict(held, cores=cores, limit_s=limit_s, host_cores=4.0, under_way=under_way, now=NOW)
+        return found is None
 
     assert fits(2.0, [])
     assert not fits(3.0, [])
@@ -150,29 +160,27 @@ def under_way(**changes: object) -> UnderWay:
     return UnderWay(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def verdict(one: UnderWay, seconds: float = 1000.0, due_at: float = 1e5, running: int = 0) -> tuple[bool, str]:
+def verdict(one: UnderWay, seconds: float = 1000.0, due_at: float = 1e5, running: int = 0) -> str | None:
     job = DisplacingJob(4.0, Seconds(seconds), Instant(due_at), running)
-    found = may_displace(job, [one], host_cores=4.0, now=NOW)
-    return found.send, found.because
+    return veto(job, [one], host_cores=4.0, now=NOW)
 
 
 def test_each_factor_alone_forbids_displacement() -> None:
-    assert verdict(under_way()) == (True, "no job in progress is delayed too much")
-    assert verdict(under_way(), seconds=1001.0) == (False, "old would be stretched to 1.25 of its limit, at most 1.25")
-    assert verdict(under_way(due_at=Instant(5000.0))) == (False, "old would end 100 s after its due date")
-    assert verdict(under_way(), due_at=1000.0) == (False, "would end 100 s after its own due date")
+    assert verdict(under_way()) is None
+    assert verdict(under_way(), seconds=1001.0) == "old would be stretched to 1.25 of its limit, at most 1.25"
+    assert verdict(under_way(due_at=Instant(5000.0))) == "old would end 100 s after its due date"
+    assert verdict(under_way(), due_at=1000.0) == "would end 100 s after its own due date"
     nearly_done = under_way(remaining_s=Seconds(40.0))
     assert verdict(nearly_done, seconds=500.0) == (
-        False,
-        "old may not be delayed: score -0.46 is not positive",
+        "old may not be delayed: score -0.46 is not positive"
     )  # 1 + log2(2) / 2 - 2 * 0.99^2
-    assert not verdict(under_way(), running=1000)[0]
+    assert verdict(under_way(), running=1000) is not None
 
 
 def test_what_would_be_late_anyway_is_no_obstacle() -> None:
     free = under_way(name="late", cores=1.0, due_at=Instant(200.0))
 
-    assert may_displace(DisplacingJob(2.0, Seconds(10.0), Instant(1e5)), [free], host_cores=4.0, now=NOW).send
+    assert veto(DisplacingJob(2.0, Seconds(10.0), Instant(1e5)), [free], host_cores=4.0, now=NOW) is None
 
 
 def test_reports_grow_old_and_work_goes_on_meanwhile() -> None:
@@ -207,7 +215,7 @@ def test_a_job_may_end_as_late_as_the_slack_after_a_lease_begins() -> None:
     assert held is not None
 
     def fits(limit_s: float) -> bool:
-        found = fits_around(
+        found = lease_conflict(
             held,
             cores=1.0,
             limit_s=Seconds(limit_s),
@@ -216,7 +224,7 @@ def test_a_job_may_end_as_late_as_the_slack_after_a_lease_begins() -> None:
             now=NOW,
             slack_s=Seconds(60.0),
         )
-        return found[0]
+        return found is None
 
     assert fits(860.0)
     assert not fits(861.0)

@@ -15,6 +15,7 @@ from domain.refusals import RefusalCode
 from domain.settings import Settings
 from domain.units import AppId, HostId, InstanceId, JobId, Seconds, VolunteerId
 from scheduler.context import SchedulingContext, WorkRequest
+from scheduler.ports import GroupKey
 from tests.builders import NOW, a_batch, a_host, a_job_class, a_ready, a_volunteer, an_app, an_app_version
 
 
@@ -25,6 +26,10 @@ class ListGroup:
     urgent: bool
     ready: list[Ready]
     times_looked_into: int = 0
+
+    @property
+    def key(self) -> GroupKey:
+        return self.batch.batch_id, self.job_class.job_class_id, self.urgent
 
     @property
     def sticky_files(self) -> frozenset[str]:
@@ -68,8 +73,9 @@ class ListArray:
         group.ready.append(slot)
         group.ready.sort(key=_slot_rank)
 
-    def note_refusals(self, refused: Iterable[tuple[Any, RefusalCode]], host_id: HostId) -> None:
-        self.noted.extend(refused)
+    def note_refusals(self, refused: Iterable[tuple[GroupKey, RefusalCode]], host_id: HostId) -> None:
+        by_key = {group.key: group for group in self.held}
+        self.noted.extend((by_key[key], code) for key, code in refused)
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
         raise AssertionError("choosing jobs does not search the database")

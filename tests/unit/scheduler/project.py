@@ -31,7 +31,7 @@ from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, Seconds
 from domain.views import InstanceRow
 from feeder.array import JobArray
 from scheduler.ports import Ledger
-from scheduler.service import RequestService, SchedulerPorts, build_service
+from scheduler.service import RequestService, SchedulerPorts
 from tests.builders import LINUX, NOW
 from tests.memory import MemoryStore
 from tests.worlds import a_registered_version, a_registered_volunteer, a_submitted_batch, waiting_of
@@ -208,7 +208,7 @@ class Project:
 
     @property
     def service(self) -> RequestService:
-        return build_service(self.ports, self.clock)
+        return RequestService(self.ports, self.clock)
 
     async def answer(self, request: SchedulerRequest) -> SchedulerReply:
         return await self.service.answer(request)
@@ -266,7 +266,7 @@ async def a_project(*, account_key: str = KEY, **settings: object) -> Project:
     shelf = Shelf(await store.applications.load_catalogue())
     array = JobArray(clock, lambda: shelf.held.settings.feeder)
     project = Project(store, TroubledLedger(store.ledger), array, shelf, clock)
-    array.fall_through = Search(project)
+    array.fall_through = Search(project).search
     await project.set(**settings)
     return project
 

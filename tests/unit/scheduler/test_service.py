@@ -943,7 +943,7 @@ async def test_the_database_is_searched_before_no_work_is_answered() -> None:
     project = await a_project()
     await project.submit(1, fill=False)
     search = Search(project, finds=True)
-    project.array.fall_through = search
+    project.array.fall_through = search.search
 
     reply = await project.answer(a_request())
 
@@ -957,7 +957,7 @@ async def test_unpaid_work_waits_for_paid_work_in_the_database() -> None:
     await project.store.ordering.move([StoredPlace(BatchId(1), 100, 0.0, unpaid=True)])
     await project.fill()
     await project.submit(1, fill=False)
-    project.array.fall_through = Search(project, finds=True)
+    project.array.fall_through = Search(project, finds=True).search
 
     assert names_of(await project.answer(a_request()))[0] == "pi_2_2_2"
 
@@ -968,7 +968,7 @@ async def test_unpaid_work_is_sent_if_the_database_has_nothing_else() -> None:
     await project.store.ordering.move([StoredPlace(BatchId(1), 100, 0.0, unpaid=True)])
     await project.fill()
     search = Search(project)
-    project.array.fall_through = search
+    project.array.fall_through = search.search
 
     assert names_of(await project.answer(a_request())) == ["pi_1_1_1"]
     assert search.asked == [((1, CPU),)]
@@ -978,7 +978,7 @@ async def test_host_at_its_limits_causes_no_database_search() -> None:
     project = await a_project(scheduler__in_progress_per_cpu=1)
     await project.submit(4)
     search = Search(project)
-    project.array.fall_through = search
+    project.array.fall_through = search.search
     held = names_of(await project.answer(a_request()))
     reply = await project.answer(a_request(host_id=1, rpc_seqno=1, other_results=listed(*held)))
     assert len(held) == 2 and names_of(reply) == []

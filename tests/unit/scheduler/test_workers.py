@@ -10,9 +10,8 @@ import pytest
 from domain.batches import QoS
 from domain.errors import UnavailableError
 from domain.units import SHARDS, Seconds
-from feeder.ports import FeederPorts
 from feeder.service import Feeder, build_feeder
-from scheduler.service import RequestService, SchedulerPorts, build_service
+from scheduler.service import RequestService, SchedulerPorts
 from tests.unit.feeder.fakes import FakeShards
 from tests.unit.scheduler.project import Addresses, Counts, Project, Signing, a_project, a_request, names_of
 
@@ -25,9 +24,9 @@ class Worker:
 
     def __init__(self, project: Project, shards: range) -> None:
         self.counts = Counts()
-        ports = FeederPorts(project.store.waiting, FakeShards(frozenset(shards)))
-        self.feeder: Feeder = build_feeder(ports, project.shelf, project.clock)
-        self.service: RequestService = build_service(
+        own = FakeShards(frozenset(shards))
+        self.feeder: Feeder = build_feeder(project.store.waiting, own, project.shelf, project.clock)
+        self.service = RequestService(
             SchedulerPorts(
                 project.ledger, self.feeder.array, project.shelf, Addresses(), Signing(), project.pause, self.counts
             ),

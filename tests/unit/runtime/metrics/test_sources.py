@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -26,7 +28,7 @@ from runtime.metrics.cluster import KEPT_S, Cluster
 from runtime.metrics.metrics_store import FolderBoard, OwnBoard, reading, together
 from runtime.metrics.sources import REPORT_EVERY_S, Reporter
 from runtime.periodic_tasks import PeriodicTask
-from store.postgres import DatabaseFigures, GroupFigures, PoolFigures
+from store.postgres import DatabaseFigures, GroupFigures, PoolFigures, PostgresStore
 from tests.builders import NOW
 from tests.memory import MemoryStore
 from tests.unit.administration.clocks import HastyClock, StillClock
@@ -150,7 +152,8 @@ class Project(Figures):
 
     def cluster(self) -> Cluster:
         store = self.store
-        return Cluster(store.insight, store.listings, self, store.forecasts, self, self.clock)
+        parts = {"insight": store.insight, "listings": store.listings, "forecasts": store.forecasts}
+        return Cluster(cast(PostgresStore, SimpleNamespace(**parts, generations=self, figures=self)), self.clock)
 
     async def runs(self, limit: int) -> Sequence[HostStatisticsRun]:
         refresh = HostStatisticsRun(2, full=False, started_at=NOW, seconds=Seconds(0.5))
