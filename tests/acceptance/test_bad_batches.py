@@ -12,6 +12,7 @@ from domain.errors import InvalidInputError
 from domain.settings import Settings
 from tests.acceptance.evidence import evidence
 from tests.acceptance.server import LiveServer, a_batch
+from tests.facts import missing
 from transfer.downloads import DownloadFolder, content_of
 
 JOB = {"fpops_est": 1e9}
@@ -122,10 +123,7 @@ async def test_batch_of_an_app_without_versions_is_refused(server: LiveServer) -
 
     status, answer = await server.api("POST", "/batches", json=a_batch())
 
-    assert (status, answer["detail"]) == (
-        422,
-        "app: expected an app with a version (see `muster app version add`), got 'pi'",
-    )
+    assert (status, missing(answer["detail"], "app:", "`muster app version add`", "'pi'")) == (422, [])
     assert await evidence(server.project) == before
 
 
@@ -151,23 +149,23 @@ CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est 
 
 
 @pytest.mark.parametrize(
-    ("row", "why"),
+    ("row", "facts"),
     [
-        ("--part 7,lots", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'lots'"),
-        ("--part 7,-1", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got '-1'"),
-        ("--part 7,nan", "jobs_csv row 7.fpops_est: expected a number from 1 to 1e+21, got 'nan'"),
-        ("--part 7", "jobs_csv row 7: expected as many cells as the heading, got 'more or fewer'"),
-        ("--part 7,1e9,x", "jobs_csv row 7: expected as many cells as the heading, got 'more or fewer'"),
+        ("--part 7,lots", ("jobs_csv row 7.fpops_est:", "1 to 1e+21", "'lots'")),
+        ("--part 7,-1", ("jobs_csv row 7.fpops_est:", "1 to 1e+21", "'-1'")),
+        ("--part 7,nan", ("jobs_csv row 7.fpops_est:", "1 to 1e+21", "'nan'")),
+        ("--part 7", ("jobs_csv row 7:", "cells", "heading")),
+        ("--part 7,1e9,x", ("jobs_csv row 7:", "cells", "heading")),
     ],
 )
-async def test_bad_csv_row_is_named(server: LiveServer, tmp_path: Path, row: str, why: str) -> None:
+async def test_bad_csv_row_is_named(server: LiveServer, tmp_path: Path, row: str, facts: tuple[str, ...]) -> None:
     await server.add_app()
     good = [f"--part {number},1e9" for number in range(1, 10)]
     rows = ["command_line,fpops_est", *good[:6], row, *good[7:]]
 
     told = await refused(server, tmp_path, CSV_BATCH, "\n".join(rows) + "\n")
 
-    assert told == why
+    assert not missing(told, *facts)
 
 
 # ---------------------------------------------------------------- the API
@@ -185,82 +183,76 @@ async def test_requests_without_the_token_are_refused(server: LiveServer, token:
     assert await evidence(server.project) == before
 
 
-WITHOUT_NUL = "text without U+0000 and without unpaired surrogates"
-APP_NAME = "1 to 64 letters, digits, . and -, the first a letter or digit"
-SETTING = "the name of a setting (see `muster setting list`)"
-STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
-
-
 @pytest.mark.parametrize(
-    ("method", "path", "body", "status", "detail"),
+    ("method", "path", "body", "status", "facts"),
     [
-        ("POST", "/apps", b"{", 422, "body: expected JSON, got 'Input data was truncated'"),
-        ("POST", "/apps", b"", 422, "body: expected JSON, got 'Input data was truncated'"),
-        ("POST", "/apps", b"[]", 422, "body: expected an object, got 'array'"),
-        ("POST", "/apps", b"{}", 422, "name: expected a value, got 'nothing'"),
-        ("POST", "/apps", b'{"name": "pi", "colour": 1}', 422, "colour: expected a known field, got 'colour'"),
-        ("POST", "/apps", b'{"name": 5}', 422, "name: expected text, got 'int'"),
-        ("POST", "/apps", b'{"name": "a/b"}', 422, f"name: expected {APP_NAME}, got 'a/b'"),
+        ("POST", "/apps", b"{", 422, ("body:", "JSON", "truncated")),
+        ("POST", "/apps", b"", 422, ("body:", "JSON", "truncated")),
+        ("POST", "/apps", b"[]", 422, ("body:", "object", "'array'")),
+        ("POST", "/apps", b"{}", 422, ("name:", "'nothing'")),
+        ("POST", "/apps", b'{"name": "pi", "colour": 1}', 422, ("colour:", "known")),
+        ("POST", "/apps", b'{"name": 5}', 422, ("name:", "text", "'int'")),
+        ("POST", "/apps", b'{"name": "a/b"}', 422, ("name:", "1 to 64", "letter", "digit", "'a/b'")),
         (
             "POST",
             "/apps",
             b'{"name": "pi", "adaptive_copies": true}',
             422,
-            "adaptive_copies: expected a whole number, got 'bool'",
+            ("adaptive_copies:", "whole", "'bool'"),
         ),
-        ("POST", "/batches", b"[1]", 422, "body: expected an object, got 'array'"),
-        ("POST", "/volunteers", b'{"email": "no-address"}', 422, "email: expected an e-mail address, got 'no-address'"),
-        ("GET", "/batches/77", b"", 404, "no batch 77"),
-        ("POST", "/batches/77/abort", b"", 404, "no batch 77"),
-        ("GET", "/batches/seven", b"", 422, f"batch_id: expected a whole number from 1 to {2**62}, got 'seven'"),
-        ("GET", "/jobs/77", b"", 404, "no job 77"),
-        ("GET", "/batches?limit=0", b"", 422, "limit: expected a whole number from 1 to 1000, got '0'"),
+        ("POST", "/batches", b"[1]", 422, ("body:", "object", "'array'")),
+        ("POST", "/volunteers", b'{"email": "no-address"}', 422, ("email:", "e-mail", "'no-address'")),
+        ("GET", "/batches/77", b"", 404, ("no batch 77",)),
+        ("POST", "/batches/77/abort", b"", 404, ("no batch 77",)),
+        ("GET", "/batches/seven", b"", 422, ("batch_id:", "whole", f"1 to {2**62}", "'seven'")),
+        ("GET", "/jobs/77", b"", 404, ("no job 77",)),
+        ("GET", "/batches?limit=0", b"", 422, ("limit:", "whole", "1 to 1000", "'0'")),
         (
             "PUT",
             "/settings/deadline.p_tight",
             b'{"value": 2}',
             422,
-            "deadline.p_tight: expected a number from 0 to 1, got 2",
+            ("deadline.p_tight:", "0 to 1", "2"),
         ),
         (
             "PUT",
             "/settings/deadline.colour",
             b'{"value": 2}',
             422,
-            f"deadline.colour: expected {SETTING}, got 'deadline.colour'",
+            ("deadline.colour:", "`muster setting list`", "'deadline.colour'"),
         ),
         (
             "PUT",
             "/files/..%2F..%2Fkeys%2Fupload_secret",
             b"x",
             422,
-            f"file name: expected {STORED}, got '../../keys/upload_secret'",
+            ("file name:", "at most 240 bytes", "'../../keys/upload_secret'"),
         ),
         (
             "POST",
             "/apps/%00/versions?platform=x&version=1&file=x",
             b"x",
             422,
-            f"name: expected {WITHOUT_NUL}, got '\\x00'",
+            ("name:", "U+0000", "'\\x00'"),
         ),
-        ("POST", "/apps/pi/versions?platform=x&version=1&file=x&signature=x", b"x", 404, "no app pi"),
+        ("POST", "/apps/pi/versions?platform=x&version=1&file=x&signature=x", b"x", 404, ("no app pi",)),
         (
             "POST",
             "/accounts",
             b'{"name": "a", "parent": "\\u0000"}',
             422,
-            f"parent: expected {WITHOUT_NUL}, got '\\x00'",
+            ("parent:", "U+0000", "'\\x00'"),
         ),
-        ("GET", "/nothing", b"", 404, "404: Not Found"),
-        ("DELETE", "/apps", b"", 405, "405: Method Not Allowed"),
+        ("GET", "/nothing", b"", 404, ("404: Not Found",)),
+        ("DELETE", "/apps", b"", 405, ("405: Method Not Allowed",)),
     ],
 )
 async def test_bad_call_gets_a_problem_document(
-    server: LiveServer, method: str, path: str, body: bytes, status: int, detail: str
+    server: LiveServer, method: str, path: str, body: bytes, status: int, facts: tuple[str, ...]
 ) -> None:
     before = await evidence(server.project)
 
     answer = await server.api(method, path, data=body)
 
-    assert (answer[0], answer[1]["detail"], answer[1]["status"]) == (status, detail, status)
+    assert (answer[0], answer[1]["status"], missing(answer[1]["detail"], *facts)) == (status, status, [])
     assert await evidence(server.project) == before

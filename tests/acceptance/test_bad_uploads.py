@@ -13,6 +13,7 @@ from domain.jobs import InstanceState
 from tests.acceptance.evidence import evidence, files_below
 from tests.acceptance.host import RIGHT
 from tests.acceptance.server import LiveServer
+from tests.facts import missing
 from transfer.keys import load_keys
 from transfer.urls import UploadTokens
 from wire.messages import STATE_UPLOADED, UploadHeader
@@ -146,18 +147,20 @@ async def test_download_addresses_stay_in_the_folder(server: LiveServer, path: s
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "why"),
+    ("body", "status", "facts"),
     [
-        (b"hello", 400, "upload request: expected <data_server_request>, got 'hello'\n"),
-        (b"", 400, "upload request: expected a whole header, got 0 bytes\n"),
-        (b"<data_server_request>\n<file_upload>", 400, "upload request: expected a whole header, got 35 bytes\n"),
-        (b"<data_server_request>" + b" " * 20_000, 413, "upload header: expected at most 16384 bytes\n"),
+        (b"hello", 400, ("upload request:", "<data_server_request>", "'hello'")),
+        (b"", 400, ("upload request:", "header", "0 bytes")),
+        (b"<data_server_request>\n<file_upload>", 400, ("upload request:", "header", "35 bytes")),
+        (b"<data_server_request>" + b" " * 20_000, 413, ("upload header:", "at most 16384")),
     ],
 )
-async def test_malformed_upload_request_is_refused(server: LiveServer, body: bytes, status: int, why: str) -> None:
+async def test_malformed_upload_request_is_refused(
+    server: LiveServer, body: bytes, status: int, facts: tuple[str, ...]
+) -> None:
     before = await evidence(server.project)
 
     async with server.http.post(f"{server.url}upload", data=body) as response:
-        assert (response.status, await response.text()) == (status, why)
+        assert (response.status, missing(await response.text(), *facts)) == (status, [])
 
     assert await evidence(server.project) == before

@@ -12,6 +12,7 @@ from tests.acceptance.host import LINUX
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_command_line import BATCH, CommandLine, submitted
 from tests.acceptance.test_hoststats_commands import HOSTS, ROWS, executed
+from tests.facts import missing
 
 CALLS = f"""
     UPDATE host SET
@@ -83,15 +84,17 @@ def test_threshold_change_records_author_and_reason(muster: CommandLine) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "line"),
+    ("arguments", "facts"),
     [
-        (["preview", "p_tight=2"], "deadline.p_tight: expected a number from 0 to 1, got 2"),
-        (["preview", "p_tight"], "threshold: expected KEY=VALUE, got 'p_tight'"),
-        (["set", "p_tight=0.8", "--why", ""], "why: expected a reason for the audit trail, got ''"),
+        (["preview", "p_tight=2"], ("deadline.p_tight:", "0 to 1", "2")),
+        (["preview", "p_tight"], ("threshold:", "KEY=VALUE", "'p_tight'")),
+        (["set", "p_tight=0.8", "--why", ""], ("why:", "audit trail", "''")),
     ],
 )
-def test_bad_threshold_change_is_one_line(muster: CommandLine, arguments: list[str], line: str) -> None:
-    assert muster.error("thresholds", *arguments) == (1, f"muster: {line}\n")
+def test_bad_threshold_change_is_one_line(muster: CommandLine, arguments: list[str], facts: tuple[str, ...]) -> None:
+    code, line = muster.error("thresholds", *arguments)
+
+    assert (code, line.count("\n"), missing(line, "muster:", *facts)) == (1, 1, [])
 
 
 def test_other_settings_are_refused_as_thresholds(muster: CommandLine) -> None:
@@ -124,7 +127,8 @@ def test_slow_host_shows_percentile_and_threshold(muster: CommandLine) -> None:
     told = muster.run("explain", "host", "24").stdout
 
     assert "it would be sent:\n  nothing\n" in told
-    assert "below_gate: row 2: percentile 0.0" in told and "p_afap (0.5)" in told
+    assert "percentile 0.0" in told
+    assert not missing(told, "below_gate:", "row 2:", "p_afap", 0.5)
 
 
 def test_batch_explanation_counts_reasons(muster: CommandLine) -> None:
@@ -188,15 +192,15 @@ async def test_api_previews_and_sets_thresholds(server: LiveServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "detail"),
+    ("path", "status", "facts"),
     [
-        ("/explain/host/4711", 404, "no host 4711"),
-        ("/explain/batch/x", 422, "id: expected a whole number from 1 to 4611686018427387904, got 'x'"),
-        ("/thresholds/preview?p_tight=high", 422, "p_tight: expected a number, got 'high'"),
-        ("/thresholds/preview", 422, "threshold: expected at least one KEY=VALUE, got 'none'"),
+        ("/explain/host/4711", 404, ("no host 4711",)),
+        ("/explain/batch/x", 422, ("id:", "whole", "1 to 4611686018427387904", "'x'")),
+        ("/thresholds/preview?p_tight=high", 422, ("p_tight:", "number", "'high'")),
+        ("/thresholds/preview", 422, ("threshold:", "KEY=VALUE", "'none'")),
     ],
 )
-async def test_api_names_the_error(server: LiveServer, path: str, status: int, detail: str) -> None:
+async def test_api_names_the_error(server: LiveServer, path: str, status: int, facts: tuple[str, ...]) -> None:
     got, answer = await server.api("GET", path)
 
-    assert (got, answer["detail"]) == (status, detail)
+    assert (got, missing(answer["detail"], *facts)) == (status, [])

@@ -10,6 +10,7 @@ from administration.volunteers import VolunteerBody, change_volunteer, volunteer
 from domain.errors import InvalidInputError, NotFoundError
 from muster_client.shapes import VolunteerShown
 from tests.builders import NOW, an_app
+from tests.facts import missing
 from tests.memory import MemoryStore
 from tests.stores import as_postgres
 from tests.worlds import a_registered_version, a_registered_volunteer
@@ -53,22 +54,22 @@ async def test_choosing_all_or_none_means_all_applications() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "why"),
+    ("wishes", "facts"),
     [
-        ({}, "volunteer: expected a change of beta, cpu, gpu, max_jobs, max_cpus or apps, got 'none'"),
-        ({"cpu": False, "gpu": False}, "processors: expected the CPU, GPUs, or both, got 'neither'"),
-        ({"max_cpus": -1}, "max_cpus: expected a whole number from 0 to 1000000, got -1"),
-        ({"max_jobs": 1_000_001}, "max_jobs: expected a whole number from 0 to 1000000, got 1000001"),
-        ({"apps": ["xpi"]}, "apps: expected applications of this project: "),
+        ({}, ("volunteer:", "beta", "cpu", "gpu", "max_jobs", "max_cpus", "apps", "'none'")),
+        ({"cpu": False, "gpu": False}, ("processors:", "CPU", "GPUs", "both", "'neither'")),
+        ({"max_cpus": -1}, ("max_cpus:", "whole", "0 to 1000000", "-1")),
+        ({"max_jobs": 1_000_001}, ("max_jobs:", "whole", "0 to 1000000", "1000001")),
+        ({"apps": ["xpi"]}, ("apps:", "this project")),
     ],
 )
-async def test_invalid_preferences_are_refused(wishes: dict[str, object], why: str) -> None:
+async def test_invalid_preferences_are_refused(wishes: dict[str, object], facts: tuple[str, ...]) -> None:
     store, email = await a_project()
     before = await store.volunteers.volunteers()
     with pytest.raises(InvalidInputError) as caught:
         await changed(store, email, **wishes)
 
-    assert str(caught.value).startswith(why)
+    assert not missing(str(caught.value), *facts)
     assert await store.volunteers.volunteers() == before
 
 

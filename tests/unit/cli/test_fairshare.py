@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.main import main
+from tests.facts import missing
 
 TREE = {"name": "root", "children": [{"name": "ann", "usage": 3}, {"name": "bob", "usage": 1}]}
 
@@ -42,17 +43,17 @@ def test_json_has_one_object_per_row(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "facts"),
     [
-        (b"{", "expected JSON"),
-        (b"\xff\xfe", "expected JSON"),
-        (b"[" * 100_000, "expected JSON with fewer nested levels"),
-        (b'{"name": "root", "children": [{"name": "ann", "usage": -3}]}', "ann.usage: expected a number from 0"),
-        (b"[]", "document: expected a JSON object"),
+        (b"{", ("JSON",)),
+        (b"\xff\xfe", ("JSON",)),
+        (b"[" * 100_000, ("JSON", "nested")),
+        (b'{"name": "root", "children": [{"name": "ann", "usage": -3}]}', ("ann.usage:", "0")),
+        (b"[]", ("document:", "object")),
     ],
 )
 def test_bad_file_is_reported_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, facts: tuple[str, ...]
 ) -> None:
     file = tmp_path / "tree.json"
     file.write_bytes(content)
@@ -60,7 +61,7 @@ def test_bad_file_is_reported_in_one_line(
     out, err, code = run(capsys, "fairshare", "emulate", "--system", "flux", str(file))
 
     assert (out, code) == ("", 1)
-    assert said in err
+    assert not missing(err, *facts)
     assert len(err.splitlines()) == 1
 
 

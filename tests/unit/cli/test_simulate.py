@@ -11,6 +11,7 @@ import pytest
 
 from cli.main import main
 from cli.simulate import axis_of
+from tests.facts import missing
 
 # Periodic tasks at a slow pace: they would take most of the time.
 TINY = """
@@ -183,52 +184,54 @@ def test_charts_are_written_to_the_folder(tiny: Path, tmp_path: Path, capsys: py
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "facts"),
     [
-        (("--rule", "luck"), "'luck' is not one of 'muster', 'proposal', 'fixed', 'accelerated', 'fixed+copies'"),
-        (("--set", "deadline.p_thigh=1"), "deadline.p_thigh: expected the name of a setting"),
-        (("--set", "deadline.p_tight=2"), "deadline.p_tight: expected a number from 0 to 1, got 2"),
-        (("--set", "deadline.rule=fixed"), "--set: expected settings other than deadline.rule, which --rule sets"),
-        (("--set", "deadline.p_tight"), "--set: expected KEY=VALUE, got 'deadline.p_tight'"),
-        (("--sweep", "deadline.p_afap"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap'"),
-        (("--sweep", "deadline.p_afap=0.1,,0.2"), "--sweep: expected KEY=VALUE,VALUE..., got 'deadline.p_afap=0.1,,0"),
-        (("--sweep", "deadline.p_thigh=1,2"), "deadline.p_thigh: expected the name of a setting"),
-        (("--sweep", "deadline.p_tight=0.5,2"), "deadline.p_tight: expected a number from 0 to 1, got 2"),
-        (("--with", "population.host=3"), "population.host: expected one of"),
-        (("--with", "days=0"), "days: expected a number above 0, got 0"),
-        (("--seeds", "0"), "0 is not in the range x>=1"),
-        (("--trace", "missing.swf"), "File 'missing.swf' does not exist"),
-        (("--trace-jobs", "0"), "0 is not in the range x>=1"),
+        (("--rule", "luck"), ("'luck'", "'muster'", "'proposal'", "'fixed'", "'accelerated'", "'fixed+copies'")),
+        (("--set", "deadline.p_thigh=1"), ("deadline.p_thigh:", "setting")),
+        (("--set", "deadline.p_tight=2"), ("deadline.p_tight:", "0 to 1", "2")),
+        (("--set", "deadline.rule=fixed"), ("--set:", "deadline.rule", "--rule")),
+        (("--set", "deadline.p_tight"), ("--set:", "KEY=VALUE", "'deadline.p_tight'")),
+        (("--sweep", "deadline.p_afap"), ("--sweep:", "KEY=VALUE,VALUE", "'deadline.p_afap'")),
+        (("--sweep", "deadline.p_afap=0.1,,0.2"), ("--sweep:", "KEY=VALUE,VALUE", "'deadline.p_afap=0.1,,0.2'")),
+        (("--sweep", "deadline.p_thigh=1,2"), ("deadline.p_thigh:", "setting")),
+        (("--sweep", "deadline.p_tight=0.5,2"), ("deadline.p_tight:", "0 to 1", "2")),
+        (("--with", "population.host=3"), ("population.host:", "hosts")),
+        (("--with", "days=0"), ("days:", "above 0", "0")),
+        (("--seeds", "0"), ("0", "x>=1")),
+        (("--trace", "missing.swf"), ("'missing.swf'", "exist")),
+        (("--trace-jobs", "0"), ("0", "x>=1")),
     ],
 )
 def test_invalid_arguments_are_named(
-    tiny: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: str
+    tiny: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], facts: tuple[str, ...]
 ) -> None:
     out, err, code = run(capsys, tiny, *arguments)
 
     assert code in (1, 2)
     assert out == ""
-    assert says in " ".join(err.split())
+    assert not missing(" ".join(err.split()), *facts)
     assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "facts"),
     [
-        ("days = = 3", "expected a readable TOML file, got 'Invalid value (at line 1, column 8)'"),
-        ("days = 3\n[population]\nhosts = -1", "population.hosts: expected a whole number from 1 to 1000000, got -1"),
-        ("days = 3\ncolour = 1\n[population]\nhosts = 1", "colour: expected one of"),
-        (TINY.replace('"afap"', '"soon"'), "batch[1].qos: expected one of"),
-        (TINY.replace("jobs = 5", "jobs = 1.5"), "batch[1].jobs: expected a whole number"),
+        ("days = = 3", ("TOML", "line 1", "column 8")),
+        ("days = 3\n[population]\nhosts = -1", ("population.hosts:", "whole", "1 to 1000000", "-1")),
+        ("days = 3\ncolour = 1\n[population]\nhosts = 1", ("colour:", "one of")),
+        (TINY.replace('"afap"', '"soon"'), ("batch[1].qos:", "afap")),
+        (TINY.replace("jobs = 5", "jobs = 1.5"), ("batch[1].jobs:", "whole")),
     ],
 )
-def test_scenario_errors_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str) -> None:
+def test_scenario_errors_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, facts: tuple[str, ...]
+) -> None:
     file = tmp_path / "bad.toml"
     file.write_text(text, encoding="utf-8")
     out, err, code = run(capsys, file)
 
     assert (out, code) == ("", 1)
-    assert says in err
+    assert not missing(err, *facts)
     assert "Traceback" not in err
 
 
@@ -240,19 +243,19 @@ def test_unknown_scenario_lists_the_shipped_ones(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "facts"),
     [
-        ("1 10 0 3600 2", "log.swf line 1: expected 18 columns, got '5 columns'"),
-        ("1 ten 0 3600 2 -1 -1 2 7200 -1 1 8 1 1 1 1 -1 -1", "log.swf line 1, submit: expected a number"),
-        ("; nothing", "trace: expected a log with a job that ran and was submitted in the first 8 days"),
+        ("1 10 0 3600 2", ("log.swf line 1:", "18", "'5 columns'")),
+        ("1 ten 0 3600 2 -1 -1 2 7200 -1 1 8 1 1 1 1 -1 -1", ("log.swf line 1, submit:", "number")),
+        ("; nothing", ("trace:", "8 days")),
     ],
 )
 def test_log_errors_are_named(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, says: str
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, facts: tuple[str, ...]
 ) -> None:
     log = tmp_path / "log.swf"
     log.write_text(line)
     out, err, code = run(capsys, tiny, "--trace", log)
 
     assert (out, code) == ("", 1)
-    assert says in err
+    assert not missing(err, *facts)

@@ -16,6 +16,7 @@ from domain.jobs import Output, ValidatorKind
 from domain.settings import FileSettings
 from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import BatchSpec, parse_batch, size_of, with_rows
+from tests.facts import missing
 
 
 def a_batch(jobs: Mapping[str, object] | None = None, /, **changes: object) -> dict[str, object]:
@@ -142,104 +143,104 @@ def test_equal_rows_keep_own_command_lines_and_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "facts"),
     [
-        ({"cuont": 1}, "cuont: expected one of account, app, deadline_s, "),
-        ({"app": ""}, "app: expected a name, got ''"),
-        ({"app": 3}, "app: expected text of at most 200 characters"),
-        ({"submitter": ""}, "submitter: expected a name, got ''"),
-        ({"qos": "fast"}, "qos: expected one of throughput, long_deadline, afap, short_deadline, got 'fast'"),
-        ({"qos": None}, "qos: expected one of throughput, long_deadline, afap, short_deadline, got None"),
-        ({"qos": "short_deadline"}, "deadline_s: expected a number from 1 to 3153600000; it is required, got None"),
-        ({"qos": "short_deadline", "deadline_s": 0}, "deadline_s: expected a number from 1 to 3153600000, got 0"),
+        ({"cuont": 1}, ("cuont:", "account", "app", "deadline_s")),
+        ({"app": ""}, ("app:", "''")),
+        ({"app": 3}, ("app:", "at most 200")),
+        ({"submitter": ""}, ("submitter:", "''")),
+        ({"qos": "fast"}, ("qos:", "throughput", "long_deadline", "afap", "short_deadline", "'fast'")),
+        ({"qos": None}, ("qos:", "throughput", "long_deadline", "afap", "short_deadline", "None")),
+        ({"qos": "short_deadline"}, ("deadline_s:", "1 to 3153600000", "required", "None")),
+        ({"qos": "short_deadline", "deadline_s": 0}, ("deadline_s:", "1 to 3153600000", "0")),
         (
             {"qos": "short_deadline", "deadline_s": math.inf},
-            "deadline_s: expected a number from 1 to 3153600000, got inf",
+            ("deadline_s:", "1 to 3153600000", "inf"),
         ),
-        ({"qos": "afap", "deadline_s": 60}, "deadline_s: expected no deadline with qos afap, only with short_deadline"),
-        ({"user_priority": -1025}, "user_priority: expected a whole number from -1024 to 1023, got -1025"),
-        ({"user_priority": 1024}, "user_priority: expected a whole number from -1024 to 1023, got 1024"),
-        ({"level": "urgent"}, "level: expected one of expedite, normal, standby, got 'urgent'"),
-        ({"queue": 7}, "queue: expected text of at most 32 characters"),
-        ({"name": "a\nb"}, "name: expected text of at most 200 characters without control characters, got 'a"),
-        ({"jobs": []}, "jobs: expected a table, got []"),
-        ({"jobs": {}}, "jobs.count: expected a whole number from 1 to 1000000; it is required, got None"),
-        ({"jobs": {}, "job": {}}, "job: expected a list of tables, got {}"),
-        ({"job": [{}]}, "jobs.count: expected no count together with [[job]] tables or a CSV file, got 10"),
-        ({"jobs": {"fpops_est": 1}, "job": []}, "jobs: expected at least one job, got 0"),
+        ({"qos": "afap", "deadline_s": 60}, ("deadline_s:", "afap", "short_deadline")),
+        ({"user_priority": -1025}, ("user_priority:", "whole", "-1024 to 1023", "-1025")),
+        ({"user_priority": 1024}, ("user_priority:", "whole", "-1024 to 1023", "1024")),
+        ({"level": "urgent"}, ("level:", "expedite", "normal", "standby", "'urgent'")),
+        ({"queue": 7}, ("queue:", "at most 32")),
+        ({"name": "a\nb"}, ("name:", "at most 200", "control")),
+        ({"jobs": []}, ("jobs:", "table", "[]")),
+        ({"jobs": {}}, ("jobs.count:", "whole", "1 to 1000000", "required", "None")),
+        ({"jobs": {}, "job": {}}, ("job:", "tables", "{}")),
+        ({"job": [{}]}, ("jobs.count:", "[[job]]", "CSV", "10")),
+        ({"jobs": {"fpops_est": 1}, "job": []}, ("jobs:", "one", "0")),
         (
             {"jobs": {}, "job": [{"fpops_est": 1}, {}]},
-            "job[1].fpops_est: expected a number from 1 to 1e+21; it is required",
+            ("job[1].fpops_est:", "1 to 1e+21", "required"),
         ),
-        ({"jobs": {}, "job": [{"fpops": 1}]}, "job[0].fpops: expected one of command_line, count, "),
-        ({"jobs": {}, "job": [{}], "jobs_csv": "x"}, "jobs_csv: expected either [[job]] tables or a CSV file"),
-        ({"jobs_csv": "x"}, "jobs.count: expected no count together with [[job]] tables or a CSV file, got 10"),
+        ({"jobs": {}, "job": [{"fpops": 1}]}, ("job[0].fpops:", "command_line", "count")),
+        ({"jobs": {}, "job": [{}], "jobs_csv": "x"}, ("jobs_csv:", "[[job]]", "CSV")),
+        ({"jobs_csv": "x"}, ("jobs.count:", "[[job]]", "CSV", "10")),
     ],
 )
-def test_a_wrong_batch_is_refused_by_field(changes: dict[str, object], message: str) -> None:
-    assert refusal(a_batch(**changes)).startswith(message)
+def test_a_wrong_batch_is_refused_by_field(changes: dict[str, object], facts: tuple[str, ...]) -> None:
+    assert not missing(refusal(a_batch(**changes)), *facts)
 
 
 @pytest.mark.parametrize(
-    ("jobs", "message"),
+    ("jobs", "facts"),
     [
-        ({"cuont": 1}, "jobs.cuont: expected one of command_line, count, delay_bound_s, "),
-        ({"count": 0}, "jobs.count: expected a whole number from 1 to 1000000, got 0"),
-        ({"count": 1_000_001}, "jobs.count: expected a whole number from 1 to 1000000, got 1000001"),
-        ({"count": -5}, "jobs.count: expected a whole number from 1 to 1000000, got -5"),
-        ({"count": True}, "jobs.count: expected a whole number from 1 to 1000000, got True"),
-        ({"count": "3"}, "jobs.count: expected a whole number from 1 to 1000000, got '3'"),
-        ({"count": 2.5}, "jobs.count: expected a whole number from 1 to 1000000, got 2.5"),
-        ({"fpops_est": 0}, "jobs.fpops_est: expected a number from 1 to 1e+21, got 0"),
-        ({"fpops_est": math.nan}, "jobs.fpops_est: expected a number from 1 to 1e+21, got nan"),
-        ({"fpops_est": 10**400}, "jobs.fpops_est: expected a number from 1 to 1e+21, got 1000"),
-        ({"fpops_est": "1e12"}, "jobs.fpops_est: expected a number from 1 to 1e+21, got '1e12'"),
-        ({"fpops_bound": 1e25}, "jobs.fpops_bound: expected a number from 1 to 1e+24, got 1e+25"),
+        ({"cuont": 1}, ("jobs.cuont:", "command_line", "count", "delay_bound_s")),
+        ({"count": 0}, ("jobs.count:", "whole", "1 to 1000000", "0")),
+        ({"count": 1_000_001}, ("jobs.count:", "whole", "1 to 1000000", "1000001")),
+        ({"count": -5}, ("jobs.count:", "whole", "1 to 1000000", "-5")),
+        ({"count": True}, ("jobs.count:", "whole", "1 to 1000000", "True")),
+        ({"count": "3"}, ("jobs.count:", "whole", "1 to 1000000", "'3'")),
+        ({"count": 2.5}, ("jobs.count:", "whole", "1 to 1000000", "2.5")),
+        ({"fpops_est": 0}, ("jobs.fpops_est:", "1 to 1e+21", "0")),
+        ({"fpops_est": math.nan}, ("jobs.fpops_est:", "1 to 1e+21", "nan")),
+        ({"fpops_est": 10**400}, ("jobs.fpops_est:", "1 to 1e+21")),
+        ({"fpops_est": "1e12"}, ("jobs.fpops_est:", "1 to 1e+21", "'1e12'")),
+        ({"fpops_bound": 1e25}, ("jobs.fpops_bound:", "1 to 1e+24", "1e+25")),
         (
             {"fpops_bound": 1e11},
-            "jobs.fpops_bound: expected a number of at least fpops_est (1e+12), got 100000000000.0",
+            ("jobs.fpops_bound:", "at least fpops_est", "1e+12", "100000000000.0"),
         ),
-        ({"memory_bytes": -1}, "jobs.memory_bytes: expected a number from 0 to 1e+15, got -1"),
-        ({"disk_bytes": -1}, "jobs.disk_bytes: expected a number from 0 to 1e+15, got -1"),
-        ({"delay_bound_s": 0}, "jobs.delay_bound_s: expected a number from 1 to 315360000, got 0"),
-        ({"ncpus": 0}, "jobs.ncpus: expected a number from 0.001 to 4096, got 0"),
-        ({"quorum": 0}, "jobs.quorum: expected a whole number from 1 to 20, got 0"),
-        ({"quorum": 21}, "jobs.quorum: expected a whole number from 1 to 20, got 21"),
-        ({"max_errors": 0}, "jobs.max_errors: expected a whole number from 1 to 1000, got 0"),
-        ({"quorum": 3, "max_instances": 2}, "jobs.max_instances: expected at least the quorum (3), got 2"),
-        ({"hr_type": 3}, "jobs.hr_type: expected a whole number from 0 to 2, got 3"),
-        ({"command_line": "x" * 10_001}, "jobs.command_line: expected text of at most 10000 characters"),
+        ({"memory_bytes": -1}, ("jobs.memory_bytes:", "0 to 1e+15", "-1")),
+        ({"disk_bytes": -1}, ("jobs.disk_bytes:", "0 to 1e+15", "-1")),
+        ({"delay_bound_s": 0}, ("jobs.delay_bound_s:", "1 to 315360000", "0")),
+        ({"ncpus": 0}, ("jobs.ncpus:", "0.001 to 4096", "0")),
+        ({"quorum": 0}, ("jobs.quorum:", "whole", "1 to 20", "0")),
+        ({"quorum": 21}, ("jobs.quorum:", "whole", "1 to 20", "21")),
+        ({"max_errors": 0}, ("jobs.max_errors:", "whole", "1 to 1000", "0")),
+        ({"quorum": 3, "max_instances": 2}, ("jobs.max_instances:", "quorum", "3", "2")),
+        ({"hr_type": 3}, ("jobs.hr_type:", "whole", "0 to 2", "3")),
+        ({"command_line": "x" * 10_001}, ("jobs.command_line:", "at most 10000")),
         (
             {"command_line": "{i}" * 3_000},
-            "jobs.command_line: expected at most 10000 characters with each {i} replaced",
+            ("jobs.command_line:", "at most 10000", "{i}"),
         ),
-        ({"command_line": "a\0b"}, "jobs.command_line: expected text of at most 10000 characters without control"),
-        ({"command_line": "\ud800"}, "jobs.command_line: expected text of at most 10000 characters without control"),
-        ({"validator": "bitwise"}, "jobs.validator: expected a table, got 'bitwise'"),
-        ({"validator": {"kind": "fuzzy"}}, "jobs.validator.kind: expected one of bitwise, tolerance, accept"),
+        ({"command_line": "a\0b"}, ("jobs.command_line:", "at most 10000", "control")),
+        ({"command_line": "\ud800"}, ("jobs.command_line:", "at most 10000", "control")),
+        ({"validator": "bitwise"}, ("jobs.validator:", "table", "'bitwise'")),
+        ({"validator": {"kind": "fuzzy"}}, ("jobs.validator.kind:", "bitwise", "tolerance", "accept")),
         (
             {"validator": {"kind": "tolerance"}},
-            "jobs.validator.tolerance: expected a number from 1e-300 to 1; it is required",
+            ("jobs.validator.tolerance:", "1e-300 to 1", "required"),
         ),
         (
             {"validator": {"tolerance": 0.1}},
-            "jobs.validator.tolerance: expected no tolerance with validator kind bitwise",
+            ("jobs.validator.tolerance:", "bitwise"),
         ),
-        ({"outputs": {}}, "jobs.outputs: expected a list of tables, got {}"),
-        ({"outputs": [{"name": "out"}]}, "jobs.outputs[0].max_bytes: expected a whole number from 1 to 1000000000"),
-        ({"outputs": [{"name": "o", "max_bytes": 2e9}]}, "jobs.outputs[0].max_bytes: expected a whole number from 1"),
-        ({"outputs": [{"name": "../o", "max_bytes": 1}]}, "jobs.outputs[0].name: expected a file name without / "),
-        ({"outputs": [{"name": "o", "max_bytes": 1}] * 2}, "jobs.outputs: expected distinct names, got 'o'"),
-        ({"inputs": [{}]}, "jobs.inputs[0]: expected a path, or the name of a registered file, got {}"),
-        ({"inputs": [{"path": "a", "name": "a"}]}, "jobs.inputs[0]: expected a path, or the name of a registered"),
-        ({"inputs": [{"path": "a/"}, {"path": "b/a"}]}, "jobs.inputs: expected distinct names, got 'a'"),
-        ({"inputs": [{"path": "a", "open_name": "../a"}]}, "jobs.inputs[0].open_name: expected a file name without"),
-        ({"inputs": [{"path": "/"}]}, "jobs.inputs[0].open_name: expected a file name without"),
-        ({"inputs": [{"path": "a", "sticky": 1}]}, "jobs.inputs[0].sticky: expected true or false, got 1"),
+        ({"outputs": {}}, ("jobs.outputs:", "tables", "{}")),
+        ({"outputs": [{"name": "out"}]}, ("jobs.outputs[0].max_bytes:", "whole", "1 to 1000000000")),
+        ({"outputs": [{"name": "o", "max_bytes": 2e9}]}, ("jobs.outputs[0].max_bytes:", "1 to 1000000000")),
+        ({"outputs": [{"name": "../o", "max_bytes": 1}]}, ("jobs.outputs[0].name:", "file name", "/")),
+        ({"outputs": [{"name": "o", "max_bytes": 1}] * 2}, ("jobs.outputs:", "distinct", "'o'")),
+        ({"inputs": [{}]}, ("jobs.inputs[0]:", "path", "registered", "{}")),
+        ({"inputs": [{"path": "a", "name": "a"}]}, ("jobs.inputs[0]:", "path", "registered")),
+        ({"inputs": [{"path": "a/"}, {"path": "b/a"}]}, ("jobs.inputs:", "distinct", "'a'")),
+        ({"inputs": [{"path": "a", "open_name": "../a"}]}, ("jobs.inputs[0].open_name:", "file name")),
+        ({"inputs": [{"path": "/"}]}, ("jobs.inputs[0].open_name:", "file name")),
+        ({"inputs": [{"path": "a", "sticky": 1}]}, ("jobs.inputs[0].sticky:", "true", "false", "1")),
     ],
 )
-def test_a_wrong_job_is_refused_by_field(jobs: dict[str, object], message: str) -> None:
-    assert refusal(a_batch(jobs)).startswith(message)
+def test_a_wrong_job_is_refused_by_field(jobs: dict[str, object], facts: tuple[str, ...]) -> None:
+    assert not missing(refusal(a_batch(jobs)), *facts)
 
 
 def test_the_projects_limit_bounds_outputs() -> None:
@@ -255,20 +256,20 @@ def test_counts_that_add_up_to_too_many_jobs_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("row", "facts"),
     [
-        ({"fpops_est": "much"}, "jobs_csv row 2.fpops_est: expected a number from 1 to 1e+21, got 'much'"),
-        ({"count": "1_0"}, "jobs_csv row 2.count: expected a whole number from 1 to 1000000, got '1_0'"),
-        ({"cuont": "1"}, "jobs_csv row 2.cuont: expected one of command_line, count, "),
-        ({"outputs": "x"}, "jobs_csv row 2.outputs: expected one of command_line, count, "),
-        ({None: ["more"]}, "jobs_csv row 2: expected as many cells as the heading"),
-        ({"command_line": None}, "jobs_csv row 2: expected as many cells as the heading"),
+        ({"fpops_est": "much"}, ("jobs_csv row 2.fpops_est:", "1 to 1e+21", "'much'")),
+        ({"count": "1_0"}, ("jobs_csv row 2.count:", "whole", "1 to 1000000", "'1_0'")),
+        ({"cuont": "1"}, ("jobs_csv row 2.cuont:", "command_line", "count")),
+        ({"outputs": "x"}, ("jobs_csv row 2.outputs:", "command_line", "count")),
+        ({None: ["more"]}, ("jobs_csv row 2:", "cells", "heading")),
+        ({"command_line": None}, ("jobs_csv row 2:", "cells", "heading")),
     ],
 )
-def test_a_wrong_row_is_named(row: dict[Any, Any], message: str) -> None:
+def test_a_wrong_row_is_named(row: dict[Any, Any], facts: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInputError) as caught:
         size_of(from_csv([{"command_line": "a"}, row], fpops_est=1e12))
-    assert str(caught.value).startswith(message)
+    assert not missing(str(caught.value), *facts)
 
 
 def test_a_csv_file_without_rows_is_refused() -> None:

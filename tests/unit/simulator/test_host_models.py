@@ -7,6 +7,7 @@ import pytest
 
 from domain.errors import InvalidInputError
 from simulator.host_models import CORES, FITTED, read_host_table
+from tests.facts import missing
 
 HEAD = "cpu_model,computers,avg_cores_per_computer,gflops_per_core,gflops_per_computer\n"
 
@@ -33,20 +34,20 @@ def test_cores_that_are_not_whole_are_the_mean_of_what_is_drawn(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("rows", "says"),
+    ("rows", "facts"),
     [
-        (["A,1,1.0,fast,1.0"], "row 1, gflops_per_core: expected a number above 0, got 'fast'"),
-        (["A,1,1.0,1.0,1.0", "B,-3,1.0,1.0,1.0"], "row 2, computers: expected a number above 0, got '-3'"),
-        (["A,1,nan,1.0,1.0"], "row 1, avg_cores_per_computer: expected a number above 0, got 'nan'"),
-        (["A,1"], "row 1, avg_cores_per_computer: expected a number above 0, got None"),
-        ([], "expected at least one row, got 0"),
+        (["A,1,1.0,fast,1.0"], ("row 1, gflops_per_core:", "above 0", "'fast'")),
+        (["A,1,1.0,1.0,1.0", "B,-3,1.0,1.0,1.0"], ("row 2, computers:", "above 0", "'-3'")),
+        (["A,1,nan,1.0,1.0"], ("row 1, avg_cores_per_computer:", "above 0", "'nan'")),
+        (["A,1"], ("row 1, avg_cores_per_computer:", "above 0", "None")),
+        ([], ("row", "0")),
     ],
 )
-def test_a_wrong_row_is_named_with_its_column(tmp_path: Path, rows: list[str], says: str) -> None:
+def test_a_wrong_row_is_named_with_its_column(tmp_path: Path, rows: list[str], facts: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInputError) as caught:
         read_host_table(a_table(tmp_path, *rows))
 
-    assert says in str(caught.value)
+    assert not missing(str(caught.value), *facts)
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from simulator.population import FIRST_CALLS_S, Arrivals, GpuKind, HostPopulatio
 from simulator.population_fields import USUAL, parse_population
 from simulator.scenario import MONDAY
 from simulator.traits import Traits
+from tests.facts import missing
 
 WEIBULL: dict[str, object] = {"law": "weibull", "shape": 1, "scale_hours": 1}
 HUNDRED = HostPopulation((Arrivals(100),))
@@ -156,78 +157,78 @@ def test_a_path_to_a_table_counts_from_the_scenarios_folder(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "facts"),
     [
-        ({"hosts": 2.5}, "population.hosts: expected a whole number from 1 to 1000000, got 2.5"),
-        ({"loss_fraction": 1.5}, "population.loss_fraction: expected a number from 0 to 1, got 1.5"),
-        ({"share_fraction": 0}, "population.share_fraction: expected a number above 0 and at most 1, got 0.0"),
-        ({"computers": "amiga"}, "expected one of seti, einstein, lhc, or a CSV file of computers, got 'amiga'"),
-        ({"colour": "blue"}, "population.colour: expected one of"),
+        ({"hosts": 2.5}, ("population.hosts:", "whole", "1 to 1000000", "2.5")),
+        ({"loss_fraction": 1.5}, ("population.loss_fraction:", "0 to 1", "1.5")),
+        ({"share_fraction": 0}, ("population.share_fraction:", "above 0", "at most 1", "0.0")),
+        ({"computers": "amiga"}, ("population.computers:", "seti", "einstein", "lhc", "CSV", "'amiga'")),
+        ({"colour": "blue"}, ("population.colour:", "hosts")),
         (
             {"arrivals": [{"hosts": 1}]},
-            "population.arrivals[0].at_hours: expected a number of at least 0; it is required",
+            ("population.arrivals[0].at_hours:", "at least 0", "required"),
         ),
-        ({"gpus": [{"share": 0.7}, {"share": 0.6}]}, "population.gpus: expected shares with a sum of at most 1"),
-        ({"presence": [{"on": {"law": "weibull"}}]}, "population.presence[0]: expected both `on` and `off`"),
+        ({"gpus": [{"share": 0.7}, {"share": 0.6}]}, ("population.gpus:", "sum", "at most 1")),
+        ({"presence": [{"on": {"law": "weibull"}}]}, ("population.presence[0]:", "`on`", "`off`")),
         (
             {"presence": [{"on": {"law": "pareto"}, "off": {}}]},
-            "population.presence[0].on.law: expected one of weibull",
+            ("population.presence[0].on.law:", "weibull"),
         ),
         (
             {"presence": [{"hours": {"from": 30, "hours": 1}}]},
-            "presence[0].hours.from: expected an hour from 0 to less than 24",
+            ("population.presence[0].hours.from:", "0 to less than 24"),
         ),
         (
             {"presence": [{"on": {"law": "hyperexponential", "fractions": [0.5], "means_hours": [1]}, "off": {}}]},
-            "presence[0].on.fractions: expected as many fractions as means_hours, with a sum of 1, got [0.5]",
+            ("population.presence[0].on.fractions:", "means_hours", "sum", "1", "[0.5]"),
         ),
         (
             {"presence": [{"on": {**WEIBULL, "shape": 0.001}, "off": WEIBULL}]},
-            "population.presence[0].on.shape: expected a number from 0.1 to 20, got 0.001",
+            ("population.presence[0].on.shape:", "0.1 to 20", "0.001"),
         ),
         (
             {"presence": [{"on": WEIBULL, "off": {"law": "lognormal", "median_hours": 1, "sigma": 100}}]},
-            "population.presence[0].off.sigma: expected a number from 0 to 5, got 100",
+            ("population.presence[0].off.sigma:", "0 to 5", "100.0"),
         ),
         (
             {"presence": [{"on": WEIBULL, "off": WEIBULL, "spread_sigma": 500}]},
-            "population.presence[0].spread_sigma: expected a number from 0 to 5, got 500",
+            ("population.presence[0].spread_sigma:", "0 to 5", "500.0"),
         ),
         (
             {"presence": [{"on": {**WEIBULL, "mean_hours": 3}, "off": WEIBULL}]},
-            "population.presence[0].on.mean_hours: expected one of law, scale_hours, shape; this field is unknown",
+            ("population.presence[0].on.mean_hours:", "law", "scale_hours", "shape", "unknown"),
         ),
         (
             {"presence": [{"on": {"law": "hyperexponential", "fractions": [1], "means_hours": [True]}, "off": {}}]},
-            "population.presence[0].on.means_hours: expected a list of numbers above 0, got [True]",
+            ("population.presence[0].on.means_hours:", "above 0", "[True]"),
         ),
         (
             {"presence": [{"on": {**WEIBULL, "scale_hours": 1e-6}, "off": WEIBULL}]},
-            "population.presence[0].on: expected durations with a mean of 60 s to 10 years (315360000 s), got 0.0036",
+            ("population.presence[0].on:", "60 s to 10 years", "315360000 s", "0.0036"),
         ),
         (
             {"presence": [{"on": WEIBULL, "off": {"law": "exponential", "mean_hours": 1e300}}]},
-            "population.presence[0].off: expected durations with a mean of 60 s to 10 years (315360000 s), got",
+            ("population.presence[0].off:", "60 s to 10 years", "315360000 s"),
         ),
-        ({"presence": [{"share": 0}]}, "population.presence[0].share: expected a number above 0, got 0"),
+        ({"presence": [{"share": 0}]}, ("population.presence[0].share:", "above 0", "0")),
         (
             {"presence": [{"hours": {"from": 8, "hours": 30}}]},
-            "presence[0].hours.hours: expected a number from 0 to 24",
+            ("population.presence[0].hours.hours:", "0 to 24"),
         ),
-        ({"stretch_sigma": 500}, "population.stretch_sigma: expected a number from 0 to 5, got 500"),
-        ({"size_sigma": 500}, "population.size_sigma: expected a number from 0 to 5, got 500"),
-        ({"buffer_sigma": math.nan}, "population.buffer_sigma: expected a number of at least 0, got nan"),
-        ({"gpus": [{"share": 0.1, "sigma": 500}]}, "population.gpus[0].sigma: expected a number from 0 to 5, got 500"),
-        ({"gpus": [{"share": 0.1, "type": ""}]}, "population.gpus[0].type: expected a name, got ''"),
-        ({"platforms": {"": 1.0}}, "population.platforms: expected names of platforms, got ''"),
-        ({"time_zones_hours": 13}, "population.time_zones_hours: expected a number from 0 to 12, got 13"),
-        ({"lost_jobs": "gone"}, "population.lost_jobs: expected one of stalled, forgotten, got 'gone'"),
-        ({"hosts": True}, "population.hosts: expected a whole number from 1 to 1000000, got True"),
-        ({"loss_fraction": math.inf}, "population.loss_fraction: expected a number of at least 0, got inf"),
+        ({"stretch_sigma": 500}, ("population.stretch_sigma:", "0 to 5", "500.0")),
+        ({"size_sigma": 500}, ("population.size_sigma:", "0 to 5", "500.0")),
+        ({"buffer_sigma": math.nan}, ("population.buffer_sigma:", "at least 0", "nan")),
+        ({"gpus": [{"share": 0.1, "sigma": 500}]}, ("population.gpus[0].sigma:", "0 to 5", "500.0")),
+        ({"gpus": [{"share": 0.1, "type": ""}]}, ("population.gpus[0].type:", "''")),
+        ({"platforms": {"": 1.0}}, ("population.platforms:", "''")),
+        ({"time_zones_hours": 13}, ("population.time_zones_hours:", "0 to 12", "13.0")),
+        ({"lost_jobs": "gone"}, ("population.lost_jobs:", "stalled", "forgotten", "'gone'")),
+        ({"hosts": True}, ("population.hosts:", "whole", "1 to 1000000", "True")),
+        ({"loss_fraction": math.inf}, ("population.loss_fraction:", "at least 0", "inf")),
     ],
 )
-def test_what_is_wrong_is_named(change: dict[str, object], says: str) -> None:
+def test_what_is_wrong_is_named(change: dict[str, object], facts: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInputError) as caught:
         parse_population({"hosts": 10, **change}, folder=Path())
 
-    assert says in str(caught.value)
+    assert not missing(str(caught.value), *facts)

@@ -12,6 +12,7 @@ from domain.units import DAY_S, HOUR_S, Instant
 from jobs.spec import parse_batch, size_of
 from simulator.ports import Outage, ShareOf
 from simulator.scenario import MONDAY, parse_scenario, read_scenario, shipped_scenarios
+from tests.facts import missing
 
 PLAIN: dict[str, object] = {"days": 10, "population": {"hosts": 5}}
 BATCH: dict[str, object] = {"name": "a", "qos": "afap", "jobs": 3, "fpops_est": 1e13}
@@ -139,95 +140,95 @@ def test_an_outage_has_a_beginning_and_an_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "facts"),
     [
-        ({"days": 0}, "days: expected a number above 0, got 0"),
-        ({"days": 1e9}, "days: expected at most 3650, got 1000000000.0"),
-        ({"colour": 3}, "colour: expected one of"),
-        ({"population": {}}, "population.hosts: expected a whole number from 1 to 1000000; it is required, got None"),
-        ({"settings": {"deadline.p_tight": 3}}, "deadline.p_tight: expected a number from 0 to 1, got 3"),
-        ({"settings": {"nothing": 3}}, "nothing: expected the name of a setting"),
-        ({"batch": [{**BATCH, "qos": "soon"}]}, "batch[0].qos: expected one of throughput, long_deadline"),
+        ({"days": 0}, ("days:", "above 0", "0")),
+        ({"days": 1e9}, ("days:", "at most 3650", "1000000000.0")),
+        ({"colour": 3}, ("colour:", "one of")),
+        ({"population": {}}, ("population.hosts:", "whole", "1 to 1000000", "required", "None")),
+        ({"settings": {"deadline.p_tight": 3}}, ("deadline.p_tight:", "0 to 1", "3")),
+        ({"settings": {"nothing": 3}}, ("nothing:", "setting")),
+        ({"batch": [{**BATCH, "qos": "soon"}]}, ("batch[0].qos:", "throughput", "long_deadline")),
         (
             {"batch": [{**BATCH, "qos": "short_deadline"}]},
-            "batch[0].deadline_hours: expected a number above 0; it is required",
+            ("batch[0].deadline_hours:", "above 0", "required"),
         ),
-        ({"batch": [{**BATCH, "deadline_hours": 3}]}, "batch[0].deadline_hours: expected no deadline with qos afap"),
-        ({"batch": [{**BATCH, "app": "other"}]}, "batch a: app: expected one of ['app'], got 'other'"),
+        ({"batch": [{**BATCH, "deadline_hours": 3}]}, ("batch[0].deadline_hours:", "afap")),
+        ({"batch": [{**BATCH, "app": "other"}]}, ("batch a: app:", "['app']", "'other'")),
         (
             {"batch": [{**BATCH, "at_hours": 240}]},
-            "batch a: at_hours: expected before the end of the scenario, 10 days, got 240.0",
+            ("batch a: at_hours:", "10 days", "240.0"),
         ),
-        ({"batch": [BATCH, BATCH]}, "batch.name: expected unique names, got 'a'"),
-        ({"batch": [{**BATCH, "times": 2}]}, "batch[0].every_hours: expected a number above 0; it is required"),
-        ({"batch": [{**BATCH, "name": "{i}"}]}, "batch[0].name: expected a name without {, got '{i}'"),
-        ({"app": [{"name": "a", "on_cpus": False}]}, "app[0].on_cpus: expected true, or gpu_types, got False"),
-        ({"outage": [{"at_hours": 1, "hours": 0}]}, "outage[0].hours: expected a number above 0, got 0"),
+        ({"batch": [BATCH, BATCH]}, ("batch.name:", "unique", "'a'")),
+        ({"batch": [{**BATCH, "times": 2}]}, ("batch[0].every_hours:", "above 0", "required")),
+        ({"batch": [{**BATCH, "name": "{i}"}]}, ("batch[0].name:", "{", "'{i}'")),
+        ({"app": [{"name": "a", "on_cpus": False}]}, ("app[0].on_cpus:", "true", "gpu_types", "False")),
+        ({"outage": [{"at_hours": 1, "hours": 0}]}, ("outage[0].hours:", "above 0", "0")),
         (
             {"outage": [{"at_hours": 5, "hours": 2}, {"at_hours": 6, "hours": 1}]},
-            "outage[1].at_hours: expected outages in order, without overlap, got 6.0",
+            ("outage[1].at_hours:", "overlap", "6.0"),
         ),
         (
             {"outage": [{"at_hours": 240, "hours": 2}]},
-            "outage[0].at_hours: expected before the end of the scenario, 10 days, got 240",
+            ("outage[0].at_hours:", "10 days", "240.0"),
         ),
-        ({"outage": [{"at_hours": -1, "hours": 2}]}, "outage[0].at_hours: expected a number of at least 0, got -1"),
-        ({"outage": [{"at_hours": True, "hours": 2}]}, "outage[0].at_hours: expected a number of at least 0, got True"),
-        ({"days": math.nan}, "days: expected a number above 0, got nan"),
-        ({"starts_at": 1e12}, "starts_at: expected seconds since 1970 before the year 2100, got 1000000000000.0"),
-        ({"name": ""}, "name: expected a name, got ''"),
-        ({"submitter": [{"name": ""}]}, "submitter[0].name: expected a name, got ''"),
+        ({"outage": [{"at_hours": -1, "hours": 2}]}, ("outage[0].at_hours:", "at least 0", "-1")),
+        ({"outage": [{"at_hours": True, "hours": 2}]}, ("outage[0].at_hours:", "at least 0", "True")),
+        ({"days": math.nan}, ("days:", "above 0", "nan")),
+        ({"starts_at": 1e12}, ("starts_at:", "1970", "2100", "1000000000000.0")),
+        ({"name": ""}, ("name:", "''")),
+        ({"submitter": [{"name": ""}]}, ("submitter[0].name:", "''")),
         (
             {"submitter": [{"name": "ada"}, {"name": "ada", "shares": 2}]},
-            "submitter[1].name: expected unique names, got 'ada'",
+            ("submitter[1].name:", "unique", "'ada'"),
         ),
-        ({"app": [{"name": "a"}, {"name": "a", "ncpus": 4}]}, "app[1].name: expected unique names, got 'a'"),
-        ({"app": [{"name": ""}]}, "app[0].name: expected a name, got ''"),
+        ({"app": [{"name": "a"}, {"name": "a", "ncpus": 4}]}, ("app[1].name:", "unique", "'a'")),
+        ({"app": [{"name": ""}]}, ("app[0].name:", "''")),
         (
             {"app": [{"name": "a", "gpu_types": ["ATI", "ATI"]}]},
-            "app[0].gpu_types: expected a list of GPU types without duplicates, got ['ATI', 'ATI']",
+            ("app[0].gpu_types:", "duplicates", "['ATI', 'ATI']"),
         ),
-        ({"batch": [{**BATCH, "every_hours": 5}]}, "batch[0].every_hours: expected no value unless times is above 1"),
-        ({"batch": [{**BATCH, "times": 0}]}, "batch[0].times: expected a whole number from 1 to 100000, got 0"),
-        ({"batch": [{**BATCH, "at_hours": -1}]}, "batch[0].at_hours: expected a number of at least 0, got -1"),
-        ({"batch": [{**BATCH, "jobs": True}]}, "batch[0].jobs: expected a whole number from 1 to 1000000, got True"),
-        ({"batch": [{**BATCH, "fpops_est": math.inf}]}, "batch[0].fpops_est: expected a number above 0, got inf"),
-        ({"batch": [{**BATCH, "fpops_est": 1e300}]}, "batch[0].fpops_est: expected at most 1e+24, got 1e+300"),
+        ({"batch": [{**BATCH, "every_hours": 5}]}, ("batch[0].every_hours:", "times", "above 1")),
+        ({"batch": [{**BATCH, "times": 0}]}, ("batch[0].times:", "whole", "1 to 100000", "0")),
+        ({"batch": [{**BATCH, "at_hours": -1}]}, ("batch[0].at_hours:", "at least 0", "-1")),
+        ({"batch": [{**BATCH, "jobs": True}]}, ("batch[0].jobs:", "whole", "1 to 1000000", "True")),
+        ({"batch": [{**BATCH, "fpops_est": math.inf}]}, ("batch[0].fpops_est:", "above 0", "inf")),
+        ({"batch": [{**BATCH, "fpops_est": 1e300}]}, ("batch[0].fpops_est:", "at most 1e+24", "1e+300")),
         (
             {"batch": [{**BATCH, "times": 3, "every_hours": 200}]},
-            "batch a-3: at_hours: expected before the end of the scenario, 10 days, got 400.0",
+            ("batch a-3: at_hours:", "10 days", "400.0"),
         ),
         (
             {"batch": [{**BATCH, "ncpus": 64}]},
-            "batch a: ncpus: expected at most 24, the largest host of this population, got 64.0",
+            ("batch a: ncpus:", "at most 24", "64.0"),
         ),
         (
             {"batch": [{**BATCH, "memory_gigabytes": 900}]},
-            "batch a: memory_gigabytes: expected memory that a host of this population can have, got 900.0",
+            ("batch a: memory_gigabytes:", "population", "900.0"),
         ),
         (
             {"app": [{"name": "app", "ncpus": 64}], "batch": [BATCH]},
-            "batch a: app: expected an app that a host of this population can run, got 'app'",
+            ("batch a: app:", "population", "'app'"),
         ),
         (
             {"app": [{"name": "app", "gpu_types": ["ATI"], "on_cpus": False}], "batch": [BATCH]},
-            "batch a: app: expected an app that a host of this population can run, got 'app'",
+            ("batch a: app:", "population", "'app'"),
         ),
         (
             {"population": {"hosts": 5, "arrivals": [{"hosts": 1, "at_hours": 300}]}},
-            "population.arrivals[0].at_hours: expected before the end of the scenario, 10 days, got 300.0",
+            ("population.arrivals[0].at_hours:", "10 days", "300.0"),
         ),
         (
             {"population": {"hosts": 5, "mean_stay_days": 1e-6}},
-            "population: expected at most 1000000 hosts in 10 days, got 50000005",
+            ("population:", "at most 1000000", "10 days", "50000005"),
         ),
     ],
 )
-def test_what_is_wrong_is_named(change: dict[str, object], says: str) -> None:
+def test_what_is_wrong_is_named(change: dict[str, object], facts: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInputError) as caught:
         parse_scenario({**PLAIN, **change}, folder=Path())
 
-    assert says in str(caught.value)
+    assert not missing(str(caught.value), *facts)
 
 
 def test_an_app_for_gpus_that_some_have_can_be_run() -> None:

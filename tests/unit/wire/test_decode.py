@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.units import Instant, Seconds
+from tests.facts import states
 from tests.unit.wire import captured
 from wire.decode import MAX_IN_PROGRESS, decode_request
 from wire.messages import CoprocRequest, HeldResult, InProgress, ProtocolError, SchedulerRequest
@@ -352,33 +353,36 @@ def test_every_truncation_is_a_protocol_error(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "complaint"),
+    ("body", "facts"),
     [
-        (b"", "scheduler request: expected <scheduler_request>, got ''"),
-        (b"<html>", "scheduler request: expected <scheduler_request>, got '<html>'"),
-        (SMALL + b"more", "scheduler request: expected </scheduler_request> at its end, got '<auth"),
-        (b"<scheduler_request></scheduler_request>", "authenticator: expected in scheduler_request, got none"),
-        (SMALL.replace(b"key", b""), "authenticator: expected in scheduler_request, got none"),
-        (SMALL.replace(b"key", b"k" * 256), "authenticator: expected at most 255 characters"),
-        (changed(b"<hostid>0", b"<hostid>x"), "hostid: expected a whole number, got 'x'"),
-        (changed(b"<hostid>0", b"<hostid>"), "hostid: expected a whole number, got ''"),
-        (changed(b"<hostid>0", b"<hostid>1.5"), "hostid: expected a whole number, got '1.5'"),
-        (changed(b"<hostid>0", b"<hostid>9223372036854775808"), "hostid: expected a whole number of at most 64 bits"),
-        (changed(b"<hostid>0", b"<hostid>" + b"9" * 10_000), "hostid: expected a whole number, got '9{60}\\.\\.\\.'"),
-        (changed(b"<rpc_seqno>0", b"<rpc_seqno>1_0"), "rpc_seqno: expected a whole number, got '1_0'"),
-        (changed(b"<on_frac>1.0", b"<on_frac>NaN"), "on_frac: expected a finite number, got 'NaN00000'"),
-        (changed(b"<on_frac>1.000000", b"<on_frac>nan"), "on_frac: expected a finite number, got 'nan'"),
-        (changed(b"<m_swap>0.000000", b"<m_swap>-inf"), "m_swap: expected a finite number, got '-inf'"),
-        (changed(b"<m_swap>0.000000", b"<m_swap>1e999"), "m_swap: expected a finite number, got '1e999'"),
-        (changed(b"<m_swap>0.000000", b"<m_swap>" + b"9" * 400), "m_swap: expected a finite number"),
-        (changed(b"<m_swap>0.000000", b"<m_swap>\xd9\xa3"), r"m_swap: expected a finite number, got '\\xd9\\xa3'"),
-        (changed(b"min_days>0.000100", b"min_days>1e305"), "work_buf_min_days: expected a finite number"),
-        (SMALL.replace(b"</s", b"<result>\n</s"), "</result>: expected in scheduler_request, got none"),
-        (SMALL.replace(b"</s", b"<result></result></s"), "name: expected in result, got none"),
+        (b"", ("scheduler request:", "<scheduler_request>", "''")),
+        (b"<html>", ("scheduler request:", "<scheduler_request>", "'<html>'")),
+        (SMALL + b"more", ("scheduler request:", "</scheduler_request>", "'<authenticator>key")),
+        (b"<scheduler_request></scheduler_request>", ("authenticator:", "scheduler_request", "none")),
+        (SMALL.replace(b"key", b""), ("authenticator:", "scheduler_request", "none")),
+        (SMALL.replace(b"key", b"k" * 256), ("authenticator:", "at most 255")),
+        (changed(b"<hostid>0", b"<hostid>x"), ("hostid:", "whole", "'x'")),
+        (changed(b"<hostid>0", b"<hostid>"), ("hostid:", "whole", "''")),
+        (changed(b"<hostid>0", b"<hostid>1.5"), ("hostid:", "whole", "'1.5'")),
+        (changed(b"<hostid>0", b"<hostid>9223372036854775808"), ("hostid:", "whole", "at most 64")),
+        (
+            changed(b"<hostid>0", b"<hostid>" + b"9" * 10_000),
+            ("hostid:", "whole", "'999999999999999999999999999999999999999999999999999999999999...'"),
+        ),
+        (changed(b"<rpc_seqno>0", b"<rpc_seqno>1_0"), ("rpc_seqno:", "whole", "'1_0'")),
+        (changed(b"<on_frac>1.0", b"<on_frac>NaN"), ("on_frac:", "finite", "'NaN00000'")),
+        (changed(b"<on_frac>1.000000", b"<on_frac>nan"), ("on_frac:", "finite", "'nan'")),
+        (changed(b"<m_swap>0.000000", b"<m_swap>-inf"), ("m_swap:", "finite", "'-inf'")),
+        (changed(b"<m_swap>0.000000", b"<m_swap>1e999"), ("m_swap:", "finite", "'1e999'")),
+        (changed(b"<m_swap>0.000000", b"<m_swap>" + b"9" * 400), ("m_swap:", "finite")),
+        (changed(b"<m_swap>0.000000", b"<m_swap>\xd9\xa3"), ("m_swap:", "finite", "'\\xd9\\xa3'")),
+        (changed(b"min_days>0.000100", b"min_days>1e305"), ("work_buf_min_days:", "finite")),
+        (SMALL.replace(b"</s", b"<result>\n</s"), ("</result>:", "scheduler_request", "none")),
+        (SMALL.replace(b"</s", b"<result></result></s"), ("name:", "result", "none")),
     ],
 )
-def test_a_wrong_request_says_what_is_wrong(body: bytes, complaint: str) -> None:
-    with pytest.raises(ProtocolError, match=complaint) as refusal:
+def test_a_wrong_request_says_what_is_wrong(body: bytes, facts: tuple[str, ...]) -> None:
+    with states(ProtocolError, *facts) as refusal:
         decode_request(body)
 
     assert refusal.value.status == 400
@@ -497,5 +501,5 @@ def test_a_queue_of_absurd_length_is_refused() -> None:
     jobs = b"<ip_result><name>j</name></ip_result>" * (MAX_IN_PROGRESS + 1)
     body = SMALL.replace(b"</s", b"<in_progress_results>" + jobs + b"</in_progress_results></s")
 
-    with pytest.raises(ProtocolError, match="ip_result: expected at most 20000 of them, got 20001"):
+    with states(ProtocolError, "ip_result:", "at most 20000", 20001):
         decode_request(body)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.facts import states
 from tests.unit.wire import captured
 from wire import uploads
 from wire.messages import ProtocolError, SizeQuery, UploadHeader, UploadReply
@@ -132,22 +133,22 @@ def test_a_captured_reply_is_understood_and_written_alike(number: int, reply: Up
 
 
 @pytest.mark.parametrize(
-    ("head", "complaint"),
+    ("head", "facts"),
     [
-        (b"GET / HTTP/1.1", "upload request: expected <data_server_request>, got 'GET"),
-        (b"\xff\x00", "upload request"),
-        (a_head(name="absent"), "name: expected in file_upload, got none"),
-        (a_head(name="n" * 256), "name: expected at most 255 characters"),
-        (a_head(md5_cksum="abc"), "md5_cksum: expected 32 hexadecimal digits, got 'abc'"),
-        (a_head(offset="-1"), "offset: expected a whole number >= 0, got '-1'"),
-        (a_head(nbytes="NaN"), "nbytes: expected a whole number, got 'NaN'"),
-        (a_head(nbytes="1_0"), "nbytes: expected a whole number, got '1_0'"),
-        (a_head(max_nbytes="9" * 30), "max_nbytes: expected a whole number of at most 64 bits"),
-        (b"<data_server_request></data_server_request>", "get_file_size: expected in data_server_request, got none"),
+        (b"GET / HTTP/1.1", ("upload request:", "<data_server_request>", "'GET")),
+        (b"\xff\x00", ("upload request",)),
+        (a_head(name="absent"), ("name:", "file_upload", "none")),
+        (a_head(name="n" * 256), ("name:", "at most 255")),
+        (a_head(md5_cksum="abc"), ("md5_cksum:", "32", "'abc'")),
+        (a_head(offset="-1"), ("offset:", "whole", ">= 0", "'-1'")),
+        (a_head(nbytes="NaN"), ("nbytes:", "whole", "'NaN'")),
+        (a_head(nbytes="1_0"), ("nbytes:", "whole", "'1_0'")),
+        (a_head(max_nbytes="9" * 30), ("max_nbytes:", "whole", "at most 64")),
+        (b"<data_server_request></data_server_request>", ("get_file_size:", "data_server_request", "none")),
     ],
 )
-def test_a_wrong_header_says_what_is_wrong(head: bytes, complaint: str) -> None:
-    with pytest.raises(ProtocolError, match=complaint):
+def test_a_wrong_header_says_what_is_wrong(head: bytes, facts: tuple[str, ...]) -> None:
+    with states(ProtocolError, *facts):
         decode_upload_head(head)
 
 

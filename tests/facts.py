@@ -1,0 +1,31 @@
+"""Checks a message by the facts it states: field, numbers, names. Its wording may change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import pytest
+
+E = TypeVar("E", bound=Exception)
+
+
+def missing(message: str, *facts: object) -> list[str]:
+    """Return the facts that do not occur in the message as whole words or numbers.
+
+    >>> missing("jobs.count: expected a whole number from 1 to 1000000, got -5", "jobs.count:", "1 to 1000000", -5)
+    []
+    >>> missing("jobs.count: expected a whole number from 1 to 1000000, got -5", "count:", "1 to 100", 5)
+    ['count:', '1 to 100', '5']
+    """
+    return [fact for fact in map(str, facts) if not re.search(rf"(?<![\w.-]){re.escape(fact)}(?!\.?\w)", message)]
+
+
+@contextmanager
+def states(error: type[E], *facts: object) -> Iterator[pytest.ExceptionInfo[E]]:
+    """Expect an error whose message contains the facts."""
+    with pytest.raises(error) as caught:
+        yield caught
+    assert not missing(str(caught.value), *facts)
