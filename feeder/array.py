@@ -12,9 +12,10 @@ from domain.jobs import Candidate, JobClass, Ready
 from domain.refusals import RefusalCode
 from domain.settings import FeederSettings
 from domain.units import AppId, BatchId, HostId, InstanceId, Seconds, VolunteerId
-from feeder.groups import ONE_TURN, Group, GroupKey, Order, group_key, turns_of
+from feeder.groups import ONE_TURN, Group, GroupKey, Order, SlotRank, group_key, turns_of
 from feeder.in_flight import InFlight, SiblingIndex, Taken
 from feeder.request_rate import LowWatermark, RequestMix
+from feeder.turn_taking import Places, place_of
 from feeder.unschedulable import Unrunnable, UnschedulableBackOff, by_shard
 
 FallThrough = Callable[[Sequence[tuple[AppId, ProcessorType]], int], Awaitable[bool]]  # `feeder.search.Search.search`
@@ -50,12 +51,13 @@ class JobArray:
         self._held: dict[InstanceId, Ready] = {}
         self._groups: dict[GroupKey, Group] = {}
         self.turns = ONE_TURN
+        self._places: Places = {}
         self._order = Order()
 
     # ------------------------------------------------------------ used by requests
 
     def groups(self) -> Sequence[Group]:
-        """Return groups with at least one slot, in order: (tier, key, retries desc, sibling returned, turn, id).
+        """Return groups with at least one slot, in order of their ranks.
 
         The returned sequence does not change during iteration; a new one is built only after a change.
         """
@@ -69,6 +71,7 @@ class JobArray:
         """Remove the slot for a host, which from now on counts as having the instance."""
         held = self._held.pop(slot.instance_id, None)
         if held is not None:
+            self._groups[group_key(held)].position += self._groups[group_key(held)].place.pe
             self.level.note_taken(held, self._take_out(held), left=len(self._held))
             slot = held
         elif slot.instance_id not in self.in_flight:
@@ -85,6 +88,7 @@ class JobArray:
         room = group is not None and not full
         taken = self.in_flight.give_back(slot.instance_id, self._clock.monotonic(), room=room)
         if taken is not None and group is not None and room:
+            group.position -= group.place.pe
             self._put_in(taken.ready, group)
 
     def sent(self, instance_ids: Iterable[InstanceId]) -> None:
@@ -188,15 +192,33 @@ class JobArray:
             group.take_turns(turns)
             self._order.update(group)
 
-    def refresh(self, batches: Mapping[BatchId, Batch]) -> None:
-        """Update the batches' order and forecasts, and remove empty groups."""
+    def refresh(self, batches: Mapping[BatchId, Batch], places: Places) -> None:
+        """Update the batches' places and forecasts, and remove empty groups."""
+        self._places = places
         for key, group in list(self._groups.items()):
             batch = batches.get(key[0])
             if batch is not None:
                 group.batch = batch
-                self._order.update(group)
             if not group and not self.in_flight.of_batch(key[0]):
                 del self._groups[key]
+        self.deal()
+
+    def deal(self) -> None:
+        """Set the groups' positions among equals: an owner's groups follow each other, each after the slots of the one
+        before, and the first one after what was taken since the batches were read.
+        """
+        taken: dict[int, float] = {}
+        for batch_id, count in self.level.taken.items():
+            if (known := self._places.get(batch_id)) is not None:
+                taken[known.owner] = taken.get(known.owner, 0.0) + count * known.pe
+        ends: dict[tuple[int, float, int], float] = {}
+        for group in sorted(filter(len, self._groups.values()), key=_in_own_order):
+            group.place = place = self._places.get(group.batch.batch_id) or place_of(group.batch)
+            owner = place.tier, place.number, place.owner
+            start = place.start + taken.get(place.owner, 0.0)
+            group.position = max(start, ends.get(owner, start))
+            ends[owner] = group.position + len(group) * place.pe
+            self._order.update(group)
 
     def forget(self, gone: Collection[InstanceId], now_s: Seconds) -> None:
         """Forget instances in flight whose fate is known, and notes about dispatches that came back long ago."""
@@ -257,7 +279,9 @@ class JobArray:
         key = group_key(ready)
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(batch, job_class, urgent=ready.urgent, turns=self.turns)
+            place = self._places.get(key[0])
+            group = Group(batch, job_class, urgent=ready.urgent, turns=self.turns, place=place)
+            self._groups[key] = group
         self._siblings.hold(ready.job_id)
         self._put_in(ready, group)
 
@@ -271,6 +295,10 @@ class JobArray:
         group.remove(ready)
         self._order.update(group)
         return group
+
+
+def _in_own_order(group: Group) -> tuple[int, float, SlotRank]:
+    return group.batch.order_tier, group.batch.order_key, group.first_rank
 
 
 def _is_no_older(ready: Ready, held: Ready) -> bool:

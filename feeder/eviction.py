@@ -52,7 +52,7 @@ class Eviction:
         gone = {batch_id for batch_id in held_before if batch_id not in view.by_id} if view.whole else set()
         ended = [group.key for group in self._array.each_group() if group.batch.batch_id in gone] if gone else []
         slots = sum(len(self._array.drop_group(key)) for key in ended)
-        self._array.refresh(view.by_id)
+        self._array.refresh(view.by_id, view.places)
         self._array.rotation.keep_batches(view.by_id.keys())
         self._cursors.keep_batches(view.by_id.keys())
         self._classes.keep_batches(view.by_id.keys() | self._array.batches())

@@ -13,6 +13,7 @@ from typing import overload
 from domain.batches import Batch
 from domain.jobs import JobClass, Ready
 from domain.units import SHARDS, BatchId, JobClassId
+from feeder.turn_taking import Place, place_of
 
 SlotRank = tuple[int, bool, int, int]
 PIECE = 128  # slots per chunk; a chunk of twice as many is split
@@ -144,7 +145,7 @@ class SortedSlots:
 
 
 GroupKey = tuple[BatchId, JobClassId, bool]  # batch, class, urgent
-GroupRank = tuple[int, float, SlotRank]
+GroupRank = tuple[int, float, float, SlotRank]
 Turns = tuple[int, ...]  # per shard, its position among slots of equal rank
 
 ONE_TURN: Turns = (0,) * SHARDS  # no preference among shards
@@ -194,10 +195,25 @@ class Group:
     The result of `slots()` never changes, so a request may take slots while it iterates over them.
     """
 
-    __slots__ = ("_slots", "_turns", "batch", "foreign", "job_class", "key", "sticky_files", "urgent")
+    __slots__ = (
+        "_slots",
+        "_turns",
+        "batch",
+        "foreign",
+        "job_class",
+        "key",
+        "place",
+        "position",
+        "sticky_files",
+        "urgent",
+    )
 
-    def __init__(self, batch: Batch, job_class: JobClass, *, urgent: bool, turns: Turns = ONE_TURN) -> None:
+    def __init__(
+        self, batch: Batch, job_class: JobClass, *, urgent: bool, turns: Turns = ONE_TURN, place: Place | None = None
+    ) -> None:
         self.batch = batch
+        self.place = place or place_of(batch)
+        self.position = self.place.start  # of its next job among equals; smaller first
         self.job_class = job_class
         self.urgent = urgent
         self.key: GroupKey = (batch.batch_id, job_class.job_class_id, urgent)
@@ -215,8 +231,13 @@ class Group:
 
     @property
     def rank(self) -> GroupRank:
-        """The group's rank among groups, smaller first; unique."""
-        return self.batch.order_tier, self.batch.order_key, self._slots.first_rank
+        """The group's rank among groups, smaller first: tier, number, position, and its first slot's rank; unique."""
+        return self.place.tier, self.place.number, self.position, self._slots.first_rank
+
+    @property
+    def first_rank(self) -> SlotRank:
+        """The rank of its first slot."""
+        return self._slots.first_rank
 
     def slots(self) -> Sequence[Ready]:
         """Return a snapshot of the group's slots in order."""

@@ -17,6 +17,7 @@ from domain.units import SHARDS, BatchId, Instant, JobClassId, Seconds, shard_of
 from feeder.cursors import Cursors
 from feeder.ports import WaitingWork
 from feeder.supply import FeedMode, feed_mode
+from feeder.turn_taking import Places
 
 
 class Classes:
@@ -141,6 +142,7 @@ class Snapshot:
     batches: tuple[Batch, ...]
     by_id: Mapping[BatchId, Batch]
     feeds: Mapping[BatchId, FeedMode]
+    places: Places
     owned: frozenset[int]
     whole: bool
     kept: frozenset[BatchId] = frozenset()
@@ -160,7 +162,7 @@ class Snapshot:
 
 
 def snapshot_of(
-    batches: Sequence[Batch], catalogue: Catalogue, *, owned: frozenset[int], limit: int, now: Instant
+    batches: Sequence[Batch], catalogue: Catalogue, places: Places, *, owned: frozenset[int], limit: int, now: Instant
 ) -> Snapshot:
     """Build the snapshot of these ready batches; `limit` is the number requested."""
     medians_s = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in batches}}
@@ -177,4 +179,4 @@ def snapshot_of(
     }
     by_id = {batch.batch_id: batch for batch in batches}
     kept = frozenset(catalogue.reserved.kept)
-    return Snapshot(tuple(batches), by_id, feeds, owned, whole=len(batches) < limit, kept=kept)
+    return Snapshot(tuple(batches), by_id, feeds, places, owned, whole=len(batches) < limit, kept=kept)

@@ -21,6 +21,7 @@ from feeder.placing import Offer, Placing
 from feeder.ports import Shards, WaitingWork
 from feeder.reading import MOST_TAIL_ROWS, ByBatch, Classes, ReadRequest, Reads, Snapshot, by_batch, reads, snapshot_of
 from feeder.supply import BatchSupply, targets
+from feeder.turn_taking import TurnTaking
 
 MOST_BATCHES = 500  # batches per refill, first in order
 URGENT_PER_BATCH = 64  # urgent instances read beyond those in the array or in back-off
@@ -71,6 +72,7 @@ class Refiller:
         self._cursors = cursors
         self._classes = classes
         self._clock = clock
+        self._turns = TurnTaking()
         self._upkeep = Eviction(waiting, array, cursors, classes, clock)
         self._seen: Snapshot | None = None  # of the last full refill
         self._more_urgent: frozenset[BatchId] = frozenset()  # batches whose urgent range was not fully read
@@ -146,6 +148,7 @@ class Refiller:
         placed = self._place(placing, view.batches, {want.batch.batch_id: want.rows for want in wants}, found)
         ended = self._note_ends(planned, found, placed)
         placing.trim()
+        self._array.deal()
         readable = {supply.batch.batch_id for supply in supplies if self._is_readable(supply.batch, view)}
         cut_short = target != plan and placing.placed + placing.dropped >= MOST_CHANGED // 2
         self._array.level.reset(self._array.each_group(), slots=whole, readable=readable, low=cut_short)
@@ -157,7 +160,8 @@ class Refiller:
     async def _view(self, catalogue: Catalogue) -> Snapshot:
         batches = await self._waiting.ready_batches(MOST_BATCHES)
         owned, now = self._shards.owned(), self._clock.now()
-        return snapshot_of(batches, catalogue, owned=owned, limit=MOST_BATCHES, now=now)
+        places = self._turns.places(batches, catalogue.settings.ordering, now)
+        return snapshot_of(batches, catalogue, places, owned=owned, limit=MOST_BATCHES, now=now)
 
     def _supplies(self, view: Snapshot, urgent: ByBatch) -> list[BatchSupply]:
         held = self._array.slots_of_parts()

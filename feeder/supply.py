@@ -14,7 +14,7 @@ from domain.ranking import Gate
 from domain.settings import FeederSettings
 from domain.units import SHARDS, AppId, BatchId, Instant, Seconds
 from feeder.partitions import Idle, Part, Supply, app_weights, capacities, partition_weights, plan, with_kept
-from priority.equal_access import Claim, shuffled
+from priority.equal_access import EQUAL_ACCESS, Claim, owner_of, shuffled
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,6 @@ def tail_size(jobs_total: int, settings: FeederSettings) -> int:
 def in_tail(batch: Batch, settings: FeederSettings) -> bool:
     """Return whether the batch's unsent instances fit into its tail."""
     return batch.counts.unsent <= tail_size(batch.counts.jobs_total, settings)
-
-
-EQUAL_ACCESS = "equal_access"  # the policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,20 +184,17 @@ def _turns(
     its owner's usage. A slot counts with the processor equivalents of its job.
     """
 
-    def owner_of(batch: Batch) -> int:
-        return batch.account_id if equal_among == "accounts" else batch.submitter_id
-
     instances: dict[BatchId, int] = {}
     for supply in supplies:
         instances[supply.batch_id] = instances.get(supply.batch_id, 0) + supply.instances
     held: dict[int, float] = {}
     for one in batches:
-        owner = owner_of(one.batch)
+        owner = owner_of(one.batch, equal_among)
         held[owner] = min(held.get(owner, math.inf), one.batch.order_key)
     claims = (
         Claim(
             batch.batch_id,
-            owner_of(batch),
+            owner_of(batch, equal_among),
             batch.order_tier,
             batch.job_pe,
             instances[batch.batch_id],

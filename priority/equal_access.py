@@ -10,9 +10,17 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from domain.batches import Batch
 from domain.ordering import BatchFacts
 from domain.units import BatchId, Instant
 from priority.scheme import PolicyContext, Scheme, Term, scheme
+
+EQUAL_ACCESS = "equal_access"  # the policy
+
+
+def owner_of(batch: Batch, equal_among: str) -> int:
+    """Return who takes turns for a batch: its account or its submitter (setting `ordering.equal_among`)."""
+    return batch.account_id if equal_among == "accounts" else batch.submitter_id
 
 
 def equal_access(*, by_account: bool = False, bypass_gain_pe: float = 1.0) -> Scheme:

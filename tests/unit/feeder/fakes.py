@@ -139,6 +139,10 @@ class FakeWaiting:
         self.batches[batch_id] = replace(batch, counts=counts)
         return added
 
+    def count_sent(self, batch_id: BatchId) -> None:
+        batch = self.batches[batch_id]
+        self.batches[batch_id] = replace(batch, counts=replace(batch.counts, sent=batch.counts.sent + 1))
+
     def end(self, number: int) -> None:
         batch_id = BatchId(number)
         self.batches[batch_id] = replace(self.batches[batch_id], state=BatchState.ABORTED)

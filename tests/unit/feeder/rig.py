@@ -48,6 +48,7 @@ class Rig:
 
     def send(self, slot: Ready, host: int = 1) -> None:
         """Dispatch a slot and commit it."""
+        self.database.count_sent(slot.batch_id)
         self.array.take(slot, HostId(host), VolunteerId(host))
         del self.database.unsent[slot.instance_id]
         self.array.sent([slot.instance_id])

@@ -238,7 +238,7 @@ def test_a_new_order_of_the_batches_holds_at_once() -> None:
     put(array, 1, batch=1, key=1.0)
     put(array, 2, batch=2, key=2.0)
     array.groups()
-    array.refresh({BatchId(1): a_batch(batch_id=BatchId(1), order_key=3.0)})
+    array.refresh({BatchId(1): a_batch(batch_id=BatchId(1), order_key=3.0)}, {})
     assert order_of(array) == [2, 1]
     assert array.groups()[1].batch.order_key == 3.0
 

@@ -58,10 +58,10 @@ def test_a_tail_is_everywhere_though_it_is_not_gated() -> None:
 def test_accelerated_batch_is_gated_and_in_every_worker() -> None:
     batch = a_batch(qos=QoS.THROUGHPUT, counts=BatchCounts(jobs_total=1000, unsent=140))
     flags = Acceleration(NOW, apps=frozenset({batch.app_id}), batches=frozenset({batch.batch_id}))
-    view = snapshot_of([batch], Catalogue(acceleration=flags), owned=frozenset(), limit=9, now=NOW)
+    view = snapshot_of([batch], Catalogue(acceleration=flags), {}, owned=frozenset(), limit=9, now=NOW)
     assert view.feeds[batch.batch_id].gate is Gate.LOW_TURNAROUND
     assert view.everywhere(batch.batch_id)
-    plain = snapshot_of([batch], Catalogue(), owned=frozenset(), limit=9, now=NOW)
+    plain = snapshot_of([batch], Catalogue(), {}, owned=frozenset(), limit=9, now=NOW)
     assert not plain.everywhere(batch.batch_id)
 
 

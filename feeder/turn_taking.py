@@ -1,0 +1,128 @@
+"""Lets the owners of equal batches take turns between two ordering passes.
+
+An ordering pass gives each batch one number, and requests take the smallest first. Owners with equal numbers would
+otherwise be served one after the other until the next pass. Each refill computes how far every owner is ahead of the
+others, from what has been sent meanwhile. The owner that is behind goes first; an owner that was away starts level with
+the one furthest behind (start-time fair queueing with equal weights).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from domain.batches import Batch
+from domain.ordering_settings import OrderingSettings
+from domain.units import BatchId, Instant
+from priority.equal_access import EQUAL_ACCESS, owner_of
+
+MOST_AHEAD_JOBS: Final = 8  # an owner whose jobs nobody could run for a while does not get all slots afterwards
+EQUAL_FRACTION: Final = 0.01  # logical ends that differ by less of the time left until then are equal,
+EQUAL_S: Final = 1.0  # or by less than this
+
+
+class Place(NamedTuple):
+    """A batch's place among the groups: tier and number, smaller first. Batches with the same two share their turn.
+
+    `start` is the position of its owner's next job, in processor equivalents; each job advances it by `pe`.
+    """
+
+    tier: int
+    number: float
+    start: float
+    owner: int
+    pe: float
+
+
+Places = Mapping[BatchId, Place]
+
+
+class TurnTaking:
+    """Computes places from batches' counters in successive refills of one worker; all owners start level."""
+
+    def __init__(self) -> None:
+        self._sent: dict[BatchId, int] = {}
+        self._ahead: dict[int, float] = {}  # processor equivalents sent to owners that share turns
+        self._keys: dict[int, float] = {}  # under equal access: owners' work in progress at the last ordering pass
+
+    def places(self, batches: Sequence[Batch], settings: OrderingSettings, now: Instant) -> dict[BatchId, Place]:
+        """Return the places of the ready batches, which are in order."""
+        among, equal_access = settings.equal_among, settings.policy == EQUAL_ACCESS
+        ahead = {owner_of(batch, among): 0.0 for batch in batches}
+        for batch in batches:
+            owner, sent = owner_of(batch, among), batch.counts.sent
+            ahead[owner] += max(0, sent - self._sent.get(batch.batch_id, sent)) * batch.job_pe
+        keys = _least_keys(batches, among) if equal_access else {}
+        for owner in ahead:
+            if keys.get(owner) == self._keys.get(owner):  # else the ordering pass has counted them
+                ahead[owner] += self._ahead.get(owner, 0.0)
+            else:
+                ahead[owner] = 0.0
+        self._sent = {batch.batch_id: batch.counts.sent for batch in batches}
+        self._keys, self._ahead = keys, {}
+        found = {}
+        logical = settings.policy == "logical_time"
+        for equal in _by_tier(batches) if equal_access else _equals(batches, now if logical else None):
+            pe = {owner_of(batch, among): batch.job_pe for batch in equal}
+            if len(pe) > 1:
+                least = min(ahead[owner] for owner in pe)
+                behind = min(keys.get(owner, 0.0) + ahead[owner] for owner in pe)
+                for owner, job_pe in pe.items():
+                    most = behind + MOST_AHEAD_JOBS * job_pe - keys.get(owner, 0.0)
+                    self._ahead[owner] = max(0.0, min(ahead[owner], most) - least)
+            for batch in equal:
+                owner = owner_of(batch, among)
+                start = self._ahead.get(owner, 0.0)
+                if equal_access:
+                    place = Place(batch.order_tier, 0.0, batch.order_key + start, owner, batch.job_pe)
+                else:
+                    place = Place(batch.order_tier, equal[0].order_key, start, owner, batch.job_pe)
+                found[batch.batch_id] = place
+        return found
+
+
+def place_of(batch: Batch) -> Place:
+    """Return the place of a batch that takes no turns.
+
+    >>> batch = Batch(1, 7, 1, 1, "b", "afap", "active", Instant(0.0), 0, 3.5, Instant(0.0))
+    >>> place_of(batch)
+    Place(tier=0, number=3.5, start=0.0, owner=7, pe=1.0)
+    """
+    return Place(batch.order_tier, batch.order_key, 0.0, batch.submitter_id, batch.job_pe)
+
+
+def _least_keys(batches: Sequence[Batch], among: str) -> dict[int, float]:
+    keys: dict[int, float] = {}
+    for batch in batches:
+        owner = owner_of(batch, among)
+        keys[owner] = min(keys.get(owner, batch.order_key), batch.order_key)
+    return keys
+
+
+def _by_tier(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
+    tiers: dict[int, list[Batch]] = {}
+    for batch in batches:
+        tiers.setdefault(batch.order_tier, []).append(batch)
+    yield from tiers.values()
+
+
+def _equals(batches: Sequence[Batch], now: Instant | None) -> Iterator[list[Batch]]:
+    """Yield runs of batches with equal numbers; with `now` these are logical ends, equal within a tolerance.
+
+    >>> from dataclasses import replace
+    >>> batch = Batch(1, 7, 1, 1, "b", "afap", "active", Instant(0.0), 0, 500.0, Instant(0.0))
+    >>> ends = [replace(batch, order_key=end) for end in (500.0, 504.0, 506.0)]
+    >>> [len(equal) for equal in _equals(ends, Instant(0.0))], [len(equal) for equal in _equals(ends, None)]
+    ([2, 1], [1, 1, 1])
+    """
+    run: list[Batch] = []
+    for batch in batches:
+        if run:
+            first = run[0]
+            slack = 0.0 if now is None else max(EQUAL_S, EQUAL_FRACTION * (first.order_key - now))
+            if batch.order_tier != first.order_tier or batch.order_key - first.order_key > slack:
+                yield run
+                run = []
+        run.append(batch)
+    if run:
+        yield run
