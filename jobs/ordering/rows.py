@@ -1,6 +1,6 @@
 """A batch in an ordering pass: size, queue, charges, names for limits, previous place, and when it is explained. Pure.
 
-If waiting time counts, keys change with every pass while most places do not: those are explained in turns.
+Breakdowns change with every pass while most places do not, so most are stored in turns.
 """
 
 from __future__ import annotations
@@ -102,30 +102,28 @@ def stood(row: BatchRow) -> tuple[int, float, BatchId]:
     return row.one.batch.order_tier, row.one.batch.order_key, row.batch_id
 
 
-TURNS: Final = 10  # passes in which every changed batch is explained once
+TURNS: Final = 10  # passes in which every batch is explained at least once
 
 
 def to_explain(
     in_order: Sequence[BatchRow], moved: Mapping[BatchId, StoredPlace], *, changed: bool, serial: int
 ) -> list[BatchId]:
-    """Return the batches to explain, in order: all without an explanation; of those with a changed place, all that
-    follow another batch than before, or are in another tier or blocked differently, and one in TURNS of the rest.
+    """Return the batches to explain, in order: those without an explanation, one in TURNS of all, and of those with a
+    changed place all that follow another batch than before, or are in another tier or blocked differently.
 
-    With `changed` all with a changed place, because the policy or its weights differ.
+    With `changed` all with a changed place, because the policy or its weights differ. No breakdown is therefore older
+    than TURNS passes, whatever changed in between.
     """
     behind = {row.batch_id: other.batch_id for other, row in pairwise(sorted(in_order, key=stood))}
     now_behind = {row.batch_id: other.batch_id for other, row in pairwise(in_order)}
     found = []
     for row in in_order:
         batch_id, place = row.batch_id, moved.get(row.batch_id)
-        if not row.one.explained or (
-            place is not None
-            and (
-                changed
-                or behind.get(batch_id) != now_behind.get(batch_id)
-                or _elsewhere(place, row)
-                or batch_id % TURNS == serial % TURNS
-            )
+        follows_another = behind.get(batch_id) != now_behind.get(batch_id)
+        if (
+            not row.one.explained
+            or batch_id % TURNS == serial % TURNS
+            or (place is not None and (changed or follows_another or _elsewhere(place, row)))
         ):
             found.append(batch_id)
     return found

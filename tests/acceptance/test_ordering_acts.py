@@ -6,6 +6,7 @@ import pytest
 
 from domain.limits import Limit, Quantity, Scope
 from domain.units import BatchId
+from tests.acceptance.faces import json_of
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_ordering_faces import order
@@ -60,3 +61,37 @@ async def test_blocked_batch_is_sent_once_the_limit_allows(pi: LiveServer) -> No
     await order(pi)
     await pi.feed()
     assert [await given(pi, await pi.add_host(name)) for name in ("five", "six")] == [adas, None]
+
+
+@pytest.mark.parametrize("policy", ["equal_access", "logical_time", "multifactor"])
+async def test_equals_share_forty_dispatches_between_and_after_orderings(pi: LiveServer, policy: str) -> None:
+    await pi.create("PUT", "/settings/ordering.policy", json={"value": policy, "why": "a test"})
+    adas = await pi.submit(submitter="ada", jobs={"count": 100})
+    await pi.submit(submitter="bob", jobs={"count": 100})
+    for round_ in range(2):
+        await order(pi)
+        had = 0
+        for number in range(40):
+            if number % 15 == 0:
+                await pi.feed()
+            had += await given(pi, await pi.add_host(f"host{round_}-{number}")) == adas
+        assert 16 <= had <= 24
+        await pi.forward(60.0)
+
+
+async def test_breakdowns_follow_numbers_within_ten_orderings(pi: LiveServer) -> None:
+    await pi.create("PUT", "/settings/ordering.policy", json={"value": "equal_access", "why": "a test"})
+    adas = await pi.submit(submitter="ada", jobs={"count": 30})
+    await pi.submit(submitter="bob", jobs={"count": 30})
+    hosts = [await pi.add_host(f"host{number}") for number in range(6)]
+    for turn in range(3):
+        await given(pi, hosts[2 * turn])
+        await given(pi, hosts[2 * turn + 1])
+        for _ in range(10):
+            await pi.forward(60.0)
+            await order(pi)
+        shown = (await json_of(pi, "priority", "show"))["batches"]
+        keys = {one["batch"]: (await pi.store.views.batch(BatchId(one["batch"]))).order_key for one in shown}
+        assert {one["batch"]: -one["total"] for one in shown} == keys
+        assert min(one["computed_at"] for one in shown) >= pi.clock.now() - 10 * 60.0 - 5.0
+    assert adas in keys
