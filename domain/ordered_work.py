@@ -117,6 +117,10 @@ class Grant:
     def left_su(self) -> float:
         return self.granted_su - self.used_su - self.reserved_su
 
+    @property
+    def ends_at(self) -> Instant:
+        return Instant(self.period_start_at + self.period_s)
+
     def at(self, now: Instant) -> Grant:
         """Return the grant in the period of `now`: a new period starts unused; reservations of work in progress stay.
 
@@ -141,6 +145,7 @@ class Reference:
     """A typical host: the median of each resource over active hosts, as of `at`.
 
     `most` is the maximum of each resource, `pool_flop_per_s` the total speed; without hosts: one core at 1e9.
+    `newest_host_id` is the largest host id at that time, 0 without hosts.
     """
 
     at: Instant
@@ -148,6 +153,7 @@ class Reference:
     most: Request = field(default=Request())
     flop_per_s: FlopPerSecond = FlopPerSecond(1e9)
     pool_flop_per_s: float = 0.0
+    newest_host_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +175,9 @@ class LeafStanding:
 
 @dataclass(frozen=True, slots=True)
 class OrderingView:
-    """The complete input of one ordering. `serial` is the number of the last ordering."""
+    """The complete input of one ordering. `serial` is the number of the last ordering, `newest_host_id` the largest id
+    of a host; 0 without hosts.
+    """
 
     serial: int
     batches: Sequence[OrderedBatch] = ()
@@ -180,6 +188,7 @@ class OrderingView:
     grants: Sequence[Grant] = ()
     limits: Sequence[Limit] = ()
     reference: Reference | None = None
+    newest_host_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

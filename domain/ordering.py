@@ -120,7 +120,10 @@ class Clamp:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """The explanation of a batch's place. `total` is the sum of all points in order, before clamping."""
+    """The explanation of a batch's place. `total` is the sum of all points in order, before clamping.
+
+    `queue` is the effective queue and why the batch is in it, "" in a preview.
+    """
 
     batch_id: BatchId
     policy: str
@@ -131,6 +134,7 @@ class Breakdown:
     limits: tuple[str, ...] = ()
     clamp: Clamp | None = None
     usage_snapshot_id: int | None = None
+    queue: str = ""
 
     @property
     def key(self) -> float:

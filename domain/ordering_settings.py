@@ -43,7 +43,7 @@ SUBCOMPONENTS: Mapping[str, SubComponent] = {
 
 HEAVIEST = 1e12
 NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
-AMOUNT = r"[0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?"
+AMOUNT = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,2})?"
 _NAMES = "|".join((*COMPONENTS, *SUBCOMPONENTS))
 _PARAMETER = rf"(?:(?:(?:expedite|normal|standby)\.)?(?:{_NAMES})WEIGHT|(?:{_NAMES})CAP)={NUMBER}"
 _QUEUE = rf"[a-z][a-z0-9_-]{{0,31}}=[0-9]/{AMOUNT}/{AMOUNT}"

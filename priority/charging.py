@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from domain.errors import InvalidInputError
 from domain.ordered_work import Grant
+from domain.units import utc
 from domain.usage import Amounts
 
 # ---- queues and grants. One service unit is one core for one hour at the rate 1. Queues are strict tiers with rates. A
@@ -55,7 +56,7 @@ def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUE
 
     >>> spent = Grant(1, 10.0, 0.0, 100.0, used_su=10.0)
     >>> queue_of("normal", spent)[1]
-    'bonus: the grant of 10 SU is used up (used 10, reserved 0)'
+    'bonus: the grant of 10 SU until 1970-01-01 00:01 UTC is used up (used 10, reserved 0)'
     """
     if name not in queues:
         raise InvalidInputError("queue", "one of " + ", ".join(queues), name)
@@ -63,7 +64,7 @@ def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUE
     if grant is None or grant.left_su > 0.0 or queue.rate <= 0.0:
         return queue, f"{queue.name}, charged {queue.rate:g}"
     last = max(queues.values(), key=lambda one: (one.tier, one.name))
-    spent = f"the grant of {grant.granted_su:g} SU is used up"
+    spent = f"the grant of {grant.granted_su:g} SU until {utc(grant.ends_at):%Y-%m-%d %H:%M} UTC is used up"
     return last, f"{last.name}: {spent} (used {grant.used_su:g}, reserved {grant.reserved_su:g})"
 
 

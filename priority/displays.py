@@ -72,7 +72,7 @@ def verbose(breakdown: Breakdown) -> str:
     parts = breakdown.components
     points, total = printed([one.points for one in parts], breakdown.total)
     formula = " + ".join(f"{one.name} * {one.name}_weight" for one in parts) or "0"
-    numbers = " + ".join(f"{figure(one.value)} * {figure(one.weight)}" for one in parts) or "0"
+    numbers = " + ".join(f"{_capped(one)} * {figure(one.weight)}" for one in parts) or "0"
     lines = [
         f"batch {breakdown.batch_id}, {breakdown.policy}, tier {breakdown.tier}",
         f"  priority = {formula}",
@@ -83,8 +83,19 @@ def verbose(breakdown: Breakdown) -> str:
     if breakdown.clamp is not None:
         lines.append(f"           -> {figure(breakdown.clamp.result)} ({breakdown.clamp.bound})")
     lines += [f"  {one.name}: {one.note}" for one in parts if one.note]
+    lines += [f"  queue: {breakdown.queue}"] if breakdown.queue else []
     lines += [f"  {said}" for said in breakdown.limits]
     return "\n".join(lines)
+
+
+def _capped(part: Contribution) -> str:
+    """Format a term's value, with its cap if it exceeds that.
+
+    >>> _capped(Contribution("XFACTOR", "SERVICE", 133.0, "", 133.0, 50.0, 10.0, 500.0))
+    'min(133, 50)'
+    """
+    over = part.cap is not None and part.value is not None and abs(part.value) > part.cap
+    return f"min({figure(part.value)}, {figure(part.cap)})" if over else figure(part.value)
 
 
 def _signed(points: Sequence[str]) -> str:

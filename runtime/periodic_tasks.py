@@ -65,6 +65,7 @@ class RoundThreads(ThreadPoolExecutor):
 
 
 STAND_BY_S = Seconds(5.0)
+LOOK_S = Seconds(5.0)  # how soon a shorter interval is noticed
 ROUND_S = Seconds(45.0)  # time limit of a round: with STAND_BY_S, another process takes over within a minute
 SILENCE_S = Seconds(900.0)  # without progress of a round; one statement or call over a large project takes minutes
 MOST_ROUND_S = Seconds(6 * HOUR_S)  # the limit doubles up to this while rounds exceed it
@@ -186,8 +187,15 @@ class PeriodicTask:
         return pause_s
 
     async def run(self) -> None:
+        """Run rounds until cancelled. An interval that becomes shorter during a pause shortens the pause."""
         while True:
-            await self._clock.sleep(await self.step())
+            rounds, left_s = self.runs, await self.step()
+            slept_s = 0.0
+            while self.runs > rounds and left_s > LOOK_S:
+                await self._clock.sleep(LOOK_S)
+                slept_s += LOOK_S
+                left_s = min(left_s - LOOK_S, max(0.0, self._interval_s() - slept_s))
+            await self._clock.sleep(left_s)
 
     async def _round(self, began_s: Seconds) -> object:
         """Return the round's report. Raises OverrunError."""

@@ -49,6 +49,7 @@ class PostgresOrdering(OnDatabase):
             [order_rows.grant(row) for row in await fetch("list_grants")],
             [order_rows.limit(row) for row in await fetch("list_limits")],
             order_rows.reference(last["reference"]),
+            last["newest_host_id"],
         )
 
     def _ordered(self, found: Sequence[rows.Row]) -> list[OrderedBatch]:
@@ -63,13 +64,14 @@ class PostgresOrdering(OnDatabase):
     async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
         row = await self._database.fetch_first("reference_host", active_since)
         if not row["hosts"]:
-            return Reference(now)
+            return Reference(now, newest_host_id=row["newest_host_id"])
         return Reference(
             now,
             Request(row["cores"], row["memory_bytes"], row["disk_bytes"]),
             Request(row["most_cores"], row["most_memory_bytes"], row["most_disk_bytes"]),
             FlopPerSecond(row["flop_per_s"]),
             row["pool_flop_per_s"],
+            row["newest_host_id"],
         )
 
     async def used_fractions(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Sequence[float]]:

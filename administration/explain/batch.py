@@ -80,11 +80,12 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         fresh_catalogue(store.applications, clock), store.views.classes_of_batch(batch_id)
     )
     classes = {one.job_class_id: one for one in known}
-    sample, slots, app_name, ahead = await asyncio.gather(
+    sample, slots, app_name, ahead, records = await asyncio.gather(
         _sample(store, clock, batch, classes, catalogue, hosts),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
         store.insight.work_ahead(batch_id),
+        store.ordering_rules.breakdowns([batch_id]),
     )
     bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
     median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
@@ -96,7 +97,13 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         batch.counts,
         computed_at=now,
         app=app_name,
-        order=shown(shapes.OrderShown, batch, batches_ahead=ahead.batches, unsent_ahead=ahead.unsent),
+        order=shown(
+            shapes.OrderShown,
+            batch,
+            queue=records[batch_id]["queue"] if batch_id in records else None,
+            batches_ahead=ahead.batches,
+            unsent_ahead=ahead.unsent,
+        ),
         complete_at=due,
         complete_in_s=None if due is None else due - now,
         gate=feeding.gate.value,

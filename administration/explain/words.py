@@ -103,6 +103,8 @@ def _batch(shown: Document) -> Iterator[str]:
         f"order: {order['batches_ahead']} batches with {order['unsent_ahead']} unsent instances come first "
         f"(tier {order['order_tier']}, key {order['order_key']:.0f})"
     )
+    if order["queue"] is not None:
+        yield f"queue: {order['queue']}"
     if shown["complete_in_s"] is None:
         yield "C: none, or no estimate yet"
     elif shown["complete_in_s"] >= 0:

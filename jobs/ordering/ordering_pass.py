@@ -45,7 +45,7 @@ from jobs.ordering.sizing import JobFootprint, gpu_of, job_size
 from jobs.ordering.usage import UsageLedger, charges_of, clocked, fraction_of, wants_sample
 from jobs.ports import OrderedWork
 from priority.charging import queues
-from priority.logical_time import logical_correction
+from priority.logical_time import counted, logical_correction
 from priority.order import BatchOrder
 from priority.policies import policy_of
 from priority.scheme import PolicyContext, request_pe
@@ -163,7 +163,7 @@ class _Ordering:
         sampled = self._sampled.get(one.batch.batch_id)
         if sampled is not None:
             notes = replace(notes, sampled=one.batch.counts.jobs_validated)
-        fraction = fraction_of(sampled or (), notes.used_fraction)
+        fraction = fraction_of(sampled or (), notes.used_fraction, used=counted(one).used)
         sent = one.batch.counts.sent - notes.sent
         after, charges = charges_of(one, notes, size, rate=queue.rate, fraction=fraction, now=self._now)
         return BatchRow(one, size, queue, because, notes=after, charges=charges, sent=sent)
@@ -291,7 +291,7 @@ def _place(tier: int, key: float, row: BatchRow, found: Mapping[BatchId, Headroo
     return StoredPlace(row.batch_id, tier, key, headroom.hold, sent_most, row.queue.is_unpaid, row.size.pe)
 
 
-REFERENCE_S = HOUR_S  # how long a reference host is kept: computing it reads all hosts
+REFERENCE_S = HOUR_S  # how long a reference host is kept, unless hosts double: computing it reads all hosts
 MOST_SAMPLED = 100  # batches whose results are sampled per pass
 EXPLAINED_AT_ONCE = 200  # breakdowns stored before other periodic tasks get a turn
 
@@ -348,9 +348,12 @@ class Orderer:
         )
 
     async def _reference(self, view: OrderingView, now: Instant) -> Reference:
-        """Return the stored reference host, or a new one computed from the current hosts."""
-        if view.reference is not None and 0.0 <= now - view.reference.at < REFERENCE_S:
-            return view.reference
+        """Return the stored reference host, or a new one: after an hour, for the first host, and as their number
+        doubles.
+        """
+        known, newest = view.reference, view.newest_host_id
+        if known is not None and 0.0 <= now - known.at < REFERENCE_S and newest < max(1, 2 * known.newest_host_id):
+            return known
         return await self._work.reference(active_since=Instant(now - ACTIVE_HOST_S), now=now)
 
     async def _sampled(self, view: OrderingView) -> Mapping[BatchId, Sequence[float]]:

@@ -93,22 +93,35 @@ def _charges(
         yield Charge(before, usage, used_su=size.units(rate) * (used - notes.used * notes.used_fraction))
 
 
-def fraction_of(sampled: Sequence[float], old: float) -> float:
-    """Return the fraction of its estimate that an instance uses: a median, so that one host has little effect.
+ENOUGH = 5  # results that stand for all of a batch
 
-    >>> fraction_of([0.5, 0.7, 900.0], 1.0), fraction_of([], 1.0)
+
+def fraction_of(sampled: Sequence[float], old: float, *, used: int) -> float:
+    """Return the mean fraction of its estimate that a returned instance uses, of `used` instances.
+
+    It is the median of the sampled ones, so that one host has little effect. Fewer than ENOUGH stand only for
+    themselves; the others count with their estimate.
+
+    >>> fraction_of([0.5, 0.7, 900.0, 0.6, 0.8], 1.0, used=80), fraction_of([], 1.0, used=3)
     (0.7, 1.0)
+    >>> fraction_of([0.1], 1.0, used=1), fraction_of([0.2], 1.0, used=4)
+    (0.1, 0.8)
     """
     if not sampled:
         return old
     ranked = sorted(min(one, MOST_FRACTION) for one in sampled)
-    return ranked[len(ranked) // 2]
+    median, count = ranked[len(ranked) // 2], len(ranked)
+    if count >= ENOUGH or used <= count:
+        return median
+    return (count * median + used - count) / used
 
 
 def wants_sample(one: OrderedBatch, notes: OrderNotes) -> bool:
-    """Return whether to sample runtimes: after 5 valid jobs, and each time their number has grown by half."""
+    """Return whether to sample runtimes: after each of the first valid jobs, and each time their number has grown by
+    half.
+    """
     valid = one.batch.counts.jobs_validated
-    return valid >= 5 and valid >= 1.5 * notes.sampled
+    return valid > notes.sampled and (valid <= ENOUGH or valid >= 1.5 * notes.sampled)
 
 
 def noted(notes: OrderNotes, one: OrderedBatch, *, later_sent: bool, sent: int) -> OrderNotes:

@@ -112,13 +112,14 @@ class MemoryOrdering:
             [book.grants[account_id] for account_id in sorted(book.grants)],
             [book.limits[key] for key in sorted(book.limits)],
             book.reference,
+            self._newest_host_id(),
         )
 
     async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
         every = self._work.host_columns.of_hosts()
         hosts = every[every["last_rpc_at"] >= active_since]
         if not hosts.size:
-            return Reference(now)
+            return Reference(now, newest_host_id=self._newest_host_id())
         return Reference(
             now,
             _request(lambda column: float(np.median(column)), hosts),
@@ -127,7 +128,11 @@ class MemoryOrdering:
             sum(
                 (hosts["ncpus"] * hosts["flop_per_s"] * hosts["cpu_fraction"]).tolist()
             ),  # in order, for equal rounding
+            self._newest_host_id(),
         )
+
+    def _newest_host_id(self) -> int:
+        return len(self._work.host_columns.of_hosts())
 
     async def used_fractions(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Sequence[float]]:
         found = {batch_id: self._used_fractions(self._work.batches[batch_id]) for batch_id in batch_ids}

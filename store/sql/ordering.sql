@@ -115,8 +115,8 @@ DELETE FROM usage_window WHERE starts_at + length_s < $1;
 -- name: last_ordering
 -- Purpose: return the last ordering pass.
 -- Arguments: none.
--- Result: one row of ordering.
-SELECT serial, computed_at, reference FROM ordering;
+-- Result: one row of ordering, with the largest host_id; 0 without hosts.
+SELECT serial, computed_at, reference, (SELECT coalesce(max(host_id), 0) FROM host) AS newest_host_id FROM ordering;
 
 
 -- name: lock_places
@@ -160,12 +160,13 @@ ORDER BY submitter_id, place, account_id;
 
 
 -- name: reference_host
--- Purpose: return the median host, resource by resource, and the largest values.
+-- Purpose: return the median host, resource by resource, the largest values, and the largest host_id.
 -- Arguments: $1 instant since which a call counts.
--- Result: one row: hosts, medians of ncpus, ram_bytes, disk_free_bytes and flop_per_s, the most of ncpus, ram_bytes and
+-- Result: one row: hosts, newest_host_id, medians of ncpus, ram_bytes, disk_free_bytes and flop_per_s, the most of ncpus, ram_bytes and
 --   disk_free_bytes, and the speed of all together, availability included; nulls without hosts.
 SELECT
     count(*) AS hosts,
+    (SELECT coalesce(max(host_id), 0) FROM host) AS newest_host_id,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY ncpus) AS cores,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY ram_bytes) AS memory_bytes,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY disk_free_bytes) AS disk_bytes,

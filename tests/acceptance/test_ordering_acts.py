@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from domain.limits import Limit, Quantity, Scope
-from domain.units import BatchId
-from tests.acceptance.faces import json_of
+from domain.units import DAY_S, BatchId, Instant, Seconds, utc
+from tests.acceptance.faces import command, json_of
 from tests.acceptance.host import Host
-from tests.acceptance.server import LiveServer
+from tests.acceptance.server import LiveServer, a_batch
 from tests.acceptance.test_ordering_faces import order
+from tests.facts import missing
 
 
 @pytest.fixture
@@ -65,6 +66,7 @@ async def test_blocked_batch_is_sent_once_the_limit_allows(pi: LiveServer) -> No
 
 @pytest.mark.parametrize("policy", ["equal_access", "logical_time", "multifactor"])
 async def test_equals_share_forty_dispatches_between_and_after_orderings(pi: LiveServer, policy: str) -> None:
+    await pi.create("PUT", "/settings/ordering.wait_weight", json={"value": 0.0, "why": "a test"})
     await pi.create("PUT", "/settings/ordering.policy", json={"value": policy, "why": "a test"})
     adas = await pi.submit(submitter="ada", jobs={"count": 100})
     await pi.submit(submitter="bob", jobs={"count": 100})
@@ -95,3 +97,66 @@ async def test_breakdowns_follow_numbers_within_ten_orderings(pi: LiveServer) ->
         assert {one["batch"]: -one["total"] for one in shown} == keys
         assert min(one["computed_at"] for one in shown) >= pi.clock.now() - 10 * 60.0 - 5.0
     assert adas in keys
+
+
+async def test_reference_host_follows_the_first_hosts(pi: LiveServer) -> None:
+    await order(pi)
+    await pi.submit(submitter="ada", jobs={"count": 5, "ncpus": 4})
+    sizes = []
+    for number in range(4):
+        host = await pi.add_host(f"host{number}", ncpus=8, ram_bytes=32e9, flop_per_s=5e9)
+        await host.call()
+        await order(pi)
+        reference = (await pi.store.ordering.view()).reference
+        assert reference is not None
+        sizes.append(
+            (reference.host.cores, reference.host.memory_bytes, reference.flop_per_s, reference.newest_host_id)
+        )
+    assert sizes == [(8.0, 32e9, 5e9, newest) for newest in (1, 2, 2, 4)]
+
+
+async def test_one_measured_job_is_charged_as_measured(pi: LiveServer) -> None:
+    await pi.submit(submitter="ada", jobs={"count": 1, "fpops_est": 4e12})
+    host = await pi.add_host("one", flop_per_s=1e9)
+    [task] = await host.ask()
+    await order(pi)
+    assert sum(one.usage.amounts.flop for one in (await pi.store.ordering.view()).usage) == pytest.approx(
+        4e12, rel=1e-3
+    )
+
+    await pi.forward(60.0)
+    await host.work(task, elapsed_s=9.0)
+    await pi.validate()
+    await order(pi)
+
+    assert sum(one.usage.amounts.flop for one in (await pi.store.ordering.view()).usage) == pytest.approx(9e9, rel=1e-3)
+
+
+async def test_spent_grant_is_named_where_the_place_is_explained(pi: LiveServer) -> None:
+    account = next(one for one in await pi.store.people.accounts() if one.name == "adas")
+    now = pi.clock.now()
+    await pi.store.ordering_rules.put_grant(account.account_id, granted_su=2.0, starts_at=now, period_s=Seconds(DAY_S))
+    adas = await pi.submit(submitter="ada", jobs={"count": 5, "fpops_est": 3.6e13})
+    await given(pi, await pi.add_host("one"))
+    await order(pi)
+    await order(pi)
+
+    until = f"{utc(Instant(now + DAY_S)):%Y-%m-%d %H:%M} UTC"
+    for words in (
+        (await command(pi, "priority", "show", "--verbose", "--batch", str(adas))).stdout,
+        (await command(pi, "explain", "batch", str(adas))).stdout,
+        (await json_of(pi, "explain", "batch", str(adas)))["order"]["queue"],
+    ):
+        assert not missing(words, "bonus:", "2 SU", until)
+
+
+async def test_usage_weight_of_a_small_unit_is_taken(pi: LiveServer) -> None:
+    changed = {"value": "flop=1e-9 memory_byte_s=1e-12", "why": "a test"}
+    assert (await pi.create("PUT", "/settings/ordering.usage_weights", json=changed))["value"] == changed["value"]
+
+
+async def test_unknown_service_level_is_refused_in_words(pi: LiveServer) -> None:
+    status, answer = await pi.api("POST", "/batches", json=a_batch(submitter="ada", level="gold"))
+    assert status == 422
+    assert not missing(str(answer["detail"]), "level:", "expedite,", "normal,", "standby,")
+    assert "ServiceLevel" not in str(answer)

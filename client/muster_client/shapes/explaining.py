@@ -201,6 +201,9 @@ class SampleShown(TypedDict):
 
 
 class OrderShown(TypedDict):
+    """A batch's place in the order; `queue`: its effective queue and the reason, None until it is ordered."""
+
+    queue: str | None
     order_tier: int
     order_key: float
     logical_end_at: float

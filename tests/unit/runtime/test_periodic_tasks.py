@@ -162,6 +162,19 @@ async def test_interval_is_read_each_round() -> None:
     assert clock.sleeps == [1.0, 2.0, 3.0]
 
 
+async def test_shorter_interval_shortens_the_pause() -> None:
+    clock, ran = HastyClock(rounds=3), Round()
+    duty = PeriodicTask(
+        "sweep", ran, locks=OneLock("sweep"), clock=clock, interval_s=lambda: 7.0 if clock.sleeps else 60.0
+    )
+
+    task = asyncio.create_task(duty.run())
+    await clock.done.wait()
+    task.cancel()
+
+    assert (clock.sleeps, ran.calls) == ([5.0, 2.0, 5.0, 2.0], 2)
+
+
 class StuckRound:
     """Waits forever, also in a thread if `read` is given."""
 

@@ -345,7 +345,9 @@ async def test_a_spent_grant_makes_work_bonus(project: Project) -> None:
         await project.order()
         assert (await store.ordering_rules.grants())[0].reserved_su == pytest.approx(3.0)
         assert await project.ready() == [bobs, adas, BatchId(3)]
-    assert (await project.record(adas))["queue"] == "bonus: the grant of 2 SU is used up (used 0, reserved 3)"
+    assert (await project.record(adas))["queue"] == (
+        "bonus: the grant of 2 SU until 2027-01-16 08:00 UTC is used up (used 0, reserved 3)"
+    )
     project.later(86400.0 * 2)
     await project.order()
     [grant] = await store.ordering_rules.grants()

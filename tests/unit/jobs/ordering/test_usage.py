@@ -108,9 +108,9 @@ def test_all_charges_together_are_what_the_counters_come_to(steps: list[tuple[in
 
 
 def test_a_single_host_cannot_move_what_jobs_take() -> None:
-    assert fraction_of([0.9, 1.0, 1.1, 1e9, 1.0], 1.0) == 1.0
-    assert fraction_of([1e9], 1.0) == 10.0
-    assert fraction_of([], 0.7) == 0.7
+    assert fraction_of([0.9, 1.0, 1.1, 1e9, 1.0], 1.0, used=9) == 1.0
+    assert fraction_of([1e9], 1.0, used=1) == 10.0
+    assert fraction_of([], 0.7, used=1) == 0.7
 
 
 def test_a_batch_is_passed_over_while_later_ones_are_sent() -> None:
