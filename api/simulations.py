@@ -9,12 +9,12 @@ import msgspec
 
 from administration.show import shown
 from administration.simulations.rules import MOST_SEEDS
-from administration.simulations.runs import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, SimulationRuns
+from administration.simulations.runs import SimulationRuns
 from administration.thresholds.keys import changes_of
 from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
-from domain.views import Simulation, SimulationState
+from domain.views import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, Simulation, SimulationState
 from muster_client import shapes
 from store.postgres import PostgresStore
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from administration.apps import Sign, VersionDraft, add_app_version
-from administration.signing import with_key_file, with_project_key
 from cli.context import NotThroughServerError, Run, command, lines_of
 from domain.apps import OnePerVolunteer
 from domain.errors import InvalidInputError
-from transfer.downloads import content_of
-from transfer.keys import read_signatures
+
+if TYPE_CHECKING:
+    from administration.apps import Sign
+
 
 READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 ONE_PER_HOST = click.option(
@@ -138,6 +138,10 @@ async def add_version(
 
     Without --signatures and --key, the project's own private key signs. Servers never use it.
     """
+    from administration.apps import VersionDraft, add_app_version
+    from administration.signing import with_project_key
+    from transfer.downloads import content_of
+
     if signatures is not None and key is not None:
         raise InvalidInputError("--key", "either it or --signatures", "both")
 
@@ -173,6 +177,9 @@ async def add_version(
 
 def _signer(signatures: Path | None, key: Path | None) -> Sign | None:
     """Return the signer of the options: a document of signatures or a key; None without either."""
+    from administration.signing import with_key_file
+    from transfer.keys import read_signatures
+
     if signatures is not None:
         return read_signatures(signatures).of
     return None if key is None else with_key_file(key)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from administration.batches import input_file_name, read_batch_file
-from administration.forecasts.words import preview_in_words
 from cli.context import Run, command, field_as_text, lines_of, spinner
 from cli.results import results
 from domain.errors import InvalidInputError
 from domain.units import later
-from muster_client import Client
-from runtime.logs import configure_logs
-from transfer.downloads import content_of
+
+if TYPE_CHECKING:
+    from muster_client import Client
 
 
 async def brought(client: Client, values: Mapping[str, object], folder: Path) -> dict[str, object]:
@@ -59,6 +57,9 @@ class _Bringing:
 
     async def put(self, path: str, field: str) -> str:
         """Upload a file once, and return its name on the server. Raises InvalidInputError."""
+        from administration.batches import input_file_name
+        from transfer.downloads import content_of
+
         if path not in self._names:
             source = self._folder / path
             if not await asyncio.to_thread(source.is_file):
@@ -90,6 +91,10 @@ async def submit(run: Run, file: Path, preview: bool) -> None:
 
     Input files given by path are uploaded first.
     """
+    from administration.batches import read_batch_file
+    from administration.forecasts.words import preview_in_words
+    from runtime.logs import configure_logs
+
     configure_logs("error")
     values = await asyncio.to_thread(read_batch_file, file)
 
@@ -105,6 +110,8 @@ async def submit(run: Run, file: Path, preview: bool) -> None:
 
 
 def _submitted(done: Mapping[str, Any]) -> str:
+    from administration.forecasts.words import preview_in_words
+
     lines = [f"batch {done['batch_id']} submitted: muster batch show {done['batch_id']}"]
     if done["forecast"] is not None:
         lines.append(preview_in_words(done["forecast"]))

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
@@ -30,12 +30,14 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from administration.project import Project, open_project
 from domain.clock import Clock, SystemClock
 from domain.errors import InvalidInputError, MusterError
-from muster_client import Client
-from runtime.project import open_database
-from store.postgres import PostgresStore
+
+if TYPE_CHECKING:
+    from administration.project import Project
+    from muster_client import Client
+    from store.postgres import PostgresStore
+
 
 DEFAULT_DATA_DIR = "muster-data"
 ANY_WIDTH = 10_000  # for pipes: one line per row
@@ -70,22 +72,28 @@ class Run:
 
     def project(self) -> Project:
         """Return the project of --data-dir. Raises NotInitialisedError."""
+        from administration.project import open_project
+
         return open_project(self.data_dir, self.database_url)
 
     @asynccontextmanager
     async def store(self) -> AsyncIterator[PostgresStore]:
         """Open the project's database; closes it at the end."""
+        from runtime.project import open_database
+
         async with open_database(self.project(), self.clock) as store:
             yield store
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
         """Open a client of the server's API, or of the API of the project on this machine."""
+        from muster_client import Client
+
         if self.server is not None:
             async with Client(self.server.url, self.server.token) as client:
                 yield client
         else:
-            from runtime.project_api import local_client  # noqa: PLC0415  others need not wait for the whole API
+            from runtime.project_api import local_client
 
             async with local_client(self.project(), self.clock, user=user()) as client:
                 yield client

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from administration.forecasts.words import forecasts_in_words, health_in_words, not_shown
-from administration.show import forecast_as_json
-from batch_estimator.service import RefitOutcome, RefitPass, RefitReport, in_silence
 from cli.context import Run, command, local_command
 from domain.forecasts import Change, ForecastRecord, ForecastState, Method
 from domain.units import DAY_S, BatchId, Instant
-from runtime.compose import estimator
-from runtime.logs import configure_logs
+
+if TYPE_CHECKING:
+    from batch_estimator.service import RefitPass, RefitReport
+
 
 COLUMNS = ["batch_id", "outcome", "done", "about", "at the latest", "C(B)", "from", "notes"]
 
@@ -29,6 +30,10 @@ async def run_estimates(run: Run, batch_id: int | None) -> None:
 
     Safe to repeat, to interrupt, and to run beside `muster up`: each batch is forecast by one process at a time.
     """
+    from batch_estimator.service import in_silence
+    from runtime.compose import estimator
+    from runtime.logs import configure_logs
+
     configure_logs("error")
     report = in_silence if run.as_json else _told
     async with run.store() as store:
@@ -52,6 +57,8 @@ async def show_estimates(run: Run, batch_id: int | None, limit: int) -> None:
 
     Without a batch: the age and accuracy of the forecasts of each app.
     """
+    from administration.forecasts.words import forecasts_in_words, health_in_words
+
     if batch_id is not None:
         shown = await run.ask(
             lambda client: client.forecasts(batch_id, limit=limit),
@@ -63,6 +70,9 @@ async def show_estimates(run: Run, batch_id: int | None, limit: int) -> None:
 
 
 def _show(run: Run, made: RefitPass) -> None:
+    from administration.show import forecast_as_json
+    from batch_estimator.service import RefitOutcome
+
     if run.as_json:
         run.show(
             {
@@ -96,6 +106,8 @@ def _show(run: Run, made: RefitPass) -> None:
 
 
 def _row(done: RefitReport, now: Instant) -> dict[str, object]:
+    from administration.forecasts.words import not_shown
+
     record = done.record
     if record is None:
         return {"batch_id": done.batch_id, "outcome": done.outcome.value}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 import msgspec
 
 from cli.main import in_words
 from domain.errors import MusterError
-from muster_client import ApiError, MusterClientError, UnreachableError
-from web.problems import Problem, problem, problem_from, problem_of
+
+if TYPE_CHECKING:
+    from web.problems import Problem
 
 
 def problem_as_json(error: Exception) -> str:
@@ -18,6 +21,8 @@ def problem_as_json(error: Exception) -> str:
 
 def is_of_a_server(error: Exception) -> bool:
     """Return whether the server refused the request or did not reply."""
+    from muster_client import MusterClientError
+
     return isinstance(error, MusterClientError)
 
 
@@ -27,6 +32,9 @@ def problem_for(error: Exception) -> Problem:
     >>> problem_for(click.BadParameter("'x' is no number", param=click.Option(["--limit"]))).field
     'limit'
     """
+    from muster_client import ApiError, UnreachableError
+    from web.problems import problem, problem_from, problem_of
+
     match error:
         case ApiError():
             return problem_from(error.status, error.problem)
@@ -42,6 +50,8 @@ def problem_for(error: Exception) -> Problem:
 
 def _usage(error: click.ClickException) -> Problem:
     """Return the problem for a wrong command line; `field` names the option or argument, if known."""
+    from web.problems import problem
+
     found = problem(400, "usage", error.format_message())
     if isinstance(error, click.BadParameter) and error.param is not None:
         found.field = error.param.name

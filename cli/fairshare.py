@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import click
 import msgspec
 
 from cli.context import Run, aligned, command, only_here, to_json
 from domain.errors import InvalidInputError
-from muster_client import shapes
 from priority.displays import figure
 from priority.emulate import SYSTEMS, EmulatedTable, emulate
+
+if TYPE_CHECKING:
+    from muster_client import shapes
+
 
 Kind = Literal["account", "submitter"]
 KINDS = list(get_args(Kind))

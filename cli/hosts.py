@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from api.hosts import MOST_SILENT_S
 from cli.context import Run, as_text, command, lines_of
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind
-from muster_client.work import HostListKind
+
+if TYPE_CHECKING:
+    from muster_client.work import HostListKind
+
 
 ID = click.IntRange(1, 2**31 - 1)
 COLUMNS = ["host_id", "volunteer_id", "domain_name", "os_name", "ncpus", "last_rpc_at"]
@@ -21,7 +23,7 @@ TOLD = {  # additional columns by kind of list
     HostKind.FAILING: ["errors", "invalid", "timed_out", "last_at", "since"],
 }
 KINDS = click.Choice(["slow", "failing", "silent"])
-SILENCE = click.FloatRange(0.0, MOST_SILENT_S)
+SILENCE = click.FloatRange(0.0)
 HELD = ["instance_id", "job_id", "batch_id", "app", "due_at", "est_runtime_s", "tight"]
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from administration.show import run_as_json
 from cli.context import Run, command, local_command
 from domain.errors import MusterError
 from domain.settings import RankingSettings, Settings
 from domain.units import DAY_S, Seconds
-from hoststats.service import Progress, in_silence
-from runtime.compose import host_statistics
-from runtime.logs import configure_logs
+
+if TYPE_CHECKING:
+    from hoststats.service import Progress
+
 
 COLUMNS = ["app", "processor", "rows", "ranked", "newcomers", "n", "state", "score", "R_q h", "T_retry h"]
 
@@ -35,6 +35,11 @@ def hoststats() -> None:
 @local_command("`muster up` ranks hosts automatically; run this, or the cron job, on the project's own machine")
 async def run_ranking(run: Run, cut_points_only: bool) -> None:
     """Rank every host, once a day from cron, and activate the result; safe to repeat, to run twice and to interrupt."""
+    from administration.show import run_as_json
+    from hoststats.service import in_silence
+    from runtime.compose import host_statistics
+    from runtime.logs import configure_logs
+
     configure_logs("warning")
     async with run.store() as store:
         ranking = (await store.applications.load_catalogue()).settings.ranking

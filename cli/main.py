@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (MusterError, OSError) as error:
         _fail(error, as_json=as_json, code=1)
     except Exception as error:
-        from cli.failures import is_of_a_server  # noqa: PLC0415  # as below
+        from cli.failures import is_of_a_server  # as below
 
         if not is_of_a_server(error):
             raise
@@ -165,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _fail(error: Exception, *, as_json: bool, code: int) -> NoReturn:
     """Report the error on standard error, as text or with --json as a problem object, and exit."""
     if as_json:
-        from cli.failures import problem_as_json  # noqa: PLC0415  # it loads the client, which most commands do not need
+        from cli.failures import problem_as_json  # it loads the client, which most commands do not need
 
         click.echo(problem_as_json(error), err=True)
     elif isinstance(error, click.ClickException):

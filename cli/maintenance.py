@@ -9,20 +9,11 @@ from pathlib import Path
 
 import click
 
-from administration.checking.files import DELETED_WITHIN_S
-from administration.checking.inspection import inspect, unshared
-from administration.heartbeats import SILENT_S
-from administration.purge import COUNTED, Purged, months_before, purge_months
-from administration.restoring import restore as restore_project
-from administration.signing import sign_app_files
 from cli.context import Run, local_command, to_json
 from domain.errors import InvalidInputError, MusterError
 from domain.history import checked_month
 from domain.settings import Settings
 from domain.units import later
-from transfer.files import mark_of
-from transfer.keys import load_key_file, signed_document
-from transfer.upload_folder import UploadFolder
 
 
 @click.command()
@@ -37,6 +28,11 @@ async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
 
     Changes nothing, and may run while the project serves. Exit code 1 if there are findings.
     """
+    from administration.checking.files import DELETED_WITHIN_S
+    from administration.checking.inspection import inspect, unshared
+    from administration.heartbeats import SILENT_S
+    from transfer.files import mark_of
+
     folder = None if no_files else run.project().upload_dir
     mark = None if folder is None else await asyncio.to_thread(mark_of, folder.parent)
 
@@ -73,6 +69,9 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
 
     Batches and their job counts are kept.
     """
+    from administration.purge import COUNTED, Purged, months_before, purge_months
+    from transfer.upload_folder import UploadFolder
+
     checked_month("--before", before)
     upload_dir = run.project().upload_dir
     async with run.store() as store:
@@ -109,6 +108,8 @@ async def restore(run: Run) -> None:
     Advances every id sequence, gives unsent instances new ids, records complete files of instances in progress, and
     moves other files without a row to DATA_DIR/files/set-aside.
     """
+    from administration.restoring import restore as restore_project
+
     upload_dir = run.project().upload_dir
     now = run.clock.now()
     aside = upload_dir.parent / "set-aside" / datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -140,6 +141,8 @@ async def sign(run: Run, files: tuple[Path, ...], key: Path | None, output: Path
     Stop `muster up` before signing all app files: it keeps serving the key it started with. Add files signed with --key
     by `muster app version add --signatures`.
     """
+    from administration.signing import sign_app_files
+
     if files or key is not None or output is not None:
         _sign_here(run, files, key, output, new_key=new_key)
         return
@@ -152,6 +155,8 @@ async def sign(run: Run, files: tuple[Path, ...], key: Path | None, output: Path
 
 
 def _sign_here(run: Run, files: tuple[Path, ...], key: Path | None, output: Path | None, *, new_key: bool) -> None:
+    from transfer.keys import load_key_file, signed_document
+
     if new_key:
         raise InvalidInputError("--new-key", "neither FILES nor --key", "both")
     if key is None or not files:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import uvloop
 
-from administration.project import open_project
 from cli.context import DEFAULT_DATA_DIR, Run, local_command, only_here, to_json, user
 from cli.settings import pairs_of
-from demo.run import run_demo
 from domain.clock import SystemClock
-from runtime.logs import configure_logs
-from runtime.metrics.node import NodeStatus, run_folder, telling
-from runtime.project import database_dsn, install, release_database
-from runtime.supervisor import SILENCE_S, Child, Supervisor, check_port_free
-from store.migrate import migrate as migrate_database
+
+if TYPE_CHECKING:
+    from runtime.supervisor import Child
+
 
 METRICS_PORT = 9464  # default port of the supervisor's metrics
 RETRY_S = 5.0  # wait when a table to migrate is locked
@@ -32,6 +29,8 @@ RETRY_S = 5.0  # wait when a table to migrate is locked
 @local_command("create a project on the machine that serves it")
 async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -> None:
     """Create a project: its folder, keys and database. Safe to repeat."""
+    from runtime.project import install
+
     settings: dict[str, object] = {"project.url": url, **dict(pairs_of(changes, "set"))}
     if name is not None:
         settings["project.name"] = name
@@ -50,6 +49,9 @@ async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -
 @local_command("it changes the database directly; run it on the project's own machine")
 async def migrate(run: Run, pre_only: bool) -> None:
     """Bring the database to this version's schema."""
+    from runtime.project import database_dsn, release_database
+    from store.migrate import migrate as migrate_database
+
     project = run.project()
 
     async def busy(why: str) -> None:
@@ -83,6 +85,8 @@ async def migrate(run: Run, pre_only: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object once all processes serve.")
 def up(data_dir: Path, database_url: str | None, **options: Any) -> None:
     """Run all services until SIGTERM or Ctrl-C."""
+    from runtime.logs import configure_logs
+
     configure_logs(options["log_level"])
     uvloop.run(_up(data_dir, database_url, Serving(**options)))  # asyncio starts a thread for each process
 
@@ -101,6 +105,8 @@ class Serving:
 
     def children(self, data_dir: Path, run_dir: Path) -> list[Child]:
         """Return the node's processes."""
+        from runtime.supervisor import SILENCE_S, Child
+
         common = ["--data-dir", str(data_dir), "--run-dir", str(run_dir), "--log-level", self.log_level]
         where = ["--host", self.host, "--port", str(self.port)]
         workers = [
@@ -119,6 +125,11 @@ class Serving:
 
 
 async def _up(data_dir: Path, database_url: str | None, serving: Serving) -> None:
+    from administration.project import open_project
+    from runtime.metrics.node import NodeStatus, run_folder, telling
+    from runtime.project import database_dsn, release_database
+    from runtime.supervisor import Supervisor, check_port_free
+
     project = open_project(data_dir, database_url)
     check_port_free(serving.host, serving.port)
     dsn = await database_dsn(project)
@@ -153,6 +164,9 @@ async def _up(data_dir: Path, database_url: str | None, serving: Serving) -> Non
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
 def demo(volunteers: int, seed: int, database_url: str | None, as_json: bool) -> None:
     """Run a small project with simulated volunteers on a fresh database, from setup to results."""
+    from demo.run import run_demo
+    from runtime.logs import configure_logs
+
     configure_logs("error")
     outcome = asyncio.run(run_demo(volunteers=volunteers, seed=seed, quiet=as_json, database_url=database_url))
     if as_json:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
-from administration.accounts import AccountKeys
 from cli.context import Run, command, lines_of, local_command
 from domain.access import Right, Role
-from muster_client import Client
-from muster_client.shapes import InvitedShown
-from transfer.keys import load_keys
+
+if TYPE_CHECKING:
+    from muster_client import Client
+    from muster_client.shapes import InvitedShown
+
 
 COLUMNS = ["name", "role", "submitter_id", "active", "one_time_until"]
 TOKEN_COLUMNS = ["token_id", "name", "person", "scopes", "expires_at", "last_used_at", "revoked_at"]
@@ -94,6 +96,9 @@ async def _show(run: Run, client: Client, invited: InvitedShown) -> None:
 
 
 def _project_token(run: Run) -> str:
+    from administration.accounts import AccountKeys
+    from transfer.keys import load_keys
+
     return AccountKeys(load_keys(run.project().keys_dir).account_secret).api_token()
 
 

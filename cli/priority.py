@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from administration.changes import Changes
-from administration.ordering.priorities import breakdown_of, ordering_changes
 from cli.context import Run, aligned, as_text, command, user
 from cli.settings import changed_in_words, pairs_of
 from domain.errors import InvalidInputError
 from domain.ordering import Breakdown
 from priority.displays import Format, sprio, sprio_weights, verbose
 from priority.displays import shown as laid_out_as
+
+if TYPE_CHECKING:
+    from administration.changes import Changes
+
 
 CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
 LIMIT = click.option(
@@ -41,6 +43,8 @@ async def show(
     run: Run, batch_id: int | None, in_words: bool, layout: str, normalised: bool, weights: bool, limit: int
 ) -> None:
     """Show batches in the order of the last ordering pass, with signed contributions that add up to the total."""
+    from administration.ordering.priorities import breakdown_of
+
     laid_out = _layout(Format(layout), normalised=normalised, weights=weights)
 
     async with run.client() as client:
@@ -107,6 +111,8 @@ def changes_given(values: Sequence[str]) -> Changes:
     >>> changes_given(["policy=fifo", "components=XFACTORWEIGHT=10"])
     {'ordering.policy': 'fifo', 'ordering.components': 'XFACTORWEIGHT=10'}
     """
+    from administration.ordering.priorities import ordering_changes
+
     return ordering_changes(pairs_of(values, "ordering setting"))
 
 

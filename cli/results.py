@@ -6,15 +6,18 @@ import sys
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from administration.collecting import Document, collect
 from cli.context import Run, bar_of, command
 from domain.clock import Clock
 from domain.errors import NotFoundError
-from muster_client import ApiError, Client, UnreachableError
+
+if TYPE_CHECKING:
+    from administration.collecting import Document
+    from muster_client import Client
+
 
 SHOWN = 20  # missing files listed one by one, at most
 NAMED = 5  # jobs listed per reason, at most
@@ -40,6 +43,8 @@ async def results(run: Run, batch_id: int, folder: Path) -> None:
     Files that already have the recorded size and MD5 are skipped. Exit code 1 if an uploaded file is missing on the
     server.
     """
+    from administration.collecting import collect
+
     async with run.client() as client:
         with bar_of("results") as progress:
             done = (await collect(PatientResults(client, run.clock), batch_id, folder, progress=progress)).as_json()
@@ -62,6 +67,8 @@ class PatientResults:
         return await self._patiently(lambda: self._client.batch_results(batch_id, after=after, limit=limit))
 
     async def fetch(self, job_id: int, name: str, to: Path) -> None:
+        from muster_client import ApiError
+
         try:
             await self._patiently(lambda: self._client.fetch_output(job_id, name, to))
         except ApiError as error:
@@ -70,6 +77,8 @@ class PatientResults:
             raise NotFoundError("file", str(error).removeprefix("no file ")) from None
 
     async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
+        from muster_client import UnreachableError
+
         try:
             await self._patiently(lambda: self._client.fetch_outputs(batch_id, to, after=after, limit=limit))
         except UnreachableError:
@@ -78,6 +87,8 @@ class PatientResults:
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Return the reply; if rate-limited, retry after the time the server asks for. Raises ApiError."""
+        from muster_client import ApiError
+
         for _ in range(WAITS):
             try:
                 return await ask()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
-from administration.ordering.priorities import check_ordering
 from cli.context import Run, as_text, command, lines_of, user
 from domain.bounds import name_of_setting
 from domain.errors import InvalidInputError
 from domain.settings import Settings
-from muster_client.shapes import ChangeMade
+
+if TYPE_CHECKING:
+    from muster_client.shapes import ChangeMade
 
 
 @click.group()
@@ -48,6 +50,8 @@ async def show_setting(run: Run, key: str) -> None:
 @command
 async def set_setting(run: Run, key: str, value: str, why: str) -> None:
     """Change a setting; running services apply it within seconds."""
+    from administration.ordering.priorities import check_ordering
+
     changed = Settings().changed(key, parsed(value))
     check_ordering(changed)
     checked = changed.as_mapping()[key]

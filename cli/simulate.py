@@ -7,24 +7,23 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from administration.simulations.process import simulated_tasks
 from cli.context import only_here, to_json
 from cli.settings import parsed
+from domain.deadline_rules import SIMULATED_RULES
 from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule
 from domain.units import DAY_S, Instant
-from simulator.charts import write_charts, write_frontier_charts
-from simulator.frontier import Combination, as_text, shown
-from simulator.report import table_of
-from simulator.run import RULE, RULES, Case, Ran
-from simulator.scenario import read_scenario
-from simulator.sweep import Axis, Grid, cases_of, compared, grid_of, run_here, run_on_dask, run_on_processes
-from simulator.text_charts import charts_of
+
+if TYPE_CHECKING:
+    from simulator.frontier import Combination
+    from simulator.run import Case, Ran
+    from simulator.sweep import Axis, Grid
 
 
 @click.command()
@@ -34,7 +33,7 @@ from simulator.text_charts import charts_of
     "--rule",
     "rules",
     multiple=True,
-    type=click.Choice(RULES),
+    type=click.Choice(SIMULATED_RULES),
     help=f"Deadline rule; may be repeated. Default: the scenario's, else {DeadlineRule.MUSTER}.",
 )
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs per rule.")
@@ -83,6 +82,13 @@ def simulate(
     The last line printed is one JSON object: medians over the seeds by rule, or with --sweep by combination of
     settings.
     """
+    from simulator.charts import write_charts
+    from simulator.report import table_of
+    from simulator.run import RULE
+    from simulator.scenario import read_scenario
+    from simulator.sweep import cases_of, compared, grid_of
+    from simulator.text_charts import charts_of
+
     found = read_scenario(scenario, dict(_pair(change, "--with") for change in changes))
     if trace is not None:
         found = found.with_trace(
@@ -113,6 +119,9 @@ def simulate(
 def _run_grid(
     grid: Grid, folder: Path | None, *, processes: int | None, dask_address: str | None, as_json: bool
 ) -> None:
+    from simulator.charts import write_frontier_charts
+    from simulator.frontier import shown
+
     swept = grid.swept(run_cases(grid.cases, processes=processes, dask_address=dask_address, combinations=grid.by_case))
     if not as_json:
         Console().print(shown(swept))
@@ -156,6 +165,9 @@ def run_cases(
     combinations: Sequence[Combination] = (),
 ) -> list[Ran]:
     """Run the cases with a progress bar each, labelled by rule, seed and the settings that differ."""
+    from administration.simulations.process import simulated_tasks
+    from simulator.sweep import run_here, run_on_dask, run_on_processes
+
     at_once = min(len(cases), processes or os.cpu_count() or 1)
     with Bars(cases, combinations) as bars:
         if dask_address is not None:
@@ -215,6 +227,8 @@ class Bars:
         return f"{self._over} of {len(self._cases)} over"
 
     def _name(self, place: int) -> str:
+        from simulator.frontier import as_text
+
         case = self._cases[place]
         settings = self._combinations[place] if self._combinations else {}
         told = "".join(f", {key.rpartition('.')[2]}={as_text(value)}" for key, value in settings.items())

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
-from administration.changes import Changes
-from administration.simulations.runs import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS
-from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of
-from administration.thresholds.replay import Replayed, replay
-from administration.thresholds.shown import preview_as_text, replayed_in_words, thresholds_as_text
 from cli.context import Run, Server, command, share_bar, to_json, user
 from cli.settings import changed_in_words, pairs_of
 from cli.simulate import run_cases
 from domain.errors import InvalidInputError, MusterError
 from domain.units import Seconds
-from domain.views import SimulationState
-from muster_client import Client
-from simulator.report import table_of
-from simulator.text_charts import charts_of
+from domain.views import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS, SimulationState
+
+if TYPE_CHECKING:
+    from administration.changes import Changes
+    from administration.thresholds.replay import Replayed
+
 
 ASK_EVERY_S = Seconds(1.0)
 
@@ -41,6 +39,8 @@ def thresholds() -> None:
 @command
 async def show(run: Run) -> None:
     """Show every threshold with its purpose, the effect of a change, and its last change."""
+    from administration.thresholds.shown import thresholds_as_text
+
     rows = await run.ask(lambda client: client.thresholds())
     run.show(rows, thresholds_as_text(rows))
 
@@ -83,6 +83,9 @@ async def preview(
     the batches that wait now, once with the present and once with the new thresholds. docs/operating.md lists the
     assumptions. A server simulates in the background, one simulation at a time; interrupting the command cancels it.
     """
+    from administration.thresholds.keys import FORESEEN
+    from administration.thresholds.shown import preview_as_text
+
     if simulates:
         changes = changes_given(values)
         if run.server is None:
@@ -101,6 +104,8 @@ async def preview(
 async def _simulated_here(
     run: Run, changes: Changes, *, seeds: int, hosts: int, days: float, processes: int | None
 ) -> Replayed:
+    from administration.thresholds.replay import replay
+
     async with run.store() as store:
         prepared = await replay(store, run.clock, changes, seeds=range(1, seeds + 1), most_hosts=hosts, days=days)
     ran = await asyncio.to_thread(run_cases, prepared.cases, processes=processes)
@@ -111,6 +116,9 @@ async def _simulated_there(
     run: Run, server: Server, changes: Changes, *, seeds: int, hosts: int, days: float
 ) -> Replayed:
     """Simulate in the background of the server. An interrupt cancels the simulation there."""
+    from administration.thresholds.replay import Replayed
+    from muster_client import Client
+
     async with Client(server.url, server.token) as client:
         found = await client.simulate_thresholds(changes, seeds=seeds, hosts=hosts, days=days)
         with share_bar("simulated") as progress:
@@ -128,6 +136,10 @@ async def _simulated_there(
 
 
 def _show(run: Run, found: Replayed) -> None:
+    from administration.thresholds.shown import replayed_in_words
+    from simulator.report import table_of
+    from simulator.text_charts import charts_of
+
     if run.as_json:
         click.echo(to_json(found.as_json()))
         return
@@ -148,10 +160,12 @@ async def set_thresholds(run: Run, values: tuple[str, ...], why: str, who: str |
     run.show(done, changed_in_words(done))
 
 
-def changes_given(values: tuple[str, ...], keys: Sequence[str] = THRESHOLDS) -> Changes:
+def changes_given(values: tuple[str, ...], keys: Sequence[str] | None = None) -> Changes:
     """Parse KEY=VALUE arguments into changes. Raises InvalidInputError.
 
     >>> changes_given(("p_tight=0.85",))
     {'deadline.p_tight': 0.85}
     """
-    return changes_of(pairs_of(values, "threshold"), keys)
+    from administration.thresholds.keys import THRESHOLDS, changes_of
+
+    return changes_of(pairs_of(values, "threshold"), THRESHOLDS if keys is None else keys)

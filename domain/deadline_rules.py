@@ -12,6 +12,11 @@ from domain.quick import quick_dataclass
 from domain.ranking import Gate
 from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
 
+CLAIRVOYANT = "clairvoyant"
+COPIES = "+copies"  # suffix for a rule with the copies of last jobs that it omits by default
+FIXED_COPIES = f"{DeadlineRule.FIXED}{COPIES}"
+SIMULATED_RULES = (*[str(rule) for rule in DeadlineRule], FIXED_COPIES, CLAIRVOYANT)  # a simulation may use
+
 
 @quick_dataclass(frozen=True, slots=True)
 class RuleTraits:

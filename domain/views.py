@@ -207,6 +207,8 @@ class ProcessReport:
 # ---- simulations run from the console
 
 SILENT_S = Seconds(60.0)  # the process that runs a simulation reports about every second
+MOST_HOSTS, MOST_DAYS = 5000, 365.0  # of a simulation
+SOME_SEEDS, SOME_HOSTS, SOME_DAYS = 3, 500, 14.0  # by default, to compare thresholds
 
 
 class SimulationState(StrEnum):

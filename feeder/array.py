@@ -12,10 +12,10 @@ from domain.jobs import Candidate, JobClass, Ready
 from domain.refusals import RefusalCode
 from domain.settings import FeederSettings
 from domain.units import AppId, BatchId, HostId, InstanceId, Seconds, VolunteerId
-from feeder.groups import ONE_TURN, Group, GroupKey, Order, SlotRank, group_key, turns_of
+from feeder.groups import ONE_TURN, Group, GroupKey, Order, group_key, turns_of
 from feeder.in_flight import InFlight, SiblingIndex, Taken
 from feeder.request_rate import LowWatermark, RequestMix
-from feeder.turn_taking import Places, place_of
+from feeder.turn_taking import Places
 from feeder.unschedulable import Unrunnable, UnschedulableBackOff, by_shard
 
 FallThrough = Callable[[Sequence[tuple[AppId, ProcessorType]], int], Awaitable[bool]]  # `feeder.search.Search.search`
@@ -51,7 +51,6 @@ class JobArray:
         self._held: dict[InstanceId, Ready] = {}
         self._groups: dict[GroupKey, Group] = {}
         self.turns = ONE_TURN
-        self._places: Places = {}
         self._order = Order()
 
     # ------------------------------------------------------------ used by requests
@@ -194,7 +193,7 @@ class JobArray:
 
     def refresh(self, batches: Mapping[BatchId, Batch], places: Places) -> None:
         """Update the batches' places and forecasts, and remove empty groups."""
-        self._places = places
+        self._order.places = places
         for key, group in list(self._groups.items()):
             batch = batches.get(key[0])
             if batch is not None:
@@ -204,21 +203,8 @@ class JobArray:
         self.deal()
 
     def deal(self) -> None:
-        """Set the groups' positions among equals: an owner's groups follow each other, each after the slots of the one
-        before, and the first one after what was taken since the batches were read.
-        """
-        taken: dict[int, float] = {}
-        for batch_id, count in self.level.taken.items():
-            if (known := self._places.get(batch_id)) is not None:
-                taken[known.owner] = taken.get(known.owner, 0.0) + count * known.pe
-        ends: dict[tuple[int, float, int], float] = {}
-        for group in sorted(filter(len, self._groups.values()), key=_in_own_order):
-            group.place = place = self._places.get(group.batch.batch_id) or place_of(group.batch)
-            owner = place.tier, place.number, place.owner
-            start = place.start + taken.get(place.owner, 0.0)
-            group.position = max(start, ends.get(owner, start))
-            ends[owner] = group.position + len(group) * place.pe
-            self._order.update(group)
+        """Let the owners of equal batches take turns (feeder/turn_taking.py)."""
+        self._order.deal(filter(len, self._groups.values()), self.level.taken)
 
     def forget(self, gone: Collection[InstanceId], now_s: Seconds) -> None:
         """Forget instances in flight whose fate is known, and notes about dispatches that came back long ago."""
@@ -279,7 +265,7 @@ class JobArray:
         key = group_key(ready)
         group = self._groups.get(key)
         if group is None:
-            place = self._places.get(key[0])
+            place = self._order.places.get(key[0])
             group = Group(batch, job_class, urgent=ready.urgent, turns=self.turns, place=place)
             self._groups[key] = group
         self._siblings.hold(ready.job_id)
@@ -295,10 +281,6 @@ class JobArray:
         group.remove(ready)
         self._order.update(group)
         return group
-
-
-def _in_own_order(group: Group) -> tuple[int, float, SlotRank]:
-    return group.batch.order_tier, group.batch.order_key, group.first_rank
 
 
 def _is_no_older(ready: Ready, held: Ready) -> bool:

@@ -6,14 +6,14 @@ A group's slots are stored in chunks, so that requests read them without copying
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import overload
 
 from domain.batches import Batch
 from domain.jobs import JobClass, Ready
 from domain.units import SHARDS, BatchId, JobClassId
-from feeder.turn_taking import Place, place_of
+from feeder.turn_taking import GroupPlace, Places, place_of
 
 SlotRank = tuple[int, bool, int, int]
 PIECE = 128  # slots per chunk; a chunk of twice as many is split
@@ -209,7 +209,13 @@ class Group:
     )
 
     def __init__(
-        self, batch: Batch, job_class: JobClass, *, urgent: bool, turns: Turns = ONE_TURN, place: Place | None = None
+        self,
+        batch: Batch,
+        job_class: JobClass,
+        *,
+        urgent: bool,
+        turns: Turns = ONE_TURN,
+        place: GroupPlace | None = None,
     ) -> None:
         self.batch = batch
         self.place = place or place_of(batch)
@@ -271,6 +277,7 @@ class Order:
         self._ranks: list[GroupRank] = []
         self._groups: list[Group] = []  # parallel to _ranks
         self._lent = False
+        self.places: Places = {}  # of the batches in the last refill
 
     def __iter__(self) -> Iterator[GroupKey]:
         """Iterate over the keys of the groups, in no particular order."""
@@ -305,7 +312,28 @@ class Order:
             self._groups.insert(place, group)
             self._rank_of[group.key] = after
 
+    def deal(self, groups: Iterable[Group], taken: Mapping[BatchId, int]) -> None:
+        """Set the groups' positions among equals: an owner's groups follow each other, each after the slots of the one
+        before, and the first one after what was taken since the places were computed.
+        """
+        starts: dict[int, float] = {}
+        for batch_id, count in taken.items():
+            if (known := self.places.get(batch_id)) is not None:
+                starts[known.owner] = starts.get(known.owner, 0.0) + count * known.pe
+        ends: dict[tuple[int, float, int], float] = {}
+        for group in sorted(groups, key=_in_own_order):
+            group.place = place = self.places.get(group.batch.batch_id) or place_of(group.batch)
+            owner, start = place.owner, place.start + starts.get(place.owner, 0.0)
+            key = place.tier, place.number, owner
+            group.position = max(start, ends.get(key, start))
+            ends[key] = group.position + len(group) * place.pe
+            self.update(group)
+
     def _fits(self, place: int, rank: GroupRank) -> bool:
         """Return whether a group of this rank may stay at this position."""
         ranks = self._ranks
         return (place == 0 or ranks[place - 1] < rank) and (place + 1 == len(ranks) or rank < ranks[place + 1])
+
+
+def _in_own_order(group: Group) -> tuple[int, float, SlotRank]:
+    return group.batch.order_tier, group.batch.order_key, group.first_rank

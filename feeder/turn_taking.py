@@ -9,6 +9,7 @@ the one furthest behind (start-time fair queueing with equal weights).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from domain.batches import Batch
@@ -21,7 +22,7 @@ EQUAL_FRACTION: Final = 0.01  # logical ends that differ by less of the time lef
 EQUAL_S: Final = 1.0  # or by less than this
 
 
-class Place(NamedTuple):
+class GroupPlace(NamedTuple):
     """A batch's place among the groups: tier and number, smaller first. Batches with the same two share their turn.
 
     `start` is the position of its owner's next job, in processor equivalents; each job advances it by `pe`.
@@ -34,7 +35,7 @@ class Place(NamedTuple):
     pe: float
 
 
-Places = Mapping[BatchId, Place]
+Places = Mapping[BatchId, GroupPlace]
 
 
 class TurnTaking:
@@ -45,14 +46,15 @@ class TurnTaking:
         self._ahead: dict[int, float] = {}  # processor equivalents sent to owners that share turns
         self._keys: dict[int, float] = {}  # under equal access: owners' work in progress at the last ordering pass
 
-    def places(self, batches: Sequence[Batch], settings: OrderingSettings, now: Instant) -> dict[BatchId, Place]:
+    def places(self, batches: Sequence[Batch], settings: OrderingSettings, now: Instant) -> dict[BatchId, GroupPlace]:
         """Return the places of the ready batches, which are in order."""
         among, equal_access = settings.equal_among, settings.policy == EQUAL_ACCESS
         ahead = {owner_of(batch, among): 0.0 for batch in batches}
         for batch in batches:
             owner, sent = owner_of(batch, among), batch.counts.sent
             ahead[owner] += max(0, sent - self._sent.get(batch.batch_id, sent)) * batch.job_pe
-        keys = _least_keys(batches, among) if equal_access else {}
+        by_key = sorted(batches, key=lambda batch: -batch.order_key) if equal_access else ()
+        keys = {owner_of(batch, among): batch.order_key for batch in by_key}  # the least of each
         for owner in ahead:
             if keys.get(owner) == self._keys.get(owner):  # else the ordering pass has counted them
                 ahead[owner] += self._ahead.get(owner, 0.0)
@@ -62,7 +64,8 @@ class TurnTaking:
         self._keys, self._ahead = keys, {}
         found = {}
         logical = settings.policy == "logical_time"
-        for equal in _by_tier(batches) if equal_access else _equals(batches, now if logical else None):
+        tiers = (list(tier) for _, tier in groupby(batches, key=lambda batch: batch.order_tier))
+        for equal in tiers if equal_access else _equals(batches, now if logical else None):
             pe = {owner_of(batch, among): batch.job_pe for batch in equal}
             if len(pe) > 1:
                 least = min(ahead[owner] for owner in pe)
@@ -74,36 +77,21 @@ class TurnTaking:
                 owner = owner_of(batch, among)
                 start = self._ahead.get(owner, 0.0)
                 if equal_access:
-                    place = Place(batch.order_tier, 0.0, batch.order_key + start, owner, batch.job_pe)
+                    place = GroupPlace(batch.order_tier, 0.0, batch.order_key + start, owner, batch.job_pe)
                 else:
-                    place = Place(batch.order_tier, equal[0].order_key, start, owner, batch.job_pe)
+                    place = GroupPlace(batch.order_tier, equal[0].order_key, start, owner, batch.job_pe)
                 found[batch.batch_id] = place
         return found
 
 
-def place_of(batch: Batch) -> Place:
+def place_of(batch: Batch) -> GroupPlace:
     """Return the place of a batch that takes no turns.
 
     >>> batch = Batch(1, 7, 1, 1, "b", "afap", "active", Instant(0.0), 0, 3.5, Instant(0.0))
     >>> place_of(batch)
-    Place(tier=0, number=3.5, start=0.0, owner=7, pe=1.0)
+    GroupPlace(tier=0, number=3.5, start=0.0, owner=7, pe=1.0)
     """
-    return Place(batch.order_tier, batch.order_key, 0.0, batch.submitter_id, batch.job_pe)
-
-
-def _least_keys(batches: Sequence[Batch], among: str) -> dict[int, float]:
-    keys: dict[int, float] = {}
-    for batch in batches:
-        owner = owner_of(batch, among)
-        keys[owner] = min(keys.get(owner, batch.order_key), batch.order_key)
-    return keys
-
-
-def _by_tier(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
-    tiers: dict[int, list[Batch]] = {}
-    for batch in batches:
-        tiers.setdefault(batch.order_tier, []).append(batch)
-    yield from tiers.values()
+    return GroupPlace(batch.order_tier, batch.order_key, 0.0, batch.submitter_id, batch.job_pe)
 
 
 def _equals(batches: Sequence[Batch], now: Instant | None) -> Iterator[list[Batch]]:

@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from domain.batches import QoS
+from domain.deadline_rules import CLAIRVOYANT
 from simulator.metrics import Figure, Figures
-from simulator.report import CLAIRVOYANT, NOT_OVER, RuleComparison, hours, number, percent, quotient
+from simulator.report import NOT_OVER, RuleComparison, hours, number, percent, quotient
 from simulator.report import shown as cell
 from simulator.text_charts import bars
 

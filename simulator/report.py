@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from rich.table import Table
 
 from domain.batches import QoS
+from domain.deadline_rules import CLAIRVOYANT
 from domain.units import HOUR_S
 from simulator.metrics import OTHERS, Figure, Figures, as_json
-
-CLAIRVOYANT = "clairvoyant"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,27 +11,24 @@ from dataclasses import dataclass, field
 import structlog
 
 from domain.batches import QoS
+from domain.deadline_rules import CLAIRVOYANT, COPIES, SIMULATED_RULES
 from domain.errors import InvalidInputError
-from domain.settings import DeadlineRule, Settings
+from domain.settings import Settings
 from simulator.clairvoyant import clairvoyant
 from simulator.engine import Engine, Watch
 from simulator.metrics import Figures, bound_figures, figures_of
 from simulator.recording import processor_use
-from simulator.report import CLAIRVOYANT
 from simulator.scenario import FileScenario
 from simulator.services import MoreTasks
 from simulator.virtual_time import run_without_threads
 from store.memory import MemoryStore
 
-COPIES = "+copies"  # suffix for a rule with the copies of last jobs that it omits by default
-FIXED_COPIES = f"{DeadlineRule.FIXED}{COPIES}"
-RULES = (*[str(rule) for rule in DeadlineRule], FIXED_COPIES, CLAIRVOYANT)
 RULE = "deadline.rule"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run to perform. `rule` is one of RULES; `settings` override those of the scenario."""
+    """A run to perform. `rule` is one of SIMULATED_RULES; `settings` override those of the scenario."""
 
     scenario: FileScenario
     seed: int
@@ -53,13 +50,13 @@ def checked_rule(rule: str) -> str:
     >>> checked_rule("muster")
     'muster'
     """
-    if rule not in RULES:
-        raise InvalidInputError("rule", f"one of {', '.join(RULES)}", rule)
+    if rule not in SIMULATED_RULES:
+        raise InvalidInputError("rule", f"one of {', '.join(SIMULATED_RULES)}", rule)
     return rule
 
 
 def deadline_rule(rule: str) -> str:
-    """Return the value of `deadline.rule` for one of RULES.
+    """Return the value of `deadline.rule` for one of SIMULATED_RULES.
 
     >>> deadline_rule("fixed+copies")
     'fixed'

@@ -16,12 +16,13 @@ from functools import partial
 from itertools import product
 from typing import Protocol
 
+from domain.deadline_rules import CLAIRVOYANT
 from domain.errors import InvalidInputError, MusterError
 from domain.settings import DeadlineRule, Settings
 from domain.units import DAY_S, Instant
 from simulator.frontier import Combination, Swept, Tried
 from simulator.metrics import medians
-from simulator.report import CLAIRVOYANT, BatchEnds, RuleComparison
+from simulator.report import BatchEnds, RuleComparison
 from simulator.run import RULE, Case, Ran, run_case
 from simulator.scenario import FileScenario
 from simulator.services import MoreTasks

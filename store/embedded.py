@@ -28,6 +28,7 @@ MAP = "muster"
 _INITDB_TRUSTS = 'Configuring the system for local "trust" authentication'
 _SOCKET = "unix_socket_permissions"
 _OWNER_ALONE = f"{_SOCKET} = 0700  {MARK}: only the owner may use the socket\n"
+_CONNECTIONS = f"max_connections = 400  {MARK}: for several workers per processor\n"
 
 
 def close_to_others(data_dir: Path) -> bool:
@@ -96,7 +97,7 @@ def _close_socket(path: Path) -> bool:
     text = path.read_text(encoding="utf-8")
     if any(line.lstrip().startswith(_SOCKET) for line in text.splitlines()):
         return False
-    _replace(path, text.rstrip("\n") + "\n" + _OWNER_ALONE)
+    _replace(path, text.rstrip("\n") + "\n" + _OWNER_ALONE + _CONNECTIONS)
     return True
 
 

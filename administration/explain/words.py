@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from administration.explain.batch import kept_in_words, lease_in_words
@@ -248,3 +248,11 @@ def _today(today: Document) -> Iterator[str]:
     yield f"  P {'none' if today['p'] is None else round(today['p'], 3)} ({today['p_because']})"
     answer = today["idle_host_would_get"]
     yield f"  -> {answer['refused']}: {answer['why']}" if "refused" in answer else f"  -> {answer['because']}"
+
+
+IN_WORDS: Mapping[str, Callable[[Document], str]] = {
+    "host": host_in_words,
+    "batch": batch_in_words,
+    "job": job_in_words,
+    "instance": instance_in_words,
+}

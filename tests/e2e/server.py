@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from tests.e2e.stock_client import wait_for
+from tests.faults.waiting import BUSY
 from tests.ports import free_port
 
 MUSTER = [sys.executable, "-m", "cli.run"]
@@ -39,7 +40,7 @@ class Server:
         """Run a command on the project; return its output."""
         command = [*MUSTER, *arguments, "--data-dir", str(self.data_dir)]
         environment = {**os.environ, **self.environment}
-        run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+        run = subprocess.run(command, capture_output=True, text=True, timeout=BUSY * 60, check=False, env=environment)
         assert run.returncode == 0, f"muster {' '.join(arguments)}: {run.stdout}{run.stderr}"
         return run.stdout
 

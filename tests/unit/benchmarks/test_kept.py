@@ -8,9 +8,9 @@ from pathlib import Path
 from benchmarks.robustness.kept import KeptRuns, digest_of, digest_of_files, loaded_modules
 from benchmarks.robustness.plan import MUSTER
 from benchmarks.robustness.running import run_all, unkept
+from domain.deadline_rules import CLAIRVOYANT
 from domain.settings import Settings
 from simulator.metrics import Figures
-from simulator.report import CLAIRVOYANT
 from simulator.run import Case, Ran
 from simulator.services import PACE
 from tests.unit.simulator.test_run import tiny

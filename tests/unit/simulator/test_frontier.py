@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from domain.deadline_rules import CLAIRVOYANT
 from simulator.charts import write_frontier_charts
 from simulator.frontier import Swept, Tried, names, rows_of, shown
 from simulator.metrics import Figures
-from simulator.report import CLAIRVOYANT, RuleComparison
+from simulator.report import RuleComparison
 
 
 def reached(hours: float, price: float) -> Figures:

@@ -5,8 +5,9 @@ import json
 
 from rich.console import Console
 
+from domain.deadline_rules import CLAIRVOYANT
 from simulator.metrics import Figures
-from simulator.report import CLAIRVOYANT, RuleComparison, rows_of, table_of
+from simulator.report import RuleComparison, rows_of, table_of
 
 TWO = RuleComparison(
     "small",

@@ -8,10 +8,11 @@ import pytest
 from distributed import LocalCluster
 
 from administration.simulations.process import simulated_tasks
+from domain.deadline_rules import CLAIRVOYANT
 from domain.errors import InvalidInputError
 from simulator.frontier import Swept, Tried, frontier
 from simulator.metrics import Figures
-from simulator.report import CLAIRVOYANT, RuleComparison
+from simulator.report import RuleComparison
 from simulator.run import Case, Ran
 from simulator.scenario import read_scenario
 from simulator.sweep import (
