@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+from enum import Enum
 
 
 class MusterError(Exception):
@@ -27,7 +28,7 @@ class InvalidInputError(MusterError):
         self.field = field
         self.expected = expected
         self.got = got
-        shown = repr(got)
+        shown = repr(got.value if isinstance(got, Enum) else got)
         if len(shown) > 200:
             shown = shown[:197] + "..."
         super().__init__(f"{field}: expected {expected}, got {shown}")

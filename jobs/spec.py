@@ -60,8 +60,6 @@ _MOST_KINDS = 10_000  # remembered while a CSV file is read
 
 Rows = Callable[[], Iterable[Mapping[str, str]]]
 
-LEVELS = tuple(level.value for level in ServiceLevel)
-
 
 @dataclass(frozen=True, slots=True)
 class BatchSpec:
@@ -125,7 +123,7 @@ def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSetti
         name=fields.text("name", most=MAX_NAME_CHARS, default=""),
         account=fields.text("account", most=MAX_NAME_CHARS, default=""),
         queue=fields.text("queue", most=MAX_QUEUE_CHARS, default="normal"),
-        level=ServiceLevel(fields.choice("level", LEVELS, default=ServiceLevel.NORMAL)),
+        level=ServiceLevel(fields.choice("level", list(ServiceLevel), default=ServiceLevel.NORMAL)),
         deadline_s=_deadline_s(fields, qos),
         user_priority=_user_priority(fields),
     )
