@@ -17,7 +17,7 @@ from domain.ordering_settings import OrderingSettings
 from domain.units import BatchId, Instant
 from priority.equal_access import EQUAL_ACCESS, owner_of
 
-MOST_AHEAD_JOBS: Final = 8  # an owner whose jobs nobody could run for a while does not get all slots afterwards
+MOST_AHEAD_JOBS: Final = 8  # an owner whose jobs no host could run for a while does not get all slots afterwards
 EQUAL_FRACTION: Final = 0.01  # logical ends that differ by less of the time left until then are equal,
 EQUAL_S: Final = 1.0  # or by less than this
 

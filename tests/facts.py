@@ -28,4 +28,5 @@ def states(error: type[E], *facts: object) -> Iterator[pytest.ExceptionInfo[E]]:
     """Expect an error whose message contains the facts."""
     with pytest.raises(error) as caught:
         yield caught
-    assert not missing(str(caught.value), *facts)
+    lacking = missing(str(caught.value), *facts)
+    assert not lacking, f"not in {str(caught.value)!r}: {lacking}"

@@ -112,7 +112,7 @@ def to_explain(
     changed place all that follow another batch than before, or are in another tier or blocked differently.
 
     With `changed` all with a changed place, because the policy or its weights differ. No breakdown is therefore older
-    than TURNS passes, whatever changed in between.
+    than TURNS passes.
     """
     behind = {row.batch_id: other.batch_id for other, row in pairwise(sorted(in_order, key=stood))}
     now_behind = {row.batch_id: other.batch_id for other, row in pairwise(in_order)}

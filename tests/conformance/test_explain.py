@@ -26,6 +26,7 @@ from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seco
 from feeder.array import JobArray
 from tests.builders import NOW, a_job_class, some_due_terms
 from tests.conformance.test_thresholds import ranked_hosts
+from tests.facts import missing
 from tests.stores import Store, as_postgres
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import (
@@ -116,7 +117,7 @@ async def test_a_dry_run_keeps_to_the_quotas_the_host_shares(store: Store) -> No
 
     assert listed(shown, "would_get") == []
     [refused] = listed(shown, "refused_at_large")
-    assert refused["code"] == "daily_quota" and "got 100 jobs today of a shared quota of 100" in refused["why"]
+    assert (refused["code"], missing(refused["why"], "100 jobs", "quota of 100")) == ("daily_quota", [])
     assert isinstance(sample, dict)
     assert [one["code"] for one in sample["held_back"]] == ["daily_quota"]
 
@@ -148,7 +149,7 @@ async def test_a_dry_run_refuses_a_host_whose_clock_is_off(store: Store) -> None
 
     refused = shown["refused"]
     assert isinstance(refused, dict) and refused["code"] == "clock_skew"
-    assert "this computer's clock is 2 h behind the project's" in refused["why"]
+    assert not missing(refused["why"], "2 h behind")
     assert isinstance(sample, dict)
     assert [one["code"] for one in sample["held_back"]] == ["clock_skew"]
 
@@ -188,7 +189,7 @@ async def test_every_group_a_host_is_refused_has_its_sentence(store: Store) -> N
 
     codes = [[look["code"] for look in group["looks"] if look["code"]] for group in groups]
     assert codes[0] == ["memory"] and codes[1] == ["too_slow"]
-    assert "job needs 1 PB of RAM, host offers" in groups[0]["looks"][-1]["why"]
+    assert not missing(groups[0]["looks"][-1]["why"], "job needs 1 PB")
     assert groups[2]["given"] > 0
     words = host_in_words(await explain(store).host(host.host_id))
     assert "memory: job needs" in words and "too_slow: host needs" in words and "the delay bound is 60 s" in words
@@ -205,7 +206,8 @@ async def test_explain_host_without_version_says_so(store: Store) -> None:
     assert standing["refused"] == "platform"
     assert shown["would_get"] == []
     assert [one["code"] for one in listed(shown, "refused_at_large")] == ["platform"]
-    assert "app pi has versions for x86_64-pc-linux-gnu; the client reported windows_x86_64" in host_in_words(shown)
+    facts = ("app pi", "versions for x86_64-pc-linux-gnu", "reported windows_x86_64")
+    assert not missing(host_in_words(shown), *facts)
 
 
 async def test_busy_processors_request_at_most_one_job(store: Store) -> None:
@@ -259,7 +261,7 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
     }
     assert (shown["gate"], shown["in_every_worker"], shown["slots"], shown["slots_total"]) == ("p_afap", True, 4, 7)
     words = batch_in_words(shown)
-    assert "platform: 2 hosts, 2.0 calls an hour" in words
+    assert not missing(words, "platform: 2 hosts", "2.0 calls an hour")
     assert f"host {taker.host_id}" not in words
 
 
@@ -367,7 +369,7 @@ async def test_a_due_date_is_taken_apart(store: Store) -> None:
     assert (today["runtime_s"], today["p"], today["complete_in_s"]) == (3600.0, 0.5, None)
     assert today["idle_host_would_get"]["row"] == 1
     words = instance_in_words(shown)
-    assert "rule muster: start 0 s, queue 2 h, R_q 2 h 30 min, P 0.750, p_retry 0.5" in words
+    assert not missing(words, "rule muster:", "start 0 s", "queue 2 h", "R_q 2 h 30 min", "P 0.750", "p_retry 0.5")
     assert "because: row 1: throughput" in words and "reported after 1 h" in words
 
 

@@ -18,6 +18,7 @@ from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from tests.builders import NOW, a_job_class
 from tests.conformance.to_settle import valid
+from tests.facts import missing, states
 from tests.stores import Store
 from tests.unit.jobs.projects import HandClock, KnownFiles
 from tests.worlds import a_registered_host, a_registered_version, a_report, a_sent_instance, a_submitted_batch, report
@@ -98,7 +99,7 @@ async def test_limits_hold_name_themselves_and_let_go(project: Store) -> None:
     assert (await ordered(project)).held == 1
     assert await ready(project) == []
     held = (await project.views.batch(adas)).hold
-    assert held == "hard limit of account lab: 1 + 1 > 1 jobs in progress"
+    assert not missing(held or "", "hard", "account lab:", "1 + 1 > 1 jobs")
 
     await project.ordering_rules.put_limit(Limit(Scope.ACCOUNT, Quantity.JOBS, "lab", hard=4.0))
     await ordered(project, 60.0)
@@ -107,14 +108,14 @@ async def test_limits_hold_name_themselves_and_let_go(project: Store) -> None:
 
 
 async def test_rights_are_asked_for_and_limits_refuse(project: Store) -> None:
-    with pytest.raises(InvalidInputError, match="expedite requires the expedite permission"):
+    with states(InvalidInputError, "level:", "expedite permission"):
         await submitted(project, "ada", level="expedite")
     await project.people.permit_submitter("ada", [Permission.EXPEDITE])
     batch = await project.views.batch(await submitted(project, "ada", level="expedite", queue="express"))
     assert (batch.level, batch.queue) == ("expedite", "express")
 
     await project.ordering_rules.put_limit(Limit(Scope.QUEUE, Quantity.BATCHES, "express", hard=1.0))
-    with pytest.raises(InvalidInputError, match=r"hard limit of queue express: 1 \+ 1 > 1 batches"):
+    with states(InvalidInputError, "hard", "queue express:", "1 + 1 > 1 batches"):
         await submitted(project, "bob", queue="express")
     await submitted(project, "bob")
 

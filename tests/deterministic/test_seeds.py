@@ -152,8 +152,8 @@ def never_settles(store: MemoryStore) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (forgets_uploads, "was acknowledged but is missing"),
-        (takes_reports_for_nothing, "was acknowledged as done but is in_progress"),
+        (forgets_uploads, "acknowledged but is missing"),
+        (takes_reports_for_nothing, "done but is in_progress"),
         (sends_nothing, "was sent to host"),
         (never_settles, "unfinished batches"),
     ],

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.facts import missing
 from tests.properties.group_course import SITS_OUT, Course
 from tests.properties.stepped import Fate, Place
 
@@ -256,10 +257,8 @@ def test_singles_fail_at_once_without_a_connection() -> None:
     )
 
     assert course.database.pending == []
-    assert [str(requester.exception()) for requester in list(course.requesters.values())[2:]] == [
-        "the database is unavailable: refused",
-        "the database is unavailable: refused",
-    ]
+    refused = [str(requester.exception()) for requester in list(course.requesters.values())[2:]]
+    assert [missing(why, "unavailable: refused") for why in refused] == [[], []]
     course.finish()
 
 
@@ -357,7 +356,7 @@ def test_a_session_that_did_not_answer_in_time_is_not_used_again() -> None:
     course = Course(lanes=1, most=1)
     course.ask()
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN), (Place.READ, Fate.SILENT))
-    assert str(course.requesters[0].exception()) == "the database is unavailable: TimeoutError"
+    assert not missing(str(course.requesters[0].exception()), "unavailable: TimeoutError")
     course.ask()
     steps_of(course, *a_round(Place.CONNECT))
     course.finish()
@@ -369,7 +368,7 @@ def test_cancelled_statement_fails_its_group_only() -> None:
         course.ask(row=row)
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN), (Place.READ, Fate.BROKEN_OFF))
     told = [str(requester.exception()) for requester in list(course.requesters.values())[:2]]
-    assert told == ["the database is unavailable: CancelledError"] * 2
+    assert [missing(why, "unavailable: CancelledError") for why in told] == [[], []]
     steps_of(course, *a_round(Place.CONNECT, Place.BEGIN, Place.READ, Place.WRITE, Place.COMMIT))
     assert course.requesters[2].result().number == 2
     course.finish()
@@ -398,7 +397,6 @@ def test_waiters_fail_at_once_with_one_lane_refused() -> None:
     assert [step.place for step in course.database.pending] == [Place.CONNECT, Place.CONNECT]
     course.let(1, Fate.REFUSED)
     course.rest()
-    assert [str(requester.exception()) for requester in course.requesters.values()] == [
-        "the database is unavailable: refused"
-    ] * 2
+    refused = [str(requester.exception()) for requester in course.requesters.values()]
+    assert [missing(why, "unavailable: refused") for why in refused] == [[], []]
     course.finish()

@@ -11,6 +11,7 @@ from domain.errors import AlreadyExistsError, InvalidInputError
 from domain.units import VolunteerId
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from tests.builders import NOW
+from tests.facts import states
 from tests.memory import MemoryStore
 from tests.stores import as_postgres
 from wire.attach import password_hash
@@ -112,7 +113,7 @@ def test_invalid_email_is_refused(email: str) -> None:
         checked_email(email)
 
     assert (caught.value.field, caught.value.got) == ("email", email)
-    assert str(caught.value).startswith("email: expected an e-mail address, got ")
+    assert str(caught.value).startswith("email: ")
 
 
 async def added(store: MemoryStore, email: str = "Ada@Example.org", name: str = "") -> VolunteerRecord:
@@ -160,7 +161,7 @@ async def test_email_is_unique_regardless_of_case() -> None:
 async def test_unprintable_or_long_name_is_refused(name: str) -> None:
     store = MemoryStore()
 
-    with pytest.raises(InvalidInputError, match=r"^name: expected at most 254 characters"):
+    with states(InvalidInputError, "name:", "at most 254 characters"):
         await added(store, name=name)
 
     assert await store.volunteers.volunteers() == []

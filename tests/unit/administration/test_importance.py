@@ -11,6 +11,7 @@ from domain.units import BatchId, Instant, later
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from tests.builders import NOW
+from tests.facts import states
 from tests.memory import MemoryStore
 from tests.stores import as_postgres
 from tests.unit.jobs.projects import HandClock, KnownFiles
@@ -48,7 +49,7 @@ async def test_batch_moves_to_another_account_of_its_submitter(store: MemoryStor
 
     assert await account_of(store, batch_id) == "institute"
     assert (await store.views.batch(batch_id)).user_priority == -7
-    with pytest.raises(InvalidInputError, match=r"account: expected an account of submitter ada \(institute, lab\)"):
+    with states(InvalidInputError, "account:", "submitter ada", "(institute, lab)", "'elsewhere'"):
         await set_importance(as_postgres(store), batch_id, account="elsewhere")
 
 
@@ -56,7 +57,7 @@ async def test_batch_with_sent_instances_keeps_its_account(store: MemoryStore) -
     batch_id = await submitted(store)
     await a_sent_instance(store, batch_id, await a_registered_host(store, last_rpc_at=NOW))
 
-    with pytest.raises(InvalidInputError, match=r"without sent instances.*got '1 sent instances'"):
+    with states(InvalidInputError, "without sent instances", "got '1 sent instances'"):
         await set_importance(as_postgres(store), batch_id, account="institute")
     await set_importance(as_postgres(store), batch_id, account="lab")  # unchanged
 
@@ -82,10 +83,10 @@ async def test_deadline_can_move_into_the_future(store: MemoryStore) -> None:
     await set_importance(as_postgres(store), dated, deadline=NewDeadline(later(NOW, 7200.0), NOW))
 
     assert (await store.views.batch(dated)).deadline_at == later(NOW, 7200.0)
-    with pytest.raises(InvalidInputError, match="expected a batch with qos short_deadline"):
+    with states(InvalidInputError, "qos short_deadline"):
         await set_importance(as_postgres(store), plain, deadline=NewDeadline(later(NOW, 7200.0), NOW))
     for at in (NOW, Instant(1e300), Instant(float("inf")), Instant(float("nan"))):
-        with pytest.raises(InvalidInputError, match="deadline_at: expected a time after now"):
+        with states(InvalidInputError, "deadline_at:", "after now"):
             NewDeadline(at, NOW)
 
 
@@ -95,7 +96,7 @@ async def test_ended_batch_cannot_change(store: MemoryStore) -> None:
 
     with pytest.raises(NotFoundError, match="active batch"):
         await set_importance(as_postgres(store), batch_id, account="institute")
-    with pytest.raises(InvalidInputError, match="expected a user priority, a level, a queue, an account or a deadline"):
+    with states(InvalidInputError, "user priority", "level", "queue", "account", "deadline"):
         await set_importance(as_postgres(store), batch_id)
 
 

@@ -32,7 +32,7 @@ from domain.errors import (
 )
 from domain.settings import Settings
 from domain.units import Seconds
-from tests.facts import missing
+from tests.facts import missing, states
 from tests.memory import MemoryStore
 from tests.stores import as_postgres
 from tests.unit.administration.clocks import StillClock
@@ -207,7 +207,7 @@ async def test_unexpected_error_reveals_no_details() -> None:
         document = await document_of(await client.get("/api/v1/broken", headers=SIGNED), 500)
 
         assert "secret" not in str(document)
-        assert document["detail"] == "internal server error; see the server's log"
+        assert (document["title"], missing(document["detail"], "log")) == ("internal error", [])
 
 
 async def test_unknown_path_and_wrong_method_are_problem_documents() -> None:
@@ -313,7 +313,7 @@ async def test_invalid_number_is_named(path: str, field: str) -> None:
 def test_range_includes_both_ends() -> None:
     assert [whole_number(text, "n", 3, 5) for text in ("3", "5")] == [3, 5]
     for text in ("2", "6", "+3", " 3", "3.0"):
-        with pytest.raises(InvalidInputError, match=r"^n: expected a whole number from 3 to 5, got "):
+        with states(InvalidInputError, "n:", "whole", "3 to 5"):
             whole_number(text, "n", 3, 5)
 
 
@@ -321,5 +321,5 @@ def test_range_includes_both_ends() -> None:
     "body", [b'{"jobs":' * 5000 + b"1" + b"}" * 5000, b'{"a":"\\u0000","jobs":' + b"[" * 5000 + b"]" * 5000 + b"}"]
 )
 def test_deeply_nested_body_is_refused(body: bytes) -> None:
-    with pytest.raises(InvalidInputError, match="body: expected JSON nested a few hundred levels deep at most"):
+    with states(InvalidInputError, "body:", "JSON", "nested"):
         decoded(body, dict[str, Any])

@@ -17,6 +17,7 @@ from api.table import Ask, Route
 from cli.manual.pages import routes_of_the_api
 from domain.access import Right, Role
 from domain.errors import InvalidInputError, MusterError
+from tests.facts import states
 
 ROUTES = {route.name: route for route in routes_of_the_api()}
 ASKED = [(route.name, one) for route in ROUTES.values() for one in route.params.__struct_fields__]
@@ -52,10 +53,8 @@ def typed_in_query() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", [name for name, route in ROUTES.items() if not route.open_params])
 def test_unknown_parameter_is_named(name: str) -> None:
-    with pytest.raises(InvalidInputError) as caught:
+    with states(InvalidInputError, "nonsense:", "known"):
         read(ROUTES[name], [("nonsense", "7")])
-
-    assert str(caught.value).startswith("nonsense: expected a known field")
 
 
 @pytest.mark.parametrize(("name", "param"), typed_in_query())

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.parts import PARTS, REST, parts_of, table
 from domain.errors import InvalidInputError
+from tests.facts import states
 
 HANDLER = "RequestHandler.start (aiohttp/web_protocol.py:600);SchedulerHandler.handle (scheduler/handler.py:80)"
 
@@ -46,7 +47,7 @@ def test_a_profile_of_nothing_has_no_parts() -> None:
 
 
 def test_a_line_without_a_count_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="line 2: expected a stack and its count"):
+    with states(InvalidInputError, "line 2:", "count"):
         parts_of(["run (loop.py:1) 3", "run (loop.py:1)"])
 
 

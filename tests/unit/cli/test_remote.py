@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from cli.main import main, muster
+from tests.facts import missing
 from tests.unit.cli.test_every_command import call_of, commands
 
 
@@ -80,7 +81,8 @@ async def test_batch_file_is_sent_unchanged(capsys: pytest.CaptureFixture[str], 
 async def test_refusal_of_the_server_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     _, (code, out, err) = await asked_of_server(capsys, "batch", "show", "404")
 
-    assert (code, out, err) == (1, "", "muster: there is no batch 404\n")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert not missing(err, "muster:", "no batch 404")
 
 
 @pytest.mark.parametrize("words", REMOTE, ids=" ".join)
@@ -91,7 +93,7 @@ def test_server_without_token_is_refused(
 
     code, _, err = run(capsys, *call_of(words, tmp_path), "--server", "http://127.0.0.1:9/")
 
-    assert (code, err.startswith("muster: --token: expected a token")) == (1, True), err
+    assert (code, missing(err, "muster: --token:", "a token")) == (1, []), err
 
 
 @pytest.mark.parametrize("words", HERE, ids=" ".join)
@@ -101,7 +103,7 @@ def test_local_command_refuses_a_server_with_advice(
     code, out, err = run(capsys, *call_of(words, tmp_path), "--server", "http://127.0.0.1:9/", "--token", "x")
 
     assert (code, out) == (1, "")
-    assert err.startswith(f"muster: muster {' '.join(words)} does not work through a server: ")
+    assert not missing(err, f"muster: muster {' '.join(words)}", "not work through a server:")
     assert err.count("\n") == 1
 
 
@@ -110,7 +112,7 @@ def test_local_option_refuses_a_server(capsys: pytest.CaptureFixture[str]) -> No
     code, out, err = run(capsys, *words, "--server", "http://127.0.0.1:9/", "--token", "x")
 
     assert (code, out, err.count("\n")) == (1, "", 1)
-    assert " does not work through a server: " in err
+    assert not missing(err, "muster: --file", "not work through a server:")
 
 
 def test_processes_option_is_refused_with_a_server(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,22 +120,22 @@ def test_processes_option_is_refused_with_a_server(capsys: pytest.CaptureFixture
     code, out, err = run(capsys, *words, "--server", "http://127.0.0.1:9/", "--token", "x")
 
     assert (code, out) == (1, "")
-    assert err == "muster: --processes: expected no value with --server, which uses one process, got 2\n"
+    assert not missing(err, "muster: --processes:", "--server", "got 2")
 
 
 SIMULATION = {"simulation_id": 3, "state": "running", "done_fraction": 0.5, "result": None, "failure": None}
 
 
 @pytest.mark.parametrize(
-    ("ended", "says"),
+    ("ended", "facts"),
     [
-        ({"state": "failed", "failure": "out of memory"}, "out of memory"),
-        ({"state": "lost"}, "the simulation is lost: start it again"),
-        ({"state": "cancelled"}, "the simulation is cancelled: start it again"),
+        ({"state": "failed", "failure": "out of memory"}, ("out of memory",)),
+        ({"state": "lost"}, ("simulation is lost:",)),
+        ({"state": "cancelled"}, ("simulation is cancelled:",)),
     ],
 )
 async def test_simulation_without_result_is_reported(
-    capsys: pytest.CaptureFixture[str], ended: dict[str, str], says: str
+    capsys: pytest.CaptureFixture[str], ended: dict[str, str], facts: tuple[str, ...]
 ) -> None:
     asked: list[str] = []
 
@@ -151,7 +153,8 @@ async def test_simulation_without_result_is_reported(
         code, out, err = await asyncio.to_thread(run, capsys, *words, "--server", url, "--token", "secret")
 
     assert asked == ["POST /api/v1/thresholds/simulations", "GET /api/v1/simulations/3"]
-    assert (code, out, err) == (1, "", f"muster: {says}\n")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert not missing(err, "muster:", *facts)
 
 
 def test_named_project_overrides_the_servers_variable(
@@ -160,17 +163,15 @@ def test_named_project_overrides_the_servers_variable(
     monkeypatch.setenv("MUSTER_SERVER", "http://127.0.0.1:9/")
     monkeypatch.setenv("MUSTER_TOKEN", "x")
 
-    assert run(capsys, "app", "list")[2].startswith("muster: http://127.0.0.1:9/api/v1 does not reply")
+    assert run(capsys, "app", "list")[2].startswith("muster: http://127.0.0.1:9/api/v1 ")
     assert run(capsys, "app", "list", "--data-dir", str(tmp_path))[2].startswith("muster: no project in ")
 
 
 def test_project_and_server_together_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     given = ("--data-dir", str(tmp_path), "--server", "http://127.0.0.1:9/", "--token", "x")
 
-    assert (
-        run(capsys, "app", "list", *given)[2]
-        == "muster: --server: expected only one of --server and --data-dir, got 'both'\n"
-    )
+    err = run(capsys, "app", "list", *given)[2]
+    assert not missing(err, "muster: --server:", "--server and --data-dir", "got 'both'")
 
 
 def test_unreachable_server_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,8 +91,8 @@ def test_output_is_a_table_charts_and_a_json_line(tiny: Path, capsys: pytest.Cap
     assert found["rules"]["fixed"].keys() >= KEYS
     assert 0 < found["rules"]["clairvoyant"]["afap_makespan_s"] < found["rules"]["fixed"]["afap_makespan_s"]
     assert "tiny: medians over 2 seeds" in out
-    assert "AFAP makespan over the bound" in out
-    assert "AFAP jobs finished, from submission to" in out
+    assert "AFAP makespan" in out
+    assert "AFAP jobs finished" in out
 
 
 def test_output_is_reproducible_and_json_prints_only_json(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,7 +134,7 @@ def test_sweep_prints_every_combination_and_a_json_line(
     assert plain.keys() >= KEYS
     assert plain["instances_per_job"] < copied["instances_per_job"]
     assert found["sweep"][0]["frontier"] is True
-    assert "tiny, muster: 2 combinations, medians over 1 seed" in out
+    assert not missing(out, "tiny, muster: 2 combinations", "medians over 1 seed")
 
 
 def test_sweep_values_are_parsed_like_set() -> None:
@@ -158,7 +158,7 @@ def test_workload_log_replaces_the_batches(
     whole, _, code = run(capsys, tiny, "--trace", log, "--rule", "clairvoyant", "--json")
     first, told, _ = run(capsys, tiny, "--trace", log, "--trace-jobs", 1, "--rule", "clairvoyant", "--json")
 
-    assert told == f"{log}: batches: 1, jobs: 2; left out: 1 beyond the job limit\n"
+    assert not missing(told, f"{log}:", "batches: 1", "jobs: 2", "left out: 1")
     assert code == 0
     assert [last_object(out)["rules"]["clairvoyant"]["batches"] for out in (whole, first)] == [2, 1]
     assert set(last_object(whole)["rules"]["clairvoyant"]["makespan_s"]) == {"afap", "long_deadline"}
@@ -239,7 +239,7 @@ def test_unknown_scenario_lists_the_shipped_ones(capsys: pytest.CaptureFixture[s
     _, err, code = run(capsys, "nowhere.toml")
 
     assert code == 1
-    assert "scenario: expected a TOML file, or one of big_jobs, department" in err
+    assert not missing(err, "scenario:", "TOML", "big_jobs, department")
 
 
 @pytest.mark.parametrize(

@@ -47,13 +47,13 @@ def test_a_unit_is_never_full() -> None:
 
 
 def test_lengths_without_end_have_words_too() -> None:
-    assert told("{0:length}, {1:length}", float("inf"), float("nan")) == "an infinite time, an unknown time"
+    assert told("{0:length}; {1:length}", float("inf"), float("nan")) == f"{exactly(float('inf'))}; an unknown time"
     assert exactly(float("inf")) == "an infinite time"
     assert in_words(float("-inf")) == "an infinite time"
 
 
 def test_a_sentence_without_lengths_takes_its_terms_as_they_are() -> None:
-    assert told("job needs {0:g} CPUs, host has {1}", 4.0, 2) == "job needs 4 CPUs, host has 2"
+    assert told("needs {0:g} CPUs, host has {1}", 4.0, 2) == "needs 4 CPUs, host has 2"
 
 
 def test_equal_lengths_stay_in_words() -> None:

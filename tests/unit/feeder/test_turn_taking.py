@@ -89,7 +89,7 @@ async def test_logical_ends_within_a_hundredth_of_the_time_left_are_equal() -> N
     assert had[EVE] == 0 and min(had[ADA], had[BOB]) >= 16
 
 
-async def test_newcomer_starts_level_with_the_submitter_furthest_behind() -> None:
+async def test_newcomer_starts_level_with_the_one_furthest_behind() -> None:
     rig = Project()
     rig.submit(1, ADA)
     rig.submit(2, BOB)
@@ -99,7 +99,7 @@ async def test_newcomer_starts_level_with_the_submitter_furthest_behind() -> Non
     assert min(had.values()) >= 8
 
 
-async def test_submitter_whose_jobs_nobody_took_does_not_get_all_slots_later() -> None:
+async def test_submitter_not_served_for_long_does_not_get_all_slots() -> None:
     rig = Project()
     rig.submit(1, ADA)
     rig.submit(2, BOB)

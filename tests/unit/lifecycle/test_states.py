@@ -31,6 +31,7 @@ from lifecycle.states import (
     allows,
     host_record,
 )
+from tests.facts import states
 
 S = InstanceState
 REPORTS = {Event.SUCCEEDED, Event.FAILED, Event.USER_ABORTED, Event.SERVER_ABORTED, Event.UNSTARTED}
@@ -145,9 +146,9 @@ def test_a_late_success_is_welcome_and_settles_the_job_again(state: InstanceStat
 
 
 def test_an_illegal_step_names_instance_state_and_event() -> None:
-    with pytest.raises(IllegalTransitionError, match=r"instance 41: valid has no step for the event sent"):
+    with states(IllegalTransitionError, "instance 41:", "valid", "event sent"):
         advance(S.VALID, E.SENT, instance_id=InstanceId(41))
-    with pytest.raises(IllegalTransitionError, match=r"an instance: valid has no step for the event sent"):
+    with states(IllegalTransitionError, "an instance:", "valid", "event sent"):
         advance(S.VALID, E.SENT)
 
 

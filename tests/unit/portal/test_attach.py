@@ -24,6 +24,7 @@ from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from portal.attach import AttachFlow
 from store.people import PostgresVolunteers
 from tests.builders import LINUX, an_app_version
+from tests.facts import missing
 from tests.memory import MemoryStore
 from tests.people_ports import Volunteers
 from tests.stores import as_postgres
@@ -157,7 +158,7 @@ async def test_guesses_while_attaching_are_limited(call: Call) -> None:
 
     assert wrong == [wrong[0]] * 6 + [-183]
     assert error_of(right) == -183
-    assert text_of(right, "error_msg") == "signing in was tried too often: try again in 1 s"
+    assert not missing(text_of(right, "error_msg"), "too often:", "1 s")
 
 
 async def test_lookups_of_many_names_are_limited_by_address() -> None:
@@ -217,7 +218,7 @@ async def test_what_is_no_email_gets_no_account(email: str) -> None:
         refused = await create(client, email)
 
     assert error_of(refused) == -205
-    assert text_of(refused, "error_msg").startswith("email: expected an e-mail address")
+    assert text_of(refused, "error_msg").startswith("email: ")
     assert await store.volunteers.volunteers() == []
 
 

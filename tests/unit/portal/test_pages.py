@@ -170,9 +170,7 @@ async def test_joining_signs_in_and_allows_attaching() -> None:
 @pytest.mark.parametrize(
     ("fields", "part", "status"),
     [
-        pytest.param(
-            {"email": "no-address", "password": PASSWORD}, "E-mail: an e-mail address, please", 422, id="no e-mail"
-        ),
+        pytest.param({"email": "no-address", "password": PASSWORD}, "E-mail: an e-mail address", 422, id="no e-mail"),
         pytest.param({"email": ADA, "password": "short"}, "Password: 6 to 200 characters", 422, id="short"),
         pytest.param({"email": ADA, "password": ADA}, "harder to guess", 422, id="the e-mail"),
         pytest.param(
@@ -258,7 +256,7 @@ async def test_a_new_password_attaches_clients_and_ends_other_sessions() -> None
         two = await place.form("/account", status=422, old=PASSWORD, new="abcdefg", again="abcdefh")
         assert "the same new password twice" in two
         wrong = await place.form("/account", status=401, old="a guess", new="battery staple", again="battery staple")
-        assert "neither your current password nor your account key" in wrong
+        assert "neither your current password" in wrong
 
         assert await place.form("/account", old=PASSWORD, new="battery staple", again="battery staple")
 
@@ -438,7 +436,7 @@ async def test_a_form_loaded_before_another_change_does_not_undo_it() -> None:
         async with place.client.post(f"{PLACE}/preferences", data=fields) as response:
             page = await response.text()
 
-        assert response.status == 409 and "changed elsewhere in the meantime" in page and 'value="9"' in page
+        assert response.status == 409 and "changed elsewhere" in page and 'value="9"' in page
         assert (await place.record()).volunteer == newer
 
 
@@ -448,9 +446,7 @@ async def test_a_form_loaded_before_another_change_does_not_undo_it() -> None:
         pytest.param({"which": "all"}, "the CPU, GPUs, or both", id="no processor"),
         pytest.param({"which": "some", "cpu": "on"}, "at least one application", id="no application"),
         pytest.param({"which": "some", "app": "77", "cpu": "on"}, "applications of this project", id="another"),
-        pytest.param(
-            {"which": "all", "cpu": "on", "max_jobs": "-1"}, "Maximum jobs in progress per computer: ", id="negative"
-        ),
+        pytest.param({"which": "all", "cpu": "on", "max_jobs": "-1"}, "in progress per computer: ", id="negative"),
         pytest.param({"which": "all", "cpu": "on", "max_jobs": "1.5"}, "a whole number", id="a fraction"),
         pytest.param({"which": "all", "cpu": "on", "max_cpus": "many"}, "Maximum CPUs per job: ", id="no number"),
         pytest.param({"which": "all", "cpu": "on", "known_at": "x"}, "Known_at", id="not the form's"),

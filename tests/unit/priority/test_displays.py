@@ -16,6 +16,7 @@ from priority.emulate import SYSTEMS, emulate
 from priority.order import BatchOrder
 from priority.policies import policy_of
 from priority.scheme import PolicyContext
+from tests.facts import states
 
 LEAF = (SubmitterId(1), AccountId(1))
 MOMENT = PolicyContext(Instant(1_000.0), {LEAF: LeafStanding(0.453217, 1.0, user_delta=-3.337)})
@@ -107,7 +108,7 @@ def test_a_document_that_is_no_tree_is_refused_by_field(system: str, document: o
 
 
 def test_an_unknown_system_names_those_there_are() -> None:
-    with pytest.raises(InvalidInputError, match="one of flux, slurm, pbs, maui, nci"):
+    with states(InvalidInputError, "flux", "slurm", "pbs", "maui", "nci", "'lsf'"):
         emulate("lsf", {})
 
 

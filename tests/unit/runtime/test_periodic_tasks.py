@@ -14,6 +14,7 @@ from domain.errors import MusterError, UnavailableError
 from domain.units import later
 from runtime.periodic_tasks import GIVEN_UP_S, GRACE_S, STAND_BY_S, PeriodicTask, RoundThreads
 from tests.builders import NOW
+from tests.facts import missing
 from tests.faults.waiting import until
 from tests.unit.administration.clocks import HastyClock, StillClock
 
@@ -198,7 +199,7 @@ async def test_round_over_its_limit_is_cancelled_and_given_up() -> None:
 
     assert await duty.step() == GIVEN_UP_S
     assert (duty.is_mine, duty.failures, locks.held) == (False, 1, set())
-    assert duty.failure == "OverrunError: a round took longer than 0.05 s"
+    assert not missing(duty.failure or "", "OverrunError:", "longer than 0.05 s")
     assert not duty.hangs()
 
 
@@ -271,7 +272,7 @@ async def test_round_without_progress_is_given_up_before_its_limit() -> None:
     )
 
     assert await duty.step() == GIVEN_UP_S
-    assert (duty.failure, locks.held) == ("OverrunError: a round made no progress for 0.05 s", set())
+    assert (missing(duty.failure or "", "OverrunError:", "no progress for 0.05 s"), locks.held) == ([], set())
 
 
 @pytest.mark.parametrize("limit_s", [3600.0, 150.0], ids=["limit far away", "limit near"])

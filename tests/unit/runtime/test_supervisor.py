@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 
 from domain.units import Seconds
 from runtime.supervisor import HEALTHY_S, Child, PortInUseError, Supervisor, check_port_free, restart_pause_s
+from tests.facts import missing, states
 from tests.faults.waiting import until
 from tests.unit.administration.clocks import HastyClock, StillClock
 
@@ -208,9 +209,7 @@ def test_a_port_another_program_listens_on_is_named(*, shared: bool) -> None:
         other.listen()
         port = other.getsockname()[1]
 
-        with pytest.raises(
-            PortInUseError, match=rf"^cannot listen on 127\.0\.0\.1 port {port}: Address already in use$"
-        ):
+        with states(PortInUseError, f"127.0.0.1 port {port}:", "in use"):
             check_port_free("127.0.0.1", port)
 
 
@@ -257,7 +256,7 @@ async def test_stopped_child_is_killed_and_restarted() -> None:
             await restarted(child, before)
 
     said = [line["why"] for line in logs if line["event"] == "process hangs, killing it"]
-    assert said and set(said) == {"no heartbeat for 2 s, limit 2 s"}
+    assert said and not any(missing(why, "no heartbeat for 2 s", "limit 2 s") for why in said)
 
 
 async def test_child_that_says_it_hangs_is_restarted() -> None:
@@ -345,4 +344,4 @@ async def test_failed_restart_is_retried_and_spares_siblings(lack: Callable[[], 
             await restarted(one, before[0])
             assert pid_of(two) == before[1]
 
-    assert [line["tries"] for line in logs if line["event"] == "process not started, trying again"] == [2, 3]
+    assert [line["tries"] for line in logs if "process not started" in line["event"]] == [2, 3]

@@ -26,6 +26,7 @@ from scheduler.feasibility import (
 )
 from scheduler.selection import choose
 from tests.builders import NOW, a_host, a_job_class, a_ready, a_volunteer, an_app
+from tests.facts import missing
 from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking
 
 
@@ -172,9 +173,7 @@ def test_a_job_is_for_one_class_and_the_refusal_says_which() -> None:
 
     choice = choose(context("GenuineIntel", *classes), ListArray([jobs(5)]))
 
-    assert choice.reasons()[RefusalCode.HR_CLASS][1] == (
-        "job is assigned to HR class 22, this host is in class 21, which gets 0 % of the batch's jobs"
-    )
+    assert not missing(choice.reasons()[RefusalCode.HR_CLASS][1], "assigned to HR class 22", "class 21", "0 %")
 
 
 def test_a_class_with_too_few_hosts_for_a_quorum_gets_none() -> None:

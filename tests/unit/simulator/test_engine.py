@@ -29,6 +29,7 @@ from simulator.engine import Engine
 from simulator.ports import Outage, Program
 from simulator.run import warnings_only
 from simulator.virtual_time import run_without_threads
+from tests.facts import states
 from tests.memory import MemoryStore
 from tests.unit.simulator.rig import LINUX, START, PlainScenario, PlainVolunteer, a_batch, no_more_tasks
 
@@ -153,7 +154,7 @@ def test_requests_go_by_the_slots_that_are_kept_for_big_jobs(slots: int) -> None
 
 
 def test_invalid_setting_is_refused_before_the_run() -> None:
-    with pytest.raises(InvalidInputError, match=r"deadline\.p_tight: expected a number from 0 to 1, got 2"):
+    with states(InvalidInputError, "deadline.p_tight:", "0 to 1", "got 2"):
         simulated(PlainScenario(), settings={"deadline.p_tight": 2})
 
 

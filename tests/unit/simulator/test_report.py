@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterable
 
 from rich.console import Console
 
 from domain.deadline_rules import CLAIRVOYANT
 from simulator.metrics import Figures
 from simulator.report import RuleComparison, rows_of, table_of
+from tests.facts import missing
 
 TWO = RuleComparison(
     "small",
@@ -24,6 +26,11 @@ def shown(what: object) -> str:
     with console.capture() as capture:
         console.print(what)
     return capture.get()
+
+
+def short(rows: Iterable[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
+    """Rows with the first three words of their names."""
+    return [(" ".join(name.split()[:3]), values) for name, values in rows]
 
 
 def test_the_object_has_a_rule_each_with_its_figures() -> None:
@@ -46,9 +53,9 @@ def test_the_same_figures_give_the_same_bytes() -> None:
 
 
 def test_lines_that_no_rule_has_are_left_out() -> None:
-    assert rows_of(TWO) == [
+    assert short(rows_of(TWO)) == [
         ("AFAP makespan", ["10.0 h", "5.0 h"]),
-        ("AFAP makespan over the bound", ["2.00", "1.00"]),
+        ("AFAP makespan over", ["2.00", "1.00"]),
         ("instances per job", ["", "1.00"]),
         ("tight due dates", ["12.5 %", ""]),
         ("makespan, afap", ["10.0 h", "5.0 h"]),
@@ -75,9 +82,9 @@ CUT = RuleComparison(
 
 
 def test_unfinished_batches_are_marked() -> None:
-    assert rows_of(CUT) == [
+    assert short(rows_of(CUT)) == [
         ("AFAP makespan", ["10.0 h", "> 20.0 h", "5.0 h"]),
-        ("AFAP makespan over the bound", ["2.00", "> 4.00", "1.00"]),
+        ("AFAP makespan over", ["2.00", "> 4.00", "1.00"]),
         ("makespan, afap", ["10.0 h", "> 20.0 h", "5.0 h"]),
     ]
     assert "the true value is larger" in " ".join(shown(table_of(CUT)).split())
@@ -87,9 +94,6 @@ def test_unfinished_batches_are_marked() -> None:
 def test_rows_of_waits_are_in_the_order_of_their_sizes() -> None:
     waits = Figures(wait_s={"16": 60.0, "2": 60.0}, wait_by_length_s={"1e+13": 60.0, "1e+09": 60.0})
 
-    assert [name for name, _ in rows_of(RuleComparison("small", 1, {"muster": waits}))] == [
-        "wait of jobs that use 2 processors",
-        "wait of jobs that use 16 processors",
-        "wait of jobs of at least 1e+09 flop",
-        "wait of jobs of at least 1e+13 flop",
-    ]
+    names = [name for name, _ in rows_of(RuleComparison("small", 1, {"muster": waits}))]
+    facts = ("use 2 processors", "use 16 processors", "at least 1e+09 flop", "at least 1e+13 flop")
+    assert [missing(name, "wait", fact) for name, fact in zip(names, facts, strict=True)] == [[]] * 4

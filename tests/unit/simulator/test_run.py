@@ -6,13 +6,12 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from administration.simulations.process import simulated_tasks
 from domain.errors import InvalidInputError
 from simulator.run import Case, run_case
 from simulator.scenario import FileScenario, read_scenario
 from simulator.sweep import cases_of, compared, run_here, unwatched
+from tests.facts import states
 
 # Infrequent periodic tasks: they would take most of the time.
 TINY = {
@@ -107,7 +106,7 @@ def test_fixed_with_copies_copies_last_jobs() -> None:
 
 
 def test_an_unknown_rule_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="rule: expected one of muster, proposal, fixed, accelerated"):
+    with states(InvalidInputError, "rule:", "muster, proposal, fixed, accelerated", "'luck'"):
         run_case(Case(tiny(), 1, "luck"), simulated_tasks, unwatched)
 
 

@@ -26,7 +26,7 @@ from simulator.sweep import (
     run_on_processes,
     seldom,
 )
-from tests.facts import missing
+from tests.facts import missing, states
 from tests.unit.simulator.test_run import tiny
 
 
@@ -57,9 +57,7 @@ def test_rules_without_tail_copies_have_none_by_default() -> None:
 
 
 def test_scenario_without_batches_is_refused() -> None:
-    with pytest.raises(
-        InvalidInputError, match=r"scenario: expected at least one \[\[batch\]\] table, or a workload log"
-    ):
+    with states(InvalidInputError, "scenario:", "[[batch]]", "workload log"):
         cases_of(read_scenario("small", {"batch": []}), rules=("muster",), seeds=(1,), settings={})
 
 
@@ -163,7 +161,7 @@ def test_settings_of_the_scenario_may_be_swept() -> None:
 
 
 def test_the_bound_alone_has_nothing_to_sweep() -> None:
-    with pytest.raises(InvalidInputError, match="a --rule that depends on settings in addition to clairvoyant"):
+    with states(InvalidInputError, "--rule", "in addition to clairvoyant"):
         grid_of(tiny(), [P_AFAP], rules=(CLAIRVOYANT,), seeds=(1,), settings={})
 
 

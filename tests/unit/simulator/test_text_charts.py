@@ -10,6 +10,7 @@ from rich.console import Console
 from simulator.metrics import Figures
 from simulator.report import BatchEnds, RuleComparison
 from simulator.text_charts import bar, charts_of, curve, curve_points
+from tests.facts import missing
 
 TWO = RuleComparison(
     "small",
@@ -35,7 +36,7 @@ def test_bars_are_as_long_as_makespans_and_tails() -> None:
 
     assert lines[0] == "AFAP makespan"
     assert [line.count("█") for line in lines[1:4]] == [20, 40, 10]
-    assert lines[4] == "AFAP tail, from 90 % of the jobs to all"
+    assert not missing(lines[4], "AFAP tail", "90 % of the jobs")
     assert [line.count("█") for line in lines[5:7]] == [10, 40]
     assert [line.split()[0] for line in lines[1:4]] == ["muster", "fixed", "clairvoyant"]
 
@@ -50,7 +51,7 @@ def test_a_bar_of_what_was_not_over_says_that_it_takes_longer() -> None:
 def test_curves_rise_with_the_jobs_that_are_over() -> None:
     heading, muster, fixed = shown(TWO)[7:]
 
-    assert heading == "AFAP jobs finished, from submission to 10.0 h after it"
+    assert not missing(heading, "AFAP jobs finished", "10.0 h")
     assert muster == f"muster {19 * ' '}{20 * '▄'}█ 100 %"
     assert fixed == f"fixed  {39 * ' '}▄ 50 %"
 

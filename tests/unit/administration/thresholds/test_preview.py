@@ -26,6 +26,7 @@ from hoststats.ports import Table
 from tests.builders import NOW, a_batch, an_app_version
 from tests.deterministic.clocks import NodeClock
 from tests.deterministic.loop import SeededLoop
+from tests.facts import states
 from tests.memory import MemoryStore
 from tests.stores import as_postgres
 from tests.unit.jobs.projects import HandClock
@@ -116,8 +117,8 @@ async def test_preview_shows_the_age_of_cached_hosts() -> None:
     second = await thresholds.preview(changes)
 
     assert [(one["computed_at"], one["hosts_read_at"]) for one in (first, second)] == [(NOW, NOW), (clock.time, NOW)]
-    assert "Hosts that called recently, and" in preview_as_text(first)
-    assert "Hosts that called recently (read 40 s ago), and" in preview_as_text(second)
+    assert "(read" not in preview_as_text(first)
+    assert "(read 40 s ago)" in preview_as_text(second)
 
 
 DAY_S = 86400.0
@@ -216,5 +217,5 @@ def test_threshold_names_work_without_section_once() -> None:
     assert full_key("p_tight") == full_key("deadline.p_tight") == "deadline.p_tight"
     with pytest.raises(InvalidInputError, match="p_tight: expected one value"):
         changes_of([("p_tight", 0.8), ("deadline.p_tight", 0.7)])
-    with pytest.raises(InvalidInputError, match="threshold: expected at least one KEY=VALUE"):
+    with states(InvalidInputError, "threshold:", "at least one KEY=VALUE"):
         changes_of([])

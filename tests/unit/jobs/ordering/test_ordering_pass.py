@@ -17,6 +17,7 @@ from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
 from tests.builders import NOW
 from tests.conformance.to_settle import valid
+from tests.facts import missing, states
 from tests.memory import MemoryStore
 from tests.unit.jobs.projects import HandClock, KnownFiles, a_project
 from tests.worlds import (
@@ -222,9 +223,9 @@ async def test_a_hard_limit_holds_a_batch_and_stops_its_clock(project: Project) 
     done = await project.order()
 
     assert (done.held, await project.ready()) == (1, [])
-    said = "hard limit of submitter ada: 2 + 1 > 2 jobs in progress"
-    assert (await project.batch(adas)).hold == said
-    assert (await project.record(adas))["hold"] == said
+    hold = (await project.batch(adas)).hold
+    assert not missing(hold or "", "hard", "submitter ada:", "2 + 1 > 2 jobs")
+    assert (await project.record(adas))["hold"] == hold
     project.later(500.0)
     [one] = (await project.store.ordering.view()).batches
     assert one.notes is not None
@@ -252,7 +253,8 @@ async def test_who_is_over_a_soft_limit_goes_after_who_is_not(project: Project) 
     await project.order()
 
     assert await project.ready() == [bobs, adas]
-    assert (await project.record(adas))["limits"] == ["soft limit of submitter ada: 0 + 1 > 0 jobs in progress"]
+    [soft] = (await project.record(adas))["limits"]
+    assert not missing(soft, "soft", "submitter ada:", "0 + 1 > 0 jobs")
 
 
 async def test_a_cap_on_usage_holds_only_while_others_wait(project: Project) -> None:
@@ -272,7 +274,7 @@ async def test_a_cap_on_usage_holds_only_while_others_wait(project: Project) -> 
 async def test_a_submission_over_a_hard_limit_is_refused(project: Project) -> None:
     await project.store.ordering_rules.put_limit(Limit(Scope.SUBMITTER, Quantity.BATCHES, hard=1.0))
     await project.submit("ada")
-    with pytest.raises(InvalidInputError, match=r"hard limit of submitter ada: 1 \+ 1 > 1 batches"):
+    with states(InvalidInputError, "hard", "submitter ada:", "1 + 1 > 1 batches"):
         await project.submit("ada")
     await project.submit("bob")
 
@@ -285,11 +287,9 @@ async def test_standby_is_free_of_limits_on_size(project: Project) -> None:
 
 
 async def test_expedite_and_raised_priorities_need_a_permission(project: Project) -> None:
-    with pytest.raises(
-        InvalidInputError, match=r"level: expected normal or standby: expedite requires the expedite permission"
-    ):
+    with states(InvalidInputError, "level:", "normal or standby:", "expedite permission"):
         await project.submit(level="expedite")
-    with pytest.raises(InvalidInputError, match=r"user_priority: expected a whole number from -1024 to 0: above 0"):
+    with states(InvalidInputError, "user_priority:", "-1024 to 0:"):
         await project.submit(user_priority=1)
     await project.store.people.permit_account("lab", [Permission.EXPEDITE])
     await project.store.people.permit_submitter("ada", [Permission.RAISE])
@@ -300,9 +300,7 @@ async def test_expedite_and_raised_priorities_need_a_permission(project: Project
 
 
 async def test_a_batch_may_be_submitted_in_a_further_account(project: Project) -> None:
-    with pytest.raises(
-        InvalidInputError, match=r"account: expected an account of submitter ada \(lab\), got 'other lab'"
-    ):
+    with states(InvalidInputError, "account:", "submitter ada (lab)", "got 'other lab'"):
         await project.submit("ada", account="other lab")
     await project.store.people.put_membership("ada", account="other lab", shares=1.0)
 
@@ -315,7 +313,7 @@ async def test_a_batch_may_be_submitted_in_a_further_account(project: Project) -
 
 
 async def test_an_unknown_queue_is_refused_by_name(project: Project) -> None:
-    with pytest.raises(InvalidInputError, match="queue: expected one of express, normal, bonus, got 'fast'"):
+    with states(InvalidInputError, "queue:", "express, normal, bonus", "got 'fast'"):
         await project.submit(queue="fast")
 
 
@@ -345,8 +343,8 @@ async def test_a_spent_grant_makes_work_bonus(project: Project) -> None:
         await project.order()
         assert (await store.ordering_rules.grants())[0].reserved_su == pytest.approx(3.0)
         assert await project.ready() == [bobs, adas, BatchId(3)]
-    assert (await project.record(adas))["queue"] == (
-        "bonus: the grant of 2 SU until 2027-01-16 08:00 UTC is used up (used 0, reserved 3)"
+    assert not missing(
+        (await project.record(adas))["queue"], "bonus:", "2 SU", "2027-01-16 08:00", "used 0", "reserved 3"
     )
     project.later(86400.0 * 2)
     await project.order()

@@ -35,7 +35,7 @@ def test_numbers_that_grow_alike_are_explained_in_turns() -> None:
     assert sorted(batch_id for turn in turns for batch_id in turn) == list(range(1, 31))
 
 
-def test_number_that_changed_in_another_turn_is_explained_in_its_own() -> None:
+def test_changed_number_is_explained_in_its_own_turn() -> None:
     rows = [a_row(n, float(n)) for n in range(1, 31)]
 
     turns = [to_explain(rows, {}, changed=False, serial=serial) for serial in range(TURNS)]

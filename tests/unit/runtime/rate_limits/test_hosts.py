@@ -11,6 +11,7 @@ from domain.units import DAY_S
 from runtime.guards import GuardedLedger
 from runtime.rate_limits.hosts import NewcomerLimit
 from tests.builders import NOW
+from tests.facts import missing
 from tests.memory import MemoryStore
 from tests.unit.runtime.test_guards import Locks
 from tests.unit.scheduler.project import Project, a_project, a_request
@@ -80,10 +81,7 @@ async def test_refusal_of_new_host_says_when_to_retry() -> None:
     later = await project.answer(a_request())
 
     [message] = reply.messages
-    assert message.text == (
-        "This computer was not added: this account has reached its limit of new computers per day (1). "
-        "Your client tries again tomorrow."
-    )
+    assert not missing(message.text, "not added:", "this account", "new computers per day (1)", "tomorrow")
     assert (reply.request_delay_s, reply.acks, reply.results) == (DAY_S, (), ())
     assert later.host_id == 2
 

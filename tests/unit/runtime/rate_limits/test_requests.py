@@ -17,6 +17,7 @@ from administration.access.sign_in import ASKED_FROM, Networks, address_of
 from domain.errors import InvalidInputError
 from domain.settings import Settings
 from runtime.rate_limits.requests import RequestLimits
+from tests.facts import missing
 from tests.unit.administration.access.world import ForwardClock
 from web.rate_limit import Buckets
 
@@ -58,7 +59,7 @@ async def test_rate_limited_address_gets_retry_after() -> None:
         assert await statuses(client, "/scheduler", 3) == [200, 200, 503]
         response = await client.get("/scheduler")
         assert response.headers["Retry-After"] == "10"
-        assert await response.text() == "too many requests from 127.0.0.1: try again in 10 s\n"
+        assert not missing(await response.text(), "127.0.0.1:", "10 s")
         assert (await client.get("/api/v1/batches")).status == 429
         assert (await client.get("/healthz")).status == 200  # health checks are never refused
     assert failures == [503, 503]
