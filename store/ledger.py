@@ -1,12 +1,11 @@
 """The database access of scheduler requests: concurrent requests share reads and transactions.
 
-Two set-based reads serve any number of requests: the hosts with their app versions, then the hosts' instances in
-progress, which include most reported ones. Only reports of other instances are read separately.
+One set-based read serves any number of requests: the hosts with their app versions and instances in progress, which
+include most reported ones. Only reports of other instances are read separately.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -38,29 +37,32 @@ from store.request_writes import Dispatched, Ends, record_ends, send
 from store.reserving import insert_leases
 
 LARGEST_ID = 2**63 - 1
+HELD = (  # the columns of `held` in the query who_asks
+    "instance_id job_id batch_id job_class_id app_version_id host_id volunteer_id sent_at due_at est_runtime_s tight"
+    " gated app_name no_longer_needed median_turnaround_s state turnaround_sample timeout_at reported_at"
+    " fpops_est_flop outputs uploads"
+)
+_HELD_NAMES = HELD.split()
 
 
 async def read_many(connection: Connection, keys: Sequence[RequestKey]) -> list[RequestView]:
     """Return one view per key, in order."""
-    askers = await _askers(connection, keys)
-    asking = [view.host for view in askers.values() if view.host is not None]
     wanted = {instance_id for key in keys for instance_id in key.instance_ids if 0 < instance_id <= LARGEST_ID}
-    held, reported = await _held(connection, asking, wanted)
+    reported: dict[InstanceId, Reported] = {}
+    askers = await _askers(connection, keys, wanted, reported)
+    asking = [view.host for view in askers.values() if view.host is not None]
     others = wanted - reported.keys()
     computers = {host.host_id: hosts.computer_of(host) for host in asking}
     if others:
         for row in await connection.fetch(load("instances_reported"), sorted(others)):
             reported[row["instance_id"]] = rows.reported(row)
             computers[row["host_id"]] = (row["volunteer_id"], row["host_cpid"], row["domain_name"])
-    return [
-        _view(askers.get(position, RequestView()), key, held, reported, computers) for position, key in enumerate(keys)
-    ]
+    return [_view(askers.get(position, RequestView()), key, reported, computers) for position, key in enumerate(keys)]
 
 
 def _view(
     asker: RequestView,
     key: RequestKey,
-    held: Mapping[HostId, Sequence[InstanceInProgress]],
     reported: Mapping[InstanceId, Reported],
     computers: Mapping[HostId, hosts.Computer],
 ) -> RequestView:
@@ -77,11 +79,19 @@ def _view(
             or (key.of_computer and computers.get(reported[i].held.host_id) == computer)
         )
     }
-    return replace(asker, held=tuple(held.get(host.host_id, ())), reported=found)
+    return replace(asker, reported=found)
 
 
-async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[int, RequestView]:
-    """Return what is known of the host behind each request, by position, without its instances."""
+async def _askers(
+    connection: Connection,
+    keys: Sequence[RequestKey],
+    wanted: Collection[InstanceId],
+    reported: dict[InstanceId, Reported],
+) -> dict[int, RequestView]:
+    """Return what is known of the host behind each request, by position, without `reported`.
+
+    Adds those of the hosts' instances in progress that are `wanted` to `reported`.
+    """
     found = await connection.fetch(
         load("who_asks"),
         [key.authenticator_hash for key in keys],
@@ -89,33 +99,24 @@ async def _askers(connection: Connection, keys: Sequence[RequestKey]) -> dict[in
         [key.host_cpid for key in keys],
         [key.network for key in keys],
     )
-    return {row["position"] - 1: _asker(row) for row in found}
+    return {row["position"] - 1: _asker(row, wanted, reported) for row in found}
 
 
-def _asker(row: asyncpg.Record) -> RequestView:
+def _asker(row: asyncpg.Record, wanted: Collection[InstanceId], reported: dict[InstanceId, Reported]) -> RequestView:
     volunteer, network = rows.asking_volunteer(row), row["asked_network"]
     shared = tuple([quotas.shared_quota(one) for one in row["quotas"]])
     if row["host_id"] is None:
         return RequestView(volunteer, network=network, quotas=shared)
     versions = {hav["app_version_id"]: rows.host_app_version(hav) for hav in row["versions"]}
-    return RequestView(volunteer, rows.host(row), versions, network=network, quotas=shared)
-
-
-async def _held(
-    connection: Connection, asking: Sequence[Host], wanted: Collection[InstanceId]
-) -> tuple[Mapping[HostId, Sequence[InstanceInProgress]], dict[InstanceId, Reported]]:
-    """Return the hosts' instances in progress, and those among them that are `wanted`, in the form of reported ones."""
-    host_ids = sorted({host.host_id for host in asking})
-    held: dict[HostId, list[InstanceInProgress]] = defaultdict(list)
-    reported: dict[InstanceId, Reported] = {}
-    if host_ids:
-        for row in await connection.fetch(load("instances_on_hosts"), host_ids):
-            if row["instance_id"] in wanted:
-                found = reported[row["instance_id"]] = rows.reported(row)
-                held[row["host_id"]].append(found.held)
-            else:
-                held[row["host_id"]].append(rows.held(row))
-    return held, reported
+    held: list[InstanceInProgress] = []
+    for values in row["held"]:
+        instance = dict(zip(_HELD_NAMES, values, strict=True))
+        if instance["instance_id"] in wanted:
+            found = reported[instance["instance_id"]] = rows.reported(instance)
+            held.append(found.held)
+        else:
+            held.append(rows.held(instance))
+    return RequestView(volunteer, rows.host(row), versions, tuple(held), network=network, quotas=shared)
 
 
 class PostgresLedger:

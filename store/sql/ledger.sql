@@ -35,32 +35,6 @@ VALUES (
 RETURNING host_id;
 
 
--- name: instances_on_hosts
--- Purpose: return hosts' instances in progress, with the data to check a report, including uploads (JSON).
--- Arguments: $1 host_ids.
--- Result: instances by host and id.
-SELECT
-    instance.instance_id, instance.job_id, instance.batch_id, instance.job_class_id, instance.app_version_id,
-    instance.host_id, instance.volunteer_id, instance.sent_at, instance.due_at, instance.est_runtime_s, instance.tight,
-    instance.gated,
-    app.name AS app_name, job.state <> 'open' AS no_longer_needed,
-    coalesce(batch.median_turnaround_s, app.turnaround_s_per_flop * job_class.fpops_est_flop) AS median_turnaround_s,
-    instance.state, instance.turnaround_sample, instance.timeout_at, instance.reported_at, job_class.fpops_est_flop,
-    job_class.outputs,
-    (
-        SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
-        FROM upload
-        WHERE upload.instance_id = instance.instance_id
-    ) AS uploads
-FROM instance
-JOIN job ON job.job_id = instance.job_id
-JOIN job_class ON job_class.job_class_id = instance.job_class_id
-JOIN batch ON batch.batch_id = instance.batch_id
-JOIN app ON app.app_id = batch.app_id
-WHERE instance.host_id = ANY($1::int[]) AND instance.state = 'in_progress'
-ORDER BY instance.host_id, instance.instance_id;
-
-
 -- name: instances_reported
 -- Purpose: return reported instances, with their uploads (JSON) and their computers.
 -- Arguments: $1 instance_ids.
@@ -394,12 +368,15 @@ WHERE host.host_id = said.host_id
 
 
 -- name: who_asks
--- Purpose: return the volunteers and hosts behind requests, with the hosts' statistics per app version.
+-- Purpose: return the volunteers and hosts behind requests, with the hosts' statistics per app version and their instances
+--   in progress.
 -- Arguments: $1 authenticator_hashes, $2 host_ids (0 = the volunteer's newest host of the host_cpid), $3 host_cpids, $4 networks they come from
 --   (null = where the host last drew on its shared quotas; arrays).
 -- Result: one row per known account key with its position from 1: the volunteer (v_ columns) and the host; host_id null when
 --   there is no such host or it is another volunteer's;
---   the host's rows of host_app_version (versions); the network (asked_network), and the quotas of account and network.
+--   the host's rows of host_app_version (versions); its instances in progress (held) by id, with the data to check a report,
+--   including uploads (JSON): records of the columns store/ledger.py HELD; the network (asked_network), and the quotas of
+--   account and network.
 SELECT
     asked.position, volunteer.volunteer_id AS v_volunteer_id, volunteer.name AS v_name, volunteer.email AS v_email,
     volunteer.created_at AS v_created_at, volunteer.cross_project_id AS v_cross_project_id, volunteer.beta AS v_beta,
@@ -408,6 +385,29 @@ SELECT
     ARRAY(
         SELECT hav FROM host_app_version AS hav WHERE hav.host_id = host.host_id ORDER BY hav.app_version_id
     ) AS versions,
+    ARRAY(
+        SELECT ROW(
+            instance.instance_id, instance.job_id, instance.batch_id, instance.job_class_id, instance.app_version_id,
+            instance.host_id, instance.volunteer_id, instance.sent_at, instance.due_at, instance.est_runtime_s,
+            instance.tight, instance.gated,
+            app.name, job.state <> 'open',
+            coalesce(batch.median_turnaround_s, app.turnaround_s_per_flop * job_class.fpops_est_flop),
+            instance.state, instance.turnaround_sample, instance.timeout_at, instance.reported_at, job_class.fpops_est_flop,
+            job_class.outputs,
+            (
+                SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
+                FROM upload
+                WHERE upload.instance_id = instance.instance_id
+            )
+        )
+        FROM instance
+        JOIN job ON job.job_id = instance.job_id
+        JOIN job_class ON job_class.job_class_id = instance.job_class_id
+        JOIN batch ON batch.batch_id = instance.batch_id
+        JOIN app ON app.app_id = batch.app_id
+        WHERE instance.host_id = host.host_id AND instance.state = 'in_progress'
+        ORDER BY instance.instance_id
+    ) AS held,
     coalesce(asked.network, host.network, '') AS asked_network,
     ARRAY(
         SELECT quota

@@ -83,9 +83,16 @@ BY_KEY = {  # query -> the indexes it must use
     "keep_trickles": {"trickle_instance_id_sent_at_said_key"},
     "trickles_of_instance": {"trickle_pkey"},
     # a request reads
-    "who_asks": {"volunteer_authenticator_hash_key", "host_pkey", "host_by_volunteer", "shared_quota_pkey"},
+    "who_asks": {
+        "volunteer_authenticator_hash_key",
+        "host_pkey",
+        "host_by_volunteer",
+        "shared_quota_pkey",
+        "instance_on_host",
+        "job_pkey",
+        "upload_pkey",
+    },
     "versions_of_hosts": {"host_app_version_pkey"},
-    "instances_on_hosts": {"instance_on_host", "job_pkey"},
     "instances_reported": {"instance_pkey", "job_pkey", "upload_pkey"},
     # and writes
     "update_hosts": {"host_pkey"},
