@@ -65,7 +65,7 @@ async def test_blocked_batch_is_sent_once_the_limit_allows(pi: LiveServer) -> No
 
 
 @pytest.mark.parametrize("policy", ["equal_access", "logical_time", "multifactor"])
-async def test_equals_share_forty_dispatches_between_and_after_orderings(pi: LiveServer, policy: str) -> None:
+async def test_equals_share_forty_dispatches_between_orderings(pi: LiveServer, policy: str) -> None:
     await pi.create("PUT", "/settings/ordering.wait_weight", json={"value": 0.0, "why": "a test"})
     await pi.create("PUT", "/settings/ordering.policy", json={"value": policy, "why": "a test"})
     adas = await pi.submit(submitter="ada", jobs={"count": 100})

@@ -79,7 +79,7 @@ async def test_processor_equivalents_are_what_equals_share() -> None:
     assert had[BOB] == pytest.approx(3 * had[ADA], abs=3)
 
 
-async def test_logical_ends_within_a_hundredth_of_the_time_left_are_equal() -> None:
+async def test_logical_ends_within_one_percent_are_equal() -> None:
     rig = Project("logical_time")
     now = NOW + rig.clock.elapsed_s
     rig.submit(1, ADA, key=now + 10_000.0)
