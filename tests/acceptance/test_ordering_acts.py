@@ -9,6 +9,7 @@ from domain.units import BatchId
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_ordering_faces import order
+from tests.facts import missing
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ async def test_blocked_batch_is_sent_once_the_limit_allows(pi: LiveServer) -> No
     assert [await given(pi, host) for host in hosts] == [adas, adas, None, None]
     await order(pi)
     held = (await pi.store.views.batch(adas)).hold
-    assert held == "hard limit of submitter ada: 2 + 1 > 2 jobs in progress"
+    assert not missing(held or "", "hard", "submitter ada:", "2 + 1 > 2 jobs")
 
     [task] = hosts[0].held.values()
     await hosts[0].work(task)
