@@ -121,23 +121,46 @@ def arguments(call: ast.Call, of: Mapping[str, Parameters]) -> Iterator[ast.AST]
     yield from (keyword.value for keyword in call.keywords if (keyword.arg, True) in wanted)
 
 
-def rows(test: Function) -> Iterator[ast.AST]:
-    """Values of `parametrize` for parameters that the test compares."""
-    expected = {name for name, compares in parameters(test) if compares}
-    for table in test.decorator_list:
-        if not isinstance(table, ast.Call) or called(table) != "parametrize" or len(table.args) < 2:
-            continue
-        keys = re.findall(r"\w+", ast.unparse(table.args[0]))
-        for row in getattr(table.args[1], "elts", []):
-            values = row.args if isinstance(row, ast.Call) and called(row) == "param" else getattr(row, "elts", [row])
-            yield from (value for key, value in zip(keys, values, strict=False) if key in expected)
+def columns(keys: ast.AST, table: ast.AST, wanted: set[str]) -> Iterator[ast.AST]:
+    """Values of the wanted columns of a table that a test is parametrized with or loops over."""
+    heads = re.findall(r"\w+", ast.unparse(keys))
+    for row in getattr(table, "elts", []):
+        values = row.args if isinstance(row, ast.Call) and called(row) == "param" else [row]
+        if len(heads) > 1 and len(values) == 1:
+            values = getattr(values[0], "elts", [])
+        yield from (value for head, value in zip(heads, values, strict=False) if head in wanted)
+
+
+def parametrized(scope: Scope) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Names and table of each `parametrize` of a test."""
+    for call in [] if isinstance(scope, ast.Module) else scope.decorator_list:
+        if isinstance(call, ast.Call) and called(call) == "parametrize" and len(call.args) > 1:
+            yield call.args[0], call.args[1]
+
+
+def rows(scope: Scope, tables: Mapping[str, ast.AST]) -> Iterator[ast.AST]:
+    """Values of `parametrize` for parameters that the test compares. `tables` are those of the module, by name."""
+    for keys, table in parametrized(scope):
+        yield from columns(keys, tables.get(ast.unparse(table), table), names(expectations(scope)))
+
+
+def assignments(scope: Scope) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets and values: on the top level of a module, anywhere in a function."""
+    for node in scope.body if isinstance(scope, ast.Module) else ast.walk(scope):
+        if isinstance(node, ast.Assign):
+            yield from ((target, node.value) for target in node.targets)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            yield node.target, node.value
 
 
 def assigned(scope: Scope, wanted: set[str]) -> Iterator[ast.AST]:
-    """What is assigned to the wanted names: on the top level of a module, anywhere in a function."""
-    for node in scope.body if isinstance(scope, ast.Module) else ast.walk(scope):
-        if isinstance(node, ast.Assign) and wanted & names(node.targets):
-            yield from compared(node.value)
+    """What is assigned to the wanted names, or what they loop over."""
+    for target, value in assignments(scope):
+        if wanted & names([target]):
+            yield from compared(value)
+    for node in ast.walk(scope):
+        if isinstance(node, ast.For | ast.comprehension):
+            yield from (found for value in columns(node.target, node.iter, wanted) for found in compared(value))
 
 
 def expected_texts(tree: ast.Module, of: Mapping[str, Parameters]) -> Iterator[Text]:
@@ -146,10 +169,10 @@ def expected_texts(tree: ast.Module, of: Mapping[str, Parameters]) -> Iterator[T
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             yield from texts(found for value in arguments(node, of) for found in compared(value))
+    tables = {ast.unparse(target): value for target, value in assignments(tree)}
     for scope in scopes(tree):
         yield from texts(assigned(scope, names(expectations(scope))))
-        table = [] if isinstance(scope, ast.Module) else rows(scope)
-        yield from texts(found for value in table for found in compared(value))
+        yield from texts(found for value in rows(scope, tables) for found in compared(value))
 
 
 def given_text(tree: ast.Module, expected: Iterable[Text]) -> str:
@@ -157,8 +180,9 @@ def given_text(tree: ast.Module, expected: Iterable[Text]) -> str:
     parts = [part for text in expected if isinstance(text, ast.JoinedStr) for part in text.values]
     left_out = {id(node) for node in (*expected, *parts)}
     found = [text for text in texts(ast.walk(tree)) if id(text) not in left_out]
+    tables = {id(table) for scope in scopes(tree) for _, table in parametrized(scope)}
     for scope in scopes(tree):
-        compares = {id(node) for node in expectations(scope)}
+        compares = tables | {id(node) for node in expectations(scope)}
         loaded = (node for node in ast.walk(scope) if id(node) not in compares)
         inputs = {node.id for node in loaded if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         found += texts(assigned(scope, inputs))
