@@ -35,7 +35,7 @@ async def test_upload_with_wrong_md5_restarts(server: LiveServer) -> None:
     await server.validate()
 
     assert wrong.status == 1
-    assert wrong.message == "the MD5 of the file does not match the header: send the whole file again"
+    assert not missing(wrong.message, "MD5", "whole file again")
     assert (kept, nothing) == (0, {})
     assert list(files_below(server.project.upload_dir).values()) == [hashlib.md5(RIGHT).hexdigest()]
     assert (await server.batch(batch_id))["state"] == "complete"
@@ -53,7 +53,7 @@ async def test_result_without_its_output_is_no_success(server: LiveServer) -> No
 
     first, retry = await server.instances(batch_id)
     assert (first.state, retry.state) == (S.FAILED, S.UNSENT)
-    assert first.reason == "output out was not produced, or is larger than 100000 bytes"
+    assert not missing(first.reason or "", "output out", "not produced", "100000 bytes")
 
 
 async def test_part_of_a_lost_job_was_not_reported_as_success(server: LiveServer) -> None:
@@ -73,16 +73,18 @@ async def test_part_of_a_lost_job_was_not_reported_as_success(server: LiveServer
 
 
 @pytest.mark.parametrize(
-    ("header", "why"),
+    ("header", "facts"),
     [
-        ({"token": "0" * 64}, "the token does not match this file and size"),
-        ({"token": ""}, "the token does not match this file and size"),
-        ({"max_bytes": 10**12}, "the token does not match this file and size"),
-        ({"nbytes": 100_001}, "the file has 100,001 B, the limit is 100,000 B"),
-        ({"nbytes": 3, "offset": 4}, "offset 4 is beyond the end of the file at 3"),
+        ({"token": "0" * 64}, ("token",)),
+        ({"token": ""}, ("token",)),
+        ({"max_bytes": 10**12}, ("token",)),
+        ({"nbytes": 100_001}, ("has 100,001 B", "limit is 100,000 B")),
+        ({"nbytes": 3, "offset": 4}, ("offset 4", "beyond the end", "at 3")),
     ],
 )
-async def test_upload_without_a_signed_grant_is_refused(server: LiveServer, header: dict[str, Any], why: str) -> None:
+async def test_upload_without_a_signed_grant_is_refused(
+    server: LiveServer, header: dict[str, Any], facts: tuple[str, ...]
+) -> None:
     await server.add_app()
     await server.submit()
     host = await server.add_host()
@@ -91,7 +93,7 @@ async def test_upload_without_a_signed_grant_is_refused(server: LiveServer, head
 
     reply = await host.upload(task, RIGHT, **header)
 
-    assert (reply.status, reply.message) == (-1, why)
+    assert (reply.status, missing(reply.message, *facts)) == (-1, [])
     assert await evidence(server.project) == before
     assert (await host.upload(task)).status == 0
 
@@ -121,10 +123,8 @@ async def test_upload_names_stay_in_the_folder(server: LiveServer, name: str) ->
 
     reply = await host.bring(task.upload_url, encode_upload_header(header) + RIGHT)
 
-    assert (reply.status, reply.message) in (
-        (-1, "not a valid output file name"),
-        (-1, "no instance has such an output"),
-    )
+    assert reply.status == -1
+    assert [] in (missing(reply.message, "output file name"), missing(reply.message, "no instance"))
     assert await evidence(server.project) == before
 
 

@@ -131,10 +131,8 @@ def test_volunteer_gets_an_account_key_once(muster: CommandLine) -> None:
     assert list(ada) == ["volunteer_id", "authenticator"]
     assert re.fullmatch("[0-9a-f]{32}", ada["authenticator"])
     assert ada["authenticator"] != bob["authenticator"] and ada["volunteer_id"] != bob["volunteer_id"]
-    assert muster.error("volunteer", "add", "Ada@example.org") == (
-        1,
-        "muster: volunteer 'ada@example.org' exists already\n",
-    )
+    code, line = muster.error("volunteer", "add", "Ada@example.org")
+    assert (code, line.count("\n"), missing(line, "muster:", "'ada@example.org'", "exists already")) == (1, 1, [])
 
 
 def test_batch_is_submitted_and_shown(muster: CommandLine) -> None:
@@ -241,18 +239,16 @@ def test_unknown_field_of_a_batch_file_is_named(muster: CommandLine) -> None:
     code, line = muster.error("batch", "submit", str(path))
 
     assert code == 1 and line.count("\n") == 1
-    assert line.startswith("muster: jobs.cuont: expected one of command_line, count, ")
+    assert not missing(line, "muster: jobs.cuont:", "one of command_line, count")
     path.write_text("app = \n")
-    assert muster.error("batch", "submit", str(path))[1].startswith(
-        f"muster: {path}: expected a TOML file, got 'Invalid value"
-    )
+    assert not missing(muster.error("batch", "submit", str(path))[1], f"muster: {path}:", "TOML", "'Invalid value")
     assert muster.json("batch", "list") == before
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["batch", "show", "seven"], "'seven' is not a valid integer"),
+        (["batch", "show", "seven"], "'seven' is not a valid"),
         (["batch", "show"], "Missing argument 'BATCH_ID'"),
         (["volunteer", "add", "x@y", "--colour", "red"], "No such option '--colour'"),
         (["fly"], "No such command 'fly'"),
@@ -270,8 +266,8 @@ def test_folder_without_a_project_is_reported_with_advice(tmp_path: Path) -> Non
 
     code, line = CommandLine(folder).error("batch", "list")
 
-    assert code == 1
-    assert line == f"muster: no project in {folder}: make one with `muster init --data-dir {folder} --url …`\n"
+    assert (code, line.count("\n")) == (1, 1)
+    assert not missing(line, f"muster: no project in {folder}:", f"`muster init --data-dir {folder} --url …`")
     assert not folder.exists()
 
 
@@ -316,10 +312,8 @@ def test_purge_needs_a_month(muster: CommandLine) -> None:
         "file_bytes": 0,
         "table_bytes": 0,
     }
-    assert muster.error("purge", "--before", "March") == (
-        1,
-        "muster: --before: expected a month like 2026-03, got 'March'\n",
-    )
+    code, line = muster.error("purge", "--before", "March")
+    assert (code, line.count("\n"), missing(line, "muster: --before:", "2026-03", "'March'")) == (1, 1, [])
 
 
 def test_purge_with_yes_deletes_older_months(muster: CommandLine) -> None:
@@ -338,7 +332,7 @@ def test_purge_with_yes_deletes_older_months(muster: CommandLine) -> None:
     [month] = shown["months"]
     assert month["table_bytes"] == shown["table_bytes"] > 0
     assert code == 1
-    assert error.startswith("muster: nothing was purged: 1 months match, with output files in /")
+    assert not missing(error, "muster: nothing was purged:", "1 months")
     assert json.loads(done.stdout) == {**shown, "purged": True}
     assert done.stderr == f"{month['month']} is gone\n"
     assert muster.error("job", "show", str(job_id)) == (1, f"muster: no job {job_id}\n")

@@ -135,7 +135,7 @@ async def test_every_page_needs_sign_in(server: LiveServer) -> None:
         )
         await server.feed()
         _, page = await grace.get("/hosts?show=failing")
-        assert "Failures of batches that ended more than 1 d ago are not counted" in page
+        assert "ended more than 1 d ago" in page
 
 
 async def test_forms_change_settings_and_are_audited(server: LiveServer) -> None:
@@ -173,7 +173,7 @@ async def test_forms_change_settings_and_are_audited(server: LiveServer) -> None
         weights = {"ordering.policy": "multifactor", "ordering.wait_weight": "7", "ordering.size_weight": "0"}
         tried = "/ordering/preview?" + "&".join(f"{key}={value}" for key, value in weights.items())
         _, page = await grace.get(tried)
-        assert "Contribution of each term, after the change" in page
+        assert "Contribution of each term" in page
         assert "(now 10000)" in page  # the weight, in the form that is filled with what was asked for
         assert (await vera.post("/ordering", {**weights, "why": "x"}, form=tried))[0] == 403
         assert (await grace.post("/ordering", weights, form=tried))[0] == 422

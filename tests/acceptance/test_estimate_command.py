@@ -12,6 +12,7 @@ import pytest
 from store import embedded
 from tests.acceptance.host import LINUX
 from tests.acceptance.test_command_line import CommandLine
+from tests.facts import missing
 
 BATCH = """
 app = "pi"
@@ -74,8 +75,8 @@ def test_second_run_holds_the_published_forecast(muster: CommandLine) -> None:
 
     assert done.exit_code == 0
     assert "1 of 1, batch 1 held: " in done.stderr and "the published value is kept" in done.stderr
-    assert "0 changed, 1 held, 0 fell back; 0 elsewhere, 0 over, 0 failed; 0 ended" in done.stdout
-    assert "3 first instances are not sent yet" in " ".join(done.stdout.split())
+    counts = ("0 changed", "1 held", "0 fell back", "0 elsewhere", "0 over", "0 failed", "0 ended")
+    assert not missing(" ".join(done.stdout.split()), *counts, "3 first instances")
 
 
 def test_no_deadline_risk_before_results(muster: CommandLine) -> None:

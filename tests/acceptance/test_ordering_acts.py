@@ -54,7 +54,7 @@ async def test_blocked_batch_is_sent_once_the_limit_allows(pi: LiveServer) -> No
     assert [await given(pi, host) for host in hosts] == [adas, adas, None, None]
     await order(pi)
     held = (await pi.store.views.batch(adas)).hold
-    assert held == "hard limit of submitter ada: 2 + 1 > 2 jobs in progress"
+    assert not missing(held or "", "hard", "submitter ada:", "2 + 1 > 2 jobs")
 
     [task] = hosts[0].held.values()
     await hosts[0].work(task)

@@ -10,6 +10,7 @@ from domain.units import BatchId
 from muster_client import ApiError
 from tests.acceptance.faces import client_of, command, json_of, run_duty
 from tests.acceptance.server import LiveServer
+from tests.facts import missing, states
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ async def test_priority_terms_sum_to_the_total(pi: LiveServer) -> None:
 async def test_unordered_batch_is_listed_as_such(pi: LiveServer) -> None:
     done = await command(pi, "priority", "show", "--batch", "9999")
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", "muster: no batch 9999\n")
-    assert (await command(pi, "priority", "show")).stdout == "No batch has been ordered yet.\n"
+    assert (await command(pi, "priority", "show")).stdout.startswith("No batch has been ordered")
 
 
 async def test_ordering_preview_changes_nothing(pi: LiveServer) -> None:
@@ -95,7 +96,7 @@ async def test_policy_change_is_audited(pi: LiveServer) -> None:
         ("ordering.policy", "components"),
         ("ordering.components", "XFACTORWEIGHT=7"),
     ]
-    assert "ordering.queues: expected each queue once" in str(refused.value)
+    assert not missing(str(refused.value), "ordering.queues:", "each queue once")
     assert "why: expected a reason" in str(unexplained.value)
     assert await ordering_history(pi) == {
         ("ordering.policy", "api", "as before"),
@@ -105,7 +106,7 @@ async def test_policy_change_is_audited(pi: LiveServer) -> None:
     normal = {one["term"]: one["weight"] for one in weights if one["level"] == "normal"}
     assert normal == {"QUEUETIME": 1.0, "XFACTOR": 7.0}  # the queue time's weight is 1 by default
     done = await command(pi, "setting", "set", "ordering.queues", "normal=0/1/1 normal=1/1/1")
-    assert done.exit_code == 1 and "ordering.queues: expected each queue once" in done.stderr
+    assert (done.exit_code, missing(done.stderr, "ordering.queues:", "each queue once")) == (1, [])
 
 
 async def test_shares_are_shown_and_changed(pi: LiveServer) -> None:
@@ -146,11 +147,11 @@ async def test_permission_is_required(pi: LiveServer) -> None:
         assert (await client.batch(first))["user_priority"] == 6
         with pytest.raises(ApiError, match="requires the expedite permission"):
             await client.set_batch(first, level="expedite")
-        with pytest.raises(ApiError, match="queue: expected one of express"):
+        with states(ApiError, "queue:", "one of express"):
             await client.set_batch(first, queue="nowhere")
         moved = await client.set_batch(first, level="standby", queue="express")
         assert (moved["user_priority"], moved["level"], moved["queue"]) == (6, "standby", "express")
-        with pytest.raises(ApiError, match=r"an account of submitter ada \(adas\)"):
+        with states(ApiError, "account:", "submitter ada (adas)"):
             await client.set_batch(first, account="bobs")
         with pytest.raises(ApiError, match="a batch with qos short_deadline"):
             await client.set_batch(first, deadline_at=4e9)
@@ -177,7 +178,7 @@ async def test_limits_are_set_listed_removed_and_block_batches(pi: LiveServer) -
     set_one = await json_of(pi, "limit", "set", "submitter", "jobs", "ada", "--soft", "1", "--hard", "2")
     assert (set_one["name"], set_one["soft"], set_one["hard"]) == ("ada", 1.0, 2.0)
     wrong = await command(pi, "limit", "set", "submitter", "jobs", "--soft", "3", "--hard", "2")
-    assert wrong.exit_code == 1 and "soft: expected at most the hard bound" in wrong.stderr
+    assert (wrong.exit_code, missing(wrong.stderr, "soft:", "at most the hard bound")) == (1, [])
     async with client_of(pi) as client:
         await client.set_limit("submitter", "jobs", hard=0.0)
         assert len(await client.limits()) == 2

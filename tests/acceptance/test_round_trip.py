@@ -12,6 +12,7 @@ from domain.jobs import InstanceState
 from domain.units import Seconds
 from tests.acceptance.host import RIGHT, Host
 from tests.acceptance.server import PROGRAM, LiveServer
+from tests.facts import missing
 from wire.messages import STATE_COMPUTE_ERROR, CoprocRequest, HeldResult, SchedulerReply
 from wire.signing import parse_public_key_text, verify
 
@@ -175,10 +176,8 @@ async def test_retry_goes_to_another_host_of_the_account(server: LiveServer) -> 
     await server.validate()
 
     assert own == []
-    assert (alone["waits_for"], alone["at_risk"]) == (
-        "another host",
-        "1 job needs another host: all recent hosts (1) already had it",
-    )
+    assert alone["waits_for"] == "another host"
+    assert not missing(alone["at_risk"], "1 job", "another host:", "all recent hosts (1)")
     batch = await server.batch(batch_id)
     assert (batch["state"], batch["retries"], batch["waits_for"], batch["at_risk"]) == ("complete", 1, None, None)
 
@@ -202,9 +201,7 @@ async def test_quorum_of_one_account_once_the_app_allows_it(server: LiveServer) 
 
     assert refused == []
     assert waiting["waits_for"] == "another volunteer"
-    assert waiting["at_risk"] == (
-        "needs another volunteer: 2 results of different volunteers must agree, but only 1 connected recently"
-    )
+    assert not missing(waiting["at_risk"], "another volunteer:", "2 results", "only 1")
     assert (await server.batch(batch_id))["state"] == "complete"
 
 

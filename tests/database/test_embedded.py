@@ -18,6 +18,7 @@ import pytest
 
 from domain.errors import InvalidInputError
 from store import embedded
+from tests.facts import states
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ async def test_only_last_user_stops_server(data_dir: Path) -> None:
 
 
 def test_a_folder_the_start_script_would_take_apart_is_refused(data_dir: Path) -> None:
-    with pytest.raises(InvalidInputError, match="data_dir: expected a path without spaces"):
+    with states(InvalidInputError, "data_dir:", "without spaces"):
         embedded.ensure_running(data_dir / "my project")
 
 

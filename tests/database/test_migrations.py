@@ -16,6 +16,7 @@ from store.migrate import InUseError, NodesRunningError, SchemaVersionError, che
 from store.pool import connect
 from store.postgres import open_store
 from tests.builders import NOW
+from tests.facts import missing, states
 from tests.pg import database, empty_database
 
 ROOT = Path(__file__).parents[2]
@@ -132,13 +133,13 @@ async def test_stop_is_refused_while_nodes_run(folder: Folder) -> None:
     old, new = folder(VERSION_1), folder(VERSION_1 | {"0002_pre_size.sql": "ALTER TABLE app ADD size int;"} | STOP)
     async with empty_database() as dsn:
         await migrate(dsn, now=NOW, folder=old)
-        with pytest.raises(NodesRunningError, match=r"0003_stop_rename.sql cannot be applied while nodes run"):
+        with states(NodesRunningError, "0003_stop_rename.sql", "while nodes run"):
             await migrate(dsn, now=NOW, pre_only=True, folder=new)
         node = await connect(dsn)
-        with pytest.raises(NodesRunningError, match="1 of their connections are open: stop every node"):
+        with states(NodesRunningError, "1 of their connections", "stop every node"):
             await migrate(dsn, now=NOW, folder=new)
         assert await columns(dsn) == ["app_id", "name"]
-        with pytest.raises(SchemaVersionError, match="stop every node, then run `muster migrate`"):
+        with states(SchemaVersionError, "stop every node", "`muster migrate`"):
             await runs(dsn, new)
         await node.close()
 
@@ -182,11 +183,8 @@ async def test_a_long_reader_does_not_block_others(folder: Folder) -> None:
 
     assert took_s > 1.9
     [line] = reasons
-    assert re.fullmatch(
-        r"0002_pre_title.sql has to wait: a table it changes is in use; "
-        r"the oldest transaction is of backup \(process \d+\), since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC",
-        line,
-    )
+    assert not missing(line, "0002_pre_title.sql", "in use")
+    assert re.search(r" backup \(process \d+\), since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$", line)
 
 
 async def test_a_table_in_use_is_reported_without_waiting(folder: Folder) -> None:
@@ -195,7 +193,7 @@ async def test_a_table_in_use_is_reported_without_waiting(folder: Folder) -> Non
         reader = await asyncpg.connect(dsn)
         async with reader.transaction():
             await reader.fetch("SELECT count(*) FROM app")
-            with pytest.raises(InUseError, match=r"0002_pre_title.sql has to wait: .*run `muster migrate`"):
+            with states(InUseError, "0002_pre_title.sql has to wait:", "`muster migrate`"):
                 await migrate(dsn, now=NOW, folder=folder(VERSION_1 | ADD))
         await reader.close()
 
@@ -266,9 +264,9 @@ async def test_an_unreleased_database_is_refused(folder: Folder) -> None:
     """Unreleased versions had other migrations with the same numbers."""
     async with empty_database() as dsn:
         await migrate(dsn, now=NOW, folder=folder(VERSION_1))
-        with pytest.raises(SchemaVersionError, match=r"has had 0001_pre_initial.sql.* Run `muster init`"):
+        with states(SchemaVersionError, "0001_pre_initial.sql", "`muster init`"):
             await open_store(dsn)
-        with pytest.raises(SchemaVersionError, match=r"has had 0001_pre_initial.sql.* Run `muster init`"):
+        with states(SchemaVersionError, "0001_pre_initial.sql", "`muster init`"):
             await migrate(dsn, now=NOW)
         assert await columns(dsn) == ["app_id", "name"]
 

@@ -10,6 +10,7 @@ import pytest
 from domain.errors import UnavailableError
 from store.pool import Connection, Database, connect
 from store.postgres import PostgresStore, open_store
+from tests.facts import states
 from tests.pg import with_database
 from tests.worlds import a_new_batch, a_registered_app
 
@@ -84,7 +85,7 @@ async def test_slow_command_in_transaction_is_unavailable(dsn: str) -> None:
     """For example when a migration holds the table, or the server is silent; a missing file of the caller's is not."""
     database = await Database.open(dsn, min_size=1, max_size=1)
 
-    with pytest.raises(UnavailableError, match="a command exceeded its time limit"):
+    with states(UnavailableError, "time limit"):
         async with database.transaction() as connection:
             await connection.execute("SELECT pg_sleep(30)", timeout=0.05)
 

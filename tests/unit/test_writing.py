@@ -5,11 +5,62 @@ from __future__ import annotations
 import doctest
 from pathlib import Path
 
-from tests.writing import check
+import pytest
+
+from tests.writing import check, sentences
+
+SENTENCE = "the host needs more memory than the client may use"
 
 
 def test_examples_hold() -> None:
     assert doctest.testmod(check).failed == 0
+    assert doctest.testmod(sentences).failed == 0
+
+
+def sentence_lines(folder: Path, name: str, text: str) -> list[int]:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return [found.line for found in sentences.check_sentences([name], folder)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"assert f() == {SENTENCE!r}",
+        f"assert f().startswith({SENTENCE!r})",
+        f"assert f() == Refusal(1, {SENTENCE!r})",
+        f"assert f() == (1, f'{SENTENCE} {{n}}')",
+        f"with pytest.raises(E, match={SENTENCE!r}): ...",
+        f"with states(E, {SENTENCE!r}): ...",
+        f"assert not missing(f(), {SENTENCE!r})",
+        f"WHY = {SENTENCE!r}\nassert f() == f'{{a}}: {{WHY}}'",
+        f"for n, why in [(1, {SENTENCE!r})]: assert f(n) == why",
+        f"ROWS = [(1, {SENTENCE!r})]\n@pytest.mark.parametrize('n,why', ROWS)\ndef test_f(n, why): assert f(n) == why",
+        f"def is_told(why): assert why in g()\nis_told({SENTENCE!r})",
+        f"@pytest.mark.parametrize(('n', 'why'), [(1, {SENTENCE!r})])\ndef test_f(n, why): assert f(n) == why",
+        f"@pytest.mark.parametrize('why', [pytest.param({SENTENCE!r}, id='a')])\ndef test_f(why): assert f() == why",
+    ],
+)
+def test_sentences_that_tests_expect_are_found(text: str, tmp_path: Path) -> None:
+    assert len(sentence_lines(tmp_path, "tests/test_a.py", text)) == 1
+    assert not sentence_lines(tmp_path, sentences.TABLE_TEST, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "assert not missing(f(), 'jobs.count:', '1 to 100', -5)",
+        f"assert f({SENTENCE!r}) is None",
+        f"assert f() == 1, {SENTENCE!r}",
+        f"error = E({SENTENCE!r})\nassert f(error) == {SENTENCE!r}",
+        f"why = {SENTENCE!r}\nput(why)\nassert f() == why",
+        f"for n, why in [(1, {SENTENCE!r})]: assert f(why) == n",
+        f"@pytest.mark.parametrize('why', [{SENTENCE!r}])\ndef test_f(why): assert f(why) == 1",
+        f"@pytest.mark.parametrize('n', [pytest.param(1, id={SENTENCE!r})])\ndef test_f(n): assert f() == n",
+    ],
+)
+def test_facts_and_input_are_no_sentences_expected(text: str, tmp_path: Path) -> None:
+    assert not sentence_lines(tmp_path, "tests/test_a.py", text)
 
 
 def test_finds_phrases_words_in_names_and_long_test_names() -> None:

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 from tests.writing.check import NOT_PROSE, ROOT, check_files, check_title, prose_files
+from tests.writing.sentences import check_sentences
 
-DESCRIPTION = "Checks phrases, names of tests, and the titles of the latest commits."
+DESCRIPTION = "Checks phrases, names of tests, sentences that tests expect, and the titles of the latest commits."
 
 
 def main() -> None:
@@ -23,6 +24,7 @@ def main() -> None:
     else:
         files = [file for file in given.files if not NOT_PROSE.search(file)] if given.files else prose_files()
         found += map(str, check_files(files))
+        found += map(str, check_sentences(file for file in files if file.startswith("tests/") and file.endswith(".py")))
         # The newest commit may be CI's own merge; the commit-msg hook checks titles as they are written.
         latest = ["git", "log", "--no-merges", "--skip=1", "-10", "--format=%s"]
         log = subprocess.run(latest, cwd=ROOT, capture_output=True, text=True, check=False)

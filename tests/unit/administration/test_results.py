@@ -105,15 +105,14 @@ async def test_result_has_outputs_of_the_canonical_instance(tmp_path: Path) -> N
         ("plot.png", "pi_1_7_12_r2", OutputState.HERE),
     ]
     assert results.path(result, "plot.png") == path
-    for name, why in (
-        ("out", "no file pi_1_7_12_r0 of 4 bytes"),
-        ("log", "no output 'log' of job 7: it is optional"),
-        ("../out", "no output '../out' of job 7: it has out, log, plot.png"),
-        ("pi_1_7_12_r2", "no output 'pi_1_7_12_r2' of job 7"),
+    for name, facts in (
+        ("out", ("no file pi_1_7_12_r0", "4 bytes")),
+        ("log", ("no output 'log'", "job 7:", "optional")),
+        ("../out", ("no output '../out'", "job 7:", "out, log, plot.png")),
+        ("pi_1_7_12_r2", ("no output 'pi_1_7_12_r2'", "job 7")),
     ):
-        with pytest.raises(NotFoundError) as caught:
+        with states(NotFoundError, *facts):
             results.path(result, name)
-        assert str(caught.value).startswith(why)
 
 
 @pytest.mark.parametrize(
