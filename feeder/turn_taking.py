@@ -25,7 +25,7 @@ EQUAL_S: Final = 1.0  # or by less than this
 class GroupPlace(NamedTuple):
     """A batch's place among the groups: tier and number, smaller first. Batches with the same two share their turn.
 
-    `start` is the position of its owner's next job, in processor equivalents; each job advances it by `pe`.
+    `start` is the position of its owner's next job, in PE; each job advances it by `pe`, which is 0 without equals.
     """
 
     tier: int
@@ -55,17 +55,14 @@ class TurnTaking:
             ahead[owner] += max(0, sent - self._sent.get(batch.batch_id, sent)) * batch.job_pe
         by_key = sorted(batches, key=lambda batch: -batch.order_key) if equal_access else ()
         keys = {owner_of(batch, among): batch.order_key for batch in by_key}  # the least of each
-        for owner in ahead:
-            if keys.get(owner) == self._keys.get(owner):  # else the ordering pass has counted them
-                ahead[owner] += self._ahead.get(owner, 0.0)
-            else:
-                ahead[owner] = 0.0
+        for owner, since in ahead.items():
+            same = keys.get(owner) == self._keys.get(owner)  # else the ordering pass has counted them
+            ahead[owner] = since + self._ahead.get(owner, 0.0) if same else 0.0
         self._sent = {batch.batch_id: batch.counts.sent for batch in batches}
         self._keys, self._ahead = keys, {}
-        found = {}
-        logical = settings.policy == "logical_time"
+        found, ends_from = {}, now if settings.policy == "logical_time" else None
         tiers = (list(tier) for _, tier in groupby(batches, key=lambda batch: batch.order_tier))
-        for equal in tiers if equal_access else _equals(batches, now if logical else None):
+        for equal in tiers if equal_access else _equals(batches, ends_from):
             pe = {owner_of(batch, among): batch.job_pe for batch in equal}
             if len(pe) > 1:
                 least = min(ahead[owner] for owner in pe)
@@ -75,12 +72,11 @@ class TurnTaking:
                     self._ahead[owner] = max(0.0, min(ahead[owner], most) - least)
             for batch in equal:
                 owner = owner_of(batch, among)
-                start = self._ahead.get(owner, 0.0)
+                start, step = self._ahead.get(owner, 0.0), batch.job_pe if len(pe) > 1 else 0.0
+                number = equal[0].order_key if len(pe) > 1 else batch.order_key
                 if equal_access:
-                    place = GroupPlace(batch.order_tier, 0.0, batch.order_key + start, owner, batch.job_pe)
-                else:
-                    place = GroupPlace(batch.order_tier, equal[0].order_key, start, owner, batch.job_pe)
-                found[batch.batch_id] = place
+                    number, start = 0.0, batch.order_key + start
+                found[batch.batch_id] = GroupPlace(batch.order_tier, number, start, owner, step)
         return found
 
 
@@ -89,9 +85,9 @@ def place_of(batch: Batch) -> GroupPlace:
 
     >>> batch = Batch(1, 7, 1, 1, "b", "afap", "active", Instant(0.0), 0, 3.5, Instant(0.0))
     >>> place_of(batch)
-    GroupPlace(tier=0, number=3.5, start=0.0, owner=7, pe=1.0)
+    GroupPlace(tier=0, number=3.5, start=0.0, owner=7, pe=0.0)
     """
-    return GroupPlace(batch.order_tier, batch.order_key, 0.0, batch.submitter_id, batch.job_pe)
+    return GroupPlace(batch.order_tier, batch.order_key, 0.0, batch.submitter_id, 0.0)
 
 
 def _equals(batches: Sequence[Batch], now: Instant | None) -> Iterator[list[Batch]]:

@@ -54,6 +54,7 @@ LARGE = {
 
 SLOW_IN_GENERATION_1 = "host_percentile_1_x_host_id_app_version_id_idx"
 BY_KEY = {  # query -> the indexes it must use
+    "last_ordering": {"host_pkey"},
     # API and console
     "session_of_person": {"web_session_pkey", "person_pkey"},
     "session_of_volunteer": {"web_session_pkey", "volunteer_pkey"},
@@ -348,7 +349,6 @@ SMALL = {  # reads no large table
     "end_leases",
     "forget_leases",
     "insert_leases",
-    "last_ordering",
     "list_leases",
     "list_grants",
     "list_limits",
