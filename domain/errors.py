@@ -14,7 +14,8 @@ class MusterError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the state without calling __init__, whose arguments differ."""
-        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
+        made = copyreg.__newobj__  # type: ignore[attr-defined]  # typeshed lacks it
+        return made, (type(self), *self.args), self.__dict__
 
 
 class InvalidInputError(MusterError):

@@ -320,11 +320,19 @@ class Order:
         for batch_id, count in taken.items():
             if (known := self.places.get(batch_id)) is not None:
                 starts[known.owner] = starts.get(known.owner, 0.0) + count * known.pe
+        equals: list[Group] = []
+        for group in groups:
+            place = self.places.get(group.batch.batch_id) or place_of(group.batch)
+            if place.pe:
+                group.place = place
+                equals.append(group)
+            elif place != group.place or place.start != group.position:
+                group.place, group.position = place, place.start
+                self.update(group)
         ends: dict[tuple[int, float, int], float] = {}
-        for group in sorted(groups, key=_in_own_order):
-            group.place = place = self.places.get(group.batch.batch_id) or place_of(group.batch)
-            owner, start = place.owner, place.start + starts.get(place.owner, 0.0)
-            key = place.tier, place.number, owner
+        for group in sorted(equals, key=_in_own_order):
+            place = group.place
+            start, key = place.start + starts.get(place.owner, 0.0), (place.tier, place.number, place.owner)
             group.position = max(start, ends.get(key, start))
             ends[key] = group.position + len(group) * place.pe
             self.update(group)

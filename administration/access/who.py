@@ -49,7 +49,7 @@ class PasswordToChangeError(NotAllowedError):
 
 
 class ForgedError(NotAllowedError):
-    """The form does not belong to this session: reload the page and send it again."""
+    """The form does not belong to this sign-in: reload the page and send it again."""
 
 
 @dataclass(frozen=True, slots=True)

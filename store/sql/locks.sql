@@ -1,5 +1,5 @@
 -- name: bulk_session
--- Purpose: let this session read and write whole tables: the other sessions' settings favour look-ups by key.
+-- Purpose: let this connection read and write whole tables: the other connections' settings favour look-ups by key.
 -- Arguments: none.
 -- Result: none.
 SET enable_seqscan = on;
@@ -45,7 +45,7 @@ FROM (SELECT pg_try_advisory_xact_lock_shared(1297437781, hashtext($1)) AS is_fr
 -- name: give_up_duty
 -- Purpose: release the session lock of a periodic task.
 -- Arguments: $1 name of the task.
--- Result: given_up, false where this session did not hold it.
+-- Result: given_up, false where this connection did not hold it.
 SELECT pg_advisory_unlock(1297437780, hashtext($1)) AS given_up;
 
 
@@ -57,7 +57,7 @@ SELECT pg_advisory_unlock(1297437781, ($1::bigint % 2147483647)::int) AS release
 
 
 -- name: session_pid
--- Purpose: return the server process of this session; a connection pooler reports a different one.
+-- Purpose: return the server process of this connection; a connection pooler reports a different one.
 -- Arguments: none.
 -- Result: pid.
 SELECT pg_backend_pid() AS pid;

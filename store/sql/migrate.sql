@@ -33,7 +33,7 @@ SELECT to_regclass('schema_version') IS NULL AS fresh;
 
 
 -- name: limit_build_wait
--- Purpose: remove the time limit of this session's statements, and limit their wait for other transactions. Only
+-- Purpose: remove the time limit of this connection's statements, and limit their wait for other transactions. Only
 --   changes of the same table's schema wait behind CREATE INDEX CONCURRENTLY.
 -- Arguments: $1 milliseconds, as text.
 -- Result: the settings.
