@@ -170,7 +170,7 @@ class Views(Protocol):
         ...
 
     async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
-        """Return those of these batches that exist, by id."""
+        """Return the batches with these ids, by id; missing ones are left out."""
         ...
 
     async def whose(self, ids: Sequence[BatchId]) -> Mapping[BatchId, Whose]:
@@ -254,7 +254,7 @@ class ProcessReports(Protocol):
         ...
 
     async def since(self, at: Instant) -> Sequence[ProcessReport]:
-        """By kind and name."""
+        """Sorted by kind and name."""
         ...
 
     async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:

@@ -48,7 +48,7 @@ async def show(run: Run) -> None:
 @thresholds.command("preview")
 @CHANGES
 @click.option(
-    "--simulate", "simulates", is_flag=True, help="Simulate the project with the present and the new thresholds."
+    "--simulate", "simulates", is_flag=True, help="Simulate the project with the current and the new thresholds."
 )
 @click.option(
     "--seeds", type=click.IntRange(min=1), default=SOME_SEEDS, show_default=True, help="Simulations per side."
@@ -58,7 +58,7 @@ async def show(run: Run) -> None:
     type=click.IntRange(1, MOST_HOSTS),
     default=SOME_HOSTS,
     show_default=True,
-    help="Simulated hosts, at most.",
+    help="Maximum number of simulated hosts.",
 )
 @click.option(
     "--days",
@@ -71,16 +71,16 @@ async def show(run: Run) -> None:
     "--processes",
     type=click.IntRange(min=1),
     default=None,
-    help="Parallel runs; default: one per CPU; on a server one.",
+    help="Parallel runs; default: one per CPU, or one on a server.",
 )
 @command
 async def preview(
     run: Run, values: tuple[str, ...], simulates: bool, seeds: int, hosts: int, days: float, processes: int | None
 ) -> None:
-    """Preview a change's effect on the hosts, read at most a minute ago, and on waiting jobs; changes nothing.
+    """Preview a change's effect on hosts (as read at most a minute ago) and on waiting jobs; changes nothing.
 
-    --simulate accepts every threshold. It simulates the hosts that called lately, with their measured behaviour, and
-    the batches that wait now, once with the present and once with the new thresholds. docs/operating.md lists the
+    --simulate accepts every threshold. It simulates the hosts that called recently, with their measured behaviour, and
+    the batches waiting now, once with the current and once with the new thresholds. docs/operating.md lists the
     assumptions. A server simulates in the background, one simulation at a time; interrupting the command cancels it.
     """
     if simulates:

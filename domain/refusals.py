@@ -229,7 +229,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     RefusalCode.BELOW_GATE: RefusalTraits(
         meaning="The available jobs are reserved for computers that have been faster or more reliable.",
         remedy="Valid results returned in time raise a computer's rank. Other work goes to all computers.",
-        advice="These jobs wait for better-ranked hosts; check what a lower threshold would change.",
+        advice="These jobs wait for better-ranked hosts; preview the effect of a lower threshold.",
         fits=True,
         by_gate_or_share=True,
     ),
@@ -240,7 +240,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         by_gate_or_share=True,
     ),
     RefusalCode.NOT_YET: RefusalTraits(
-        meaning="This computer has work for hours; the available jobs go to computers that can start them soon.",
+        meaning="This computer already has hours of work; the available jobs go to computers that can start them soon.",
         remedy=_NOTHING,
         about=About.HOST,
         ends_when_idle=True,
@@ -254,13 +254,13 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     RefusalCode.SAME_HOST: RefusalTraits(
         meaning="The available jobs check results that this computer returned.",
         remedy=_NOTHING,
-        advice="The jobs need another host: these hosts already had them. Add hosts, or allow it with "
+        advice="The jobs need another host: these hosts had them. Add hosts, or allow repeats with "
         "`muster app set NAME --several-per-host`.",
     ),
     RefusalCode.SAME_VOLUNTEER: RefusalTraits(
         meaning="The available jobs check results that your computers returned.",
         remedy=_NOTHING,
-        advice="The jobs need another volunteer: these already had them. Recruit volunteers, or allow it with "
+        advice="The jobs need another volunteer: these volunteers had them. Recruit volunteers, or allow repeats with "
         "`muster app set NAME --one-per-volunteer never`.",
     ),
     RefusalCode.HR_CLASS: RefusalTraits(

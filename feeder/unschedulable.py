@@ -74,7 +74,7 @@ class _CoolOff:
 
 @dataclass(frozen=True, slots=True)
 class Returning:
-    """A group whose back-off is over: reading continues before the smallest instance of each shard."""
+    """A group whose back-off has ended: reading continues before the smallest instance of each shard."""
 
     batch_id: BatchId
     smallest: Mapping[int, InstanceId]
@@ -163,12 +163,12 @@ class UnschedulableBackOff:
         return frozenset(key[0] for key in self._cooling)
 
     def returning(self, *, now_s: Seconds) -> list[Returning]:
-        """End the back-offs that are over at `now_s` (monotonic) and return them."""
+        """End the back-offs that have expired at `now_s` (monotonic) and return them."""
         over = sorted(key for key, cool_off in self._cooling.items() if cool_off.until_s <= now_s)
         return [Returning(key[0], self._cooling.pop(key).smallest) for key in over]
 
     def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
-        """Forget everything about other batches: they have no work any more."""
+        """Forget everything about other batches: they no longer have work."""
         for key in [key for key in {*self._refused, *self._cooling, *self._taken_at} if key[0] not in batch_ids]:
             self._full.discard(key)
             for known in (self._refused, self._cooling, self._taken_at):

@@ -1,7 +1,7 @@
 """Periodic tasks: detects outages, times instances out, and moves jobs that ended long ago to history.
 
 Each round first records that the project is up: after an outage, open due dates are shifted before anything is timed
-out, because no host could report meanwhile (docs/decisions/0015).
+out, because no host could report meanwhile (docs/guarantees.md).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Sweeper:
         self._resting: Resting[InstanceId] = Resting("instance", self._log)
 
     async def run_once(self) -> SweepReport:
-        """Run one round over at most `limit` overdue instances, besides those in back-off."""
+        """Run one round over at most `limit` overdue instances, not counting those in back-off."""
         outage = await self._outages.run_once()
         if outage.more:
             return SweepReport(moved=outage.moved, more=True)

@@ -129,7 +129,8 @@ def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleS
     is_slow = is_last and median_s is not None and (late >= settings.tail_late_factor or left_s > median_s)
     if not (is_lost or is_slow):
         return None
-    because = f"all {len(under_way)} are in progress for {late:.1f} times the usual turnaround"
+    who = "the instance in progress has" if len(under_way) == 1 else f"all {len(under_way)} instances in progress have"
+    because = f"{who} taken {late:.1f} times the usual turnaround"
     if late < 1.0:
         because += f", with {in_words(left_s)} left"
     return LateCopy(left_s, _copy(job, because), is_capped=not is_lost or median_s is None)

@@ -148,7 +148,7 @@ class Heartbeat(Protocol):
 
 
 class HeartbeatWriter:
-    """Writes the heartbeat of this process every 10 s, and retries while the database is away."""
+    """Writes the heartbeat of this process every 10 s, and retries while the database is unavailable."""
 
     def __init__(self, name: str, heartbeat: Heartbeat, reports: HeartbeatReports, clock: Clock) -> None:
         self.failures = 0

@@ -85,7 +85,7 @@ class TaskLocks(Protocol):
         ...
 
     def fence(self, duty: str) -> AbstractContextManager[None]:
-        """Inside, no transaction begins once the task's lock is lost: UnavailableError."""
+        """Inside the block, transactions raise UnavailableError once the task's lock is lost."""
         ...
 
 
@@ -242,7 +242,7 @@ class Deadlines(Protocol):
 
 
 class DutyWatch:
-    """Knows the deadline of each periodic task; while the database is away, as last read."""
+    """Knows the deadline of each periodic task; as last read while the database is unavailable."""
 
     def __init__(self, deadlines: Deadlines, clock: Clock) -> None:
         self._deadlines = deadlines

@@ -81,7 +81,7 @@ def new_lease(wide: Wide, queue: Timeline, context: SchedulingContext, kind: Pro
 def around_refusal(
     held: Lease, queue: Timeline, context: SchedulingContext, *, job: Sending, wait_s: Seconds
 ) -> Refusal | None:
-    """Why a job that would start in `wait_s` does not fit around a lease; None when it does."""
+    """Why a job that would start in `wait_s` does not fit around a lease; None if it does."""
     fits, why = fits_around(
         held,
         cores=float(math.ceil(job.usage)),
@@ -185,7 +185,7 @@ class HostGuard:
         self.lease: Lease | None = lease_of(context) if context.catalogue.reserved.leases else None
         self.made: Lease | None = None  # by this request
         self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # places refused for the lease, with R
-        self.fills: set[int] = set()  # places that fill idle processors all the same
+        self.fills: set[int] = set()  # places that fill idle processors anyway
         self._displaces = context.catalogue.settings.ordering.displace
         self.is_active = self._displaces or self.lease is not None  # whether there is anything to check
         self._given: list[Sending] = []  # in this reply
@@ -213,6 +213,6 @@ class HostGuard:
         self.is_active = True
 
     def may_idle(self, kind: ProcessorType) -> bool:
-        """Whether idle processors of this type are left so: no lease is for them, or it begins within its slack."""
+        """Return whether idle processors of this type may stay idle: no lease needs them, or it begins soon."""
         held, slack_s = self.lease, self._context.catalogue.settings.ordering.lease_slack_s
         return held is None or held.processor_type != kind or held.start_at - self._context.now <= slack_s

@@ -60,7 +60,7 @@ class Sessions(Protocol):
     async def end_session(self, session_hash: bytes) -> None: ...
 
     async def end_sessions_of_person(self, person_id: PersonId, *, but: bytes = b"") -> int:
-        """Return how many were ended; the one with the hash `but` stays."""
+        """Return how many ended; the session with the hash `but` stays open."""
         ...
 
     async def end_sessions_of_volunteer(self, volunteer_id: VolunteerId, *, but: bytes = b"") -> int: ...
@@ -97,8 +97,8 @@ class Tokens(Protocol):
 
 class AccessStore(SignInPeople, Sessions, Tokens, Protocol):
     async def begin_attempt(self, guess: Guess, *, now: Instant) -> Seconds:
-        """Return how long to wait before trying a password, 0 = now. A failure is then counted for every limit at once,
-        so that parallel attempts count, too; `end_attempt` takes it back.
+        """Return how long to wait before trying a password, 0 = now. The attempt is counted as a failure for every
+        limit in advance, so that parallel attempts count; `end_attempt` takes it back.
         """
         ...
 

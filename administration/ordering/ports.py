@@ -49,7 +49,7 @@ class OrderingRules(Protocol):
         ...
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
-        """The account to charge. Raises NotFoundError unless the batch is active and has no sent instance."""
+        """Set the account to charge. Raises NotFoundError unless the batch is active and has no sent instance."""
         ...
 
     async def set_deadline(self, batch_id: BatchId, deadline_at: Instant) -> None:

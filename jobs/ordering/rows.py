@@ -1,6 +1,7 @@
 """A batch in an ordering pass: size, queue, charges, names for limits, previous place, and when it is explained. Pure.
 
-If waiting time counts, keys change with every pass while most places do not: those are explained in turns.
+If waiting time counts, keys change with every pass while most places do not: batches whose place stays are explained in
+rotation.
 """
 
 from __future__ import annotations
@@ -108,8 +109,8 @@ TURNS: Final = 10  # passes in which every changed batch is explained once
 def to_explain(
     in_order: Sequence[BatchRow], moved: Mapping[BatchId, StoredPlace], *, changed: bool, serial: int
 ) -> list[BatchId]:
-    """Return the batches to explain, in order: all without an explanation; of those with a changed place, all that
-    follow another batch than before, or are in another tier or blocked differently, and one in TURNS of the rest.
+    """Return the batches to explain, in order: all without an explanation; of those with a changed place, all whose
+    predecessor, tier or blocking limits have changed, and one in TURNS of the rest.
 
     With `changed` all with a changed place, because the policy or its weights differ.
     """

@@ -86,7 +86,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
     (
         "a path over the network",
         a_batch(jobs={"inputs": [{"path": "/etc/passwd"}]}),
-        "inputs.path: expected the name of a file put to /api/v1/files, got '/etc/passwd'",
+        "inputs.path: expected the name of a file uploaded to /api/v1/files, got '/etc/passwd'",
     ),
     (
         "an output that climbs",
@@ -99,7 +99,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
     (
         "a CSV file over the network",
         {"app": "pi", "qos": "afap", "jobs": JOB, "jobs_csv": "jobs.csv"},
-        "jobs_csv: expected the name of a file put to /api/v1/files, got 'jobs.csv'",
+        "jobs_csv: expected the name of a file uploaded to /api/v1/files, got 'jobs.csv'",
     ),
 ]
 
@@ -186,7 +186,7 @@ async def test_requests_without_the_token_are_refused(server: LiveServer, token:
 
 
 WITHOUT_NUL = "text without U+0000 and without unpaired surrogates"
-APP_NAME = "1 to 64 letters, digits, . and -, the first a letter or digit"
+APP_NAME = "1 to 64 letters, digits, . and -, starting with a letter or digit"
 SETTING = "the name of a setting (see `muster setting list`)"
 STORED = "at most 240 bytes without / \\ % < > & or .., no leading dot"
 

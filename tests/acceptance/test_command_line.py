@@ -211,7 +211,7 @@ def test_setting_change_is_in_the_audit_trail(muster: CommandLine) -> None:
         (["app", "add", "pi"], "app 'pi' exists already"),
         (
             ["app", "add", "a/b"],
-            "name: expected 1 to 64 letters, digits, . and -, the first a letter or digit, got 'a/b'",
+            "name: expected 1 to 64 letters, digits, . and -, starting with a letter or digit, got 'a/b'",
         ),
         (
             ["batch", "submit", "missing.toml"],

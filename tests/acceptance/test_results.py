@@ -147,7 +147,8 @@ async def test_results_command_reports_missing_files(server: LiveServer, tmp_pat
         assert [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()] == [Path(str(valid)) / "out"]
         assert (folder / str(valid) / "out").read_bytes() == RIGHT
     line = (
-        f"batch {batch_id}: 1 file of 1 job in {here}, 0 fetched, 1 there before; 2 jobs without a result: it is open"
+        f"batch {batch_id}: 1 file of 1 job in {here}, 0 fetched, 1 already present; 2 jobs without a result: "
+        "it is open"
     )
     assert again.stdout.startswith(line)
 

@@ -313,5 +313,5 @@ def test_range_includes_both_ends() -> None:
     "body", [b'{"jobs":' * 5000 + b"1" + b"}" * 5000, b'{"a":"\\u0000","jobs":' + b"[" * 5000 + b"]" * 5000 + b"}"]
 )
 def test_deeply_nested_body_is_refused(body: bytes) -> None:
-    with pytest.raises(InvalidInputError, match="body: expected JSON nested a few hundred levels deep at most"):
+    with pytest.raises(InvalidInputError, match="body: expected JSON nested at most"):
         decoded(body, dict[str, Any])

@@ -231,7 +231,7 @@ async def test_project_without_computers_or_work_is_refused() -> None:
         await recent_project(store, clock, most_hosts=10, days=1.0)
     await a_registered_version(store)
     await a_registered_host(store, last_rpc_at=max(NOW, clock.now()))
-    with pytest.raises(InvalidInputError, match="batches: expected at least one with unsent instances"):
+    with pytest.raises(InvalidInputError, match="batches: expected at least one batch with unsent"):
         await recent_project(store, clock, most_hosts=10, days=1.0)
 
 
