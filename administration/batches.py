@@ -60,7 +60,7 @@ class InputFolder:
 
     async def _named(self, wanted: InputSpec) -> Input:
         if not wanted.name:
-            raise InvalidInputError("inputs.path", "the name of a file put to /api/v1/files", wanted.path)
+            raise InvalidInputError("inputs.path", "the name of a file uploaded to /api/v1/files", wanted.path)
         try:
             content = await asyncio.to_thread(content_of, self._folder.path(wanted.name))
         except FileNotFoundError:
@@ -207,7 +207,7 @@ class Batches:
             return spec
         path = self._downloads.path(spec.jobs_csv)
         if not path.is_file():
-            raise InvalidInputError("jobs_csv", "the name of a file put to /api/v1/files", spec.jobs_csv)
+            raise InvalidInputError("jobs_csv", "the name of a file uploaded to /api/v1/files", spec.jobs_csv)
         return with_rows(spec, lambda: csv_rows(path), files=settings.files)
 
     async def _write(self, batch: CheckedBatch, settings: Settings, key: SubmissionKey | None = None) -> BatchId:

@@ -78,7 +78,7 @@ def unrunnable_as_json(
 
 
 def taken_as_json(taken: Mapping[GroupKey, Instant], *, since: Instant, most: int = MOST_TAKEN) -> dict[str, object]:
-    """Return when a host last took work of each group, latest first; `taken_cut`: some taken after `since` is left out.
+    """Return when a host last took work of each group, latest first; `taken_cut`: some since `since` are left out.
 
     >>> taken = {(7, 1, False): Instant(5.0), (8, 2, True): Instant(6.0)}
     >>> taken_as_json(taken, since=Instant(4.0))

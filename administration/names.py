@@ -25,7 +25,7 @@ def checked_app_name(name: str) -> str:
     'pi-digits'
     """
     if not _APP.fullmatch(name):
-        raise InvalidInputError("name", "1 to 64 letters, digits, . and -, the first a letter or digit", name)
+        raise InvalidInputError("name", "1 to 64 letters, digits, . and -, starting with a letter or digit", name)
     return name
 
 

@@ -198,7 +198,7 @@ MISSING_IN_MEMORY = 1 << 20
 
 
 class CutFileError(MusterError):
-    """A file became shorter while it was sent."""
+    """A file became shorter while it was being sent."""
 
 
 async def tar_of(

@@ -23,8 +23,8 @@ Shape = TypeVar("Shape")
 def shown(shape: type[Shape], *sources: object, **more: Any) -> Shape:
     """Return a reply of that shape: each key from `more`, else the attribute of that name of the first source with it.
 
-    Nested shapes, single or in sequences, are built likewise. Raises AttributeError for a required key that no source
-    has.
+    Nested shapes, single or in sequences, are built in the same way. Raises AttributeError for a required key that no
+    source has.
 
     >>> from pathlib import Path
     >>> shown(shapes.UploadShown, Path("a/b"), nbytes=3, md5="d1")

@@ -28,8 +28,8 @@ class RefusedByAll:
 
     `waiting` counts each slot once, though several workers may have it. `hosts` counts each host once, though it called
     several workers; `codes` counts hosts by the latest reason of each worker, so a host may count under two codes.
-    `since_at`: no slot was taken since. `at_least`: the counts are lower bounds, because several workers reported and
-    not all named the hosts.
+    `since_at`: no slot has been taken since then. `at_least`: the counts are lower bounds, because several workers
+    reported and not all named the hosts.
     """
 
     batch_id: BatchId

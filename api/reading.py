@@ -104,7 +104,7 @@ def decoded(raw: bytes, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise invalid_field(str(error)) from None
     except RecursionError:
-        raise InvalidInputError("body", "JSON nested a few hundred levels deep at most", "more") from None
+        raise InvalidInputError("body", "JSON nested at most a few hundred levels deep", "more") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError("body", "JSON", str(error)) from None
 
@@ -121,7 +121,7 @@ def check_text(text: str, field: str) -> None:
 
 
 def invalid_field(text: str, given: Mapping[str, object] | None = None) -> InvalidInputError:
-    """Translate a msgspec error; `given` are the values received, if at hand.
+    """Translate a msgspec error; `given` are the values received, if available.
 
     >>> str(invalid_field("Expected `float`, got `str` - at `$.shares`"))
     "shares: expected a number, got 'str'"

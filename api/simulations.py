@@ -45,7 +45,7 @@ class SimulationsApi:
     @operation(
         "POST",
         "/thresholds/simulations",
-        "Simulate the project with its present thresholds and with these, in the background, one simulation at a time. "
+        "Simulate the project with its current thresholds and with these, in the background, one simulation at a time. "
         "`Location` is the address of its progress.",
         right=Right.SUBMIT,
         status=202,

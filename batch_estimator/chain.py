@@ -18,7 +18,7 @@ CLOSE_ENOUGH = 1e-7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshLaw:
-    """Where fresh instances go: classes of hosts by ln T with their share of sendings, loss share included."""
+    """Where fresh instances go: classes of hosts by ln T with their share of dispatches and their loss share."""
 
     mu: Floats
     sd: Floats
@@ -117,7 +117,7 @@ LEAST_BOUND_S = 600.0  # between two copies of a job
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies from `starts_s` seconds from now, of jobs with all instances out for `late_factor` times `usual_s`."""
+    """Copies from `starts_s` seconds from now, of jobs whose instances have all taken `late_factor` times `usual_s`."""
 
     starts_s: float
     late_factor: float

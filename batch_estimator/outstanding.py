@@ -22,8 +22,8 @@ class Open:
     """The open slots. Positions are rows of the instance columns.
 
     `agreeing`, per position of `in_progress`: its job has a success already and needs another. `helper` is, per
-    position of `in_progress`, the position of another outstanding instance of the same job that is not needed but would
-    do, or -1; `retry_helper` likewise per unsent retry.
+    position of `in_progress`, the position of another outstanding instance of the same job that is not needed but could
+    replace it, or -1; `retry_helper` is the same per unsent retry.
     """
 
     in_progress: Ints

@@ -37,7 +37,7 @@ class ForecastTables(Protocol):
 
 
 class Forecasts(Protocol):
-    """Stores forecasts, what was published of them, and their scores."""
+    """Stores forecasts, their published values, and their scores."""
 
     async def ages(self, *, now: Instant, settings: EstimatorSettings) -> Sequence[ForecastAge]:
         """Return the active batches that are due at `now` if jobs ended since their last forecast; oldest forecast

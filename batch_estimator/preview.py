@@ -57,7 +57,7 @@ class Previewer:
         self._run_fit = run_fit
 
     async def preview(self, planned: PlannedBatch) -> BatchPreview:
-        """Return the first forecast of the batch if it was submitted now. Raises NotFoundError for an unknown app."""
+        """Return the first forecast of the batch if it were submitted now. Raises NotFoundError for an unknown app."""
         now = self._clock.now()
         tables = await self._tables.of_app(planned.app_id, now=now)
         if tables is None:

@@ -207,7 +207,7 @@ class SelfCheck:
         return len(ended)
 
     async def _finished(self, one: EndedBatch) -> None:
-        """Score the batch, or at least back off from it."""
+        """Score the batch; if that fails, back off from it."""
         try:
             await self._finish(one)
         except UnavailableError:

@@ -102,9 +102,9 @@ LEAST_WINDOW_S = 6 * 3600.0
 WARM_UP_FRACTION, WARM_UP_S = 0.25, 6 * 3600.0  # the first hours fill the hosts' buffers and are not a steady rate
 BURST_S = 600.0  # earlier sending after submission counts as sent within this
 SUB_WINDOWS = 8
-MOST_BOUNDS = 40.0  # delay bounds: a longer sending gives no forecast
+MOST_BOUNDS = 40.0  # delay bounds: no forecast if dispatch takes longer
 ROUNDS = 4
-USUAL_WEIGHT = 3.0  # sendings that the usual rate counts for
+USUAL_WEIGHT = 3.0  # dispatches that the usual rate counts for
 LEAST_RETRIES = 3
 USUAL_RETRY_WAIT_S = 1800.0
 URGENT_AFTER_S = 60.0  # an instance created this long after the batch is a retry or a tail copy
@@ -139,8 +139,8 @@ class SendingRate:
 def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, lasts_s: float) -> SendingRate:
     """Return the sending rate with `to_send` first instances unsent, of jobs that take `turnaround_s`.
 
-    Before the first sending, the app's capacity determines the rate; later, the batch's own sendings do, with the
-    capacity counting as three sendings.
+    Before the first dispatch, the app's capacity determines the rate; later, the batch's own dispatches do, with the
+    capacity counting as three dispatches.
     """
     rows = snapshot.instances
     urgent = rows.created_at > snapshot.submitted_at + URGENT_AFTER_S
@@ -164,19 +164,19 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
 def _began_at(snapshot: BatchSnapshot, ages_s: Floats) -> float:
     """Return when sending began: at submission, unless the batch had to wait for its turn.
 
-    A first sending within `LEAST_WINDOW_S` of submission does not count as a wait.
+    A first dispatch within `LEAST_WINDOW_S` of submission does not count as a wait.
     """
     waited_s = snapshot.now - float(ages_s.max(initial=0.0)) - snapshot.submitted_at
     return snapshot.submitted_at + (waited_s if len(ages_s) and waited_s > LEAST_WINDOW_S else 0.0)
 
 
 def rate_of(ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float) -> tuple[float, float]:
-    """Return sendings per second, and the standard deviation of its logarithm.
+    """Return dispatches per second, and the standard deviation of its logarithm.
 
-    The window w is as long as the remaining sending, to_send / rate: at least 6 h, at most the time since submission
-    less a warm-up of min(25 %, 6 h). With k sendings in it rate = (k + usual v) / (w + v), where v is the time for 3
-    sendings at the usual rate, at most max(w / 4, 90 min); and sd^2 = 0.3^2 + 1/(k + 1) + min(1, overdispersion) / 4,
-    the latter over 8 parts of the window.
+    The window w is as long as the remaining dispatch time, to_send / rate: at least 6 h, at most the time since
+    submission less a warm-up of min(25 %, 6 h). With k dispatches in it, rate = (k + usual v) / (w + v), where v is the
+    time for 3 dispatches at the usual rate, at most max(w / 4, 90 min); and sd^2 = 0.3^2 + 1/(k + 1) + min(1,
+    overdispersion) / 4, the latter over 8 parts of the window.
 
     An instance an hour for two days, 24 to go: the last day counts.
 

@@ -90,7 +90,7 @@ def _watched(now: float, standing: Ints, sent_at: Floats, reported_at: Floats, e
 
 
 def _scrambled(watched: SurvivalData) -> Ints:
-    """Return a pseudo-random number per instance that depends only on its sending."""
+    """Return a pseudo-random number per instance that depends only on its dispatch."""
     bits = watched.sent_at.view(np.uint64) ^ (watched.entry.astype(np.uint64) << np.uint64(40))
     bits = (bits ^ (bits >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
     number: Ints = (bits >> np.uint64(2)).astype(np.int64)

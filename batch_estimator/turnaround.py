@@ -134,7 +134,7 @@ class Roster:
 
     Sums are those of the app's other work, zero if there is none. `n_lost` counts time-outs and instances aborted after
     their due date: where copies complete the jobs of lost instances, these do not time out. `last_contact_at` is the
-    latest known contact: the host's last request, or a sending or reply of this batch.
+    latest known contact: the host's last request, or a dispatch or reply of this batch.
     """
 
     host_id: Ints

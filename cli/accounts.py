@@ -20,7 +20,7 @@ PERMIT = click.option(
     "permissions",
     multiple=True,
     type=click.Choice([one.value for one in Permission]),
-    help="expedite: the service level; raise: user priorities above 0. Replaces all present permissions.",
+    help="expedite: the service level; raise: user priorities above 0. Replaces all current permissions.",
 )
 NO_PERMISSIONS = click.option("--no-permissions", is_flag=True, help="Remove all permissions.")
 
@@ -118,7 +118,7 @@ async def set_submitter(
 
 
 def _something_of(shares: float | None, permissions: Sequence[str], no_permissions: bool) -> list[str] | None:
-    """Return the new permissions; None keeps the present ones. Raises InvalidInputError if nothing changes."""
+    """Return the new permissions; None keeps the current ones. Raises InvalidInputError if nothing changes."""
     if permissions and no_permissions:
         raise InvalidInputError("--no-permissions", "not with --permit", "both")
     if shares is None and not permissions and not no_permissions:
@@ -146,7 +146,7 @@ KIND = (
 
 @click.group()
 def grant() -> None:
-    """Manage grants of service units; accounts that spent theirs continue in the last queue, free of charge."""
+    """Manage grants of service units; accounts that have spent theirs continue in the last queue at no charge."""
 
 
 @grant.command("add")

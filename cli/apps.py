@@ -25,8 +25,8 @@ ONE_PER_VOLUNTEER = click.option(
     "--one-per-volunteer",
     type=click.Choice([rule.value for rule in OnePerVolunteer]),
     default=None,
-    help="Send a volunteer, over all hosts, at most one instance of a job: if the job needs a quorum (default), "
-    "always, or never.",
+    help="Limit a volunteer to one instance of a job, over all hosts: if the job needs a quorum (default), always, "
+    "or never.",
 )
 
 
@@ -105,7 +105,7 @@ def version() -> None:
     "more_files",
     type=READABLE,
     multiple=True,
-    help="A further file, copied into the job's folder under its own name.",
+    help="Additional file, copied into the job's folder under its own name.",
 )
 @click.option("--plan-class", default="", help="Plan class; see `muster app plan-class set`.")
 @click.option("--api-version", default="7.5.0", show_default=True, help="Version of the BOINC API that the app uses.")
@@ -143,7 +143,7 @@ async def add_version(
     from transfer.downloads import content_of
 
     if signatures is not None and key is not None:
-        raise InvalidInputError("--key", "either it or --signatures", "both")
+        raise InvalidInputError("--key", "either --key or --signatures", "both")
 
     sign = _signer(signatures, key)
     added: int

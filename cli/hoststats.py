@@ -34,7 +34,7 @@ def hoststats() -> None:
 )
 @local_command("`muster up` ranks hosts automatically; run this, or the cron job, on the project's own machine")
 async def run_ranking(run: Run, cut_points_only: bool) -> None:
-    """Rank every host, once a day from cron, and activate the result; safe to repeat, to run twice and to interrupt."""
+    """Rank every host, once a day from cron, and activate the result; safe to repeat, interrupt and run twice."""
     from administration.show import run_as_json
     from hoststats.service import in_silence
     from runtime.compose import host_statistics

@@ -98,7 +98,7 @@ ENTRIES = {
     "fairshare": ("cli.fairshare:fairshare", "Show and change fair-share among accounts and submitters."),
     "grant": (
         "cli.accounts:grant",
-        "Manage grants of service units; accounts that spent theirs continue in the last queue, free of charge.",
+        "Manage grants of service units; accounts that have spent theirs continue in the last queue at no charge.",
     ),
     "limit": (
         "cli.accounts:limit",

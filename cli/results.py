@@ -106,13 +106,13 @@ def in_words(done: Mapping[str, Any]) -> str:  # Any: a JSON document
     >>> one = {"batch_id": 1, "to": "out", "files": 3, "nbytes": 90, "fetched": 1, "present": 2, "missing": []}
     >>> two = {"jobs_validated": 2, "jobs_forgotten": 0, "without_result": [{"job_id": 4, "because": "it is open"}]}
     >>> in_words({**one, **two})
-    'batch 1: 3 files of 2 jobs in out, 1 fetched, 2 there before; 1 job without a result: it is open (job 4)'
+    'batch 1: 3 files of 2 jobs in out, 1 fetched, 2 already present; 1 job without a result: it is open (job 4)'
     """
     missing = [f"job {one['job_id']}, output {one['name']}: {one['because']}" for one in done["missing"]]
     if len(missing) > SHOWN:
         missing[SHOWN:] = [f"and {len(missing) - SHOWN} more"]
     there = f"{_count(done['files'], 'file')} of {_count(done['jobs_validated'], 'job')} in {done['to']}"
-    line = f"batch {done['batch_id']}: {there}, {done['fetched']} fetched, {done['present']} there before"
+    line = f"batch {done['batch_id']}: {there}, {done['fetched']} fetched, {done['present']} already present"
     if done["missing"]:
         line += f", {len(done['missing'])} MISSING"
     if done["jobs_forgotten"]:
@@ -130,7 +130,7 @@ def _reasons(jobs: Sequence[Mapping[str, Any]]) -> str:  # Any: a JSON document
 
 
 def _named(ids: Sequence[int]) -> str:
-    """Format job ids; of many, the number and the first ids.
+    """Format job ids; if there are many, their number and the first ids.
 
     >>> _named([4]), _named([4, 7]), _named([1, 2, 3, 4, 5, 6])
     ('job 4', 'jobs 4, 7', '6 jobs: 1, 2, 3, 4, 5, …')

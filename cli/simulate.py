@@ -55,7 +55,10 @@ if TYPE_CHECKING:
 )
 @click.option("--trace-jobs", type=click.IntRange(min=1), default=None, help="Use only the log's first N jobs.")
 @click.option(
-    "--trace-speed-up", type=click.FloatRange(min=0.0, min_open=True), default=1.0, help="Speed-up of the log's time."
+    "--trace-speed-up",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=1.0,
+    help="Speed-up factor for the log's times.",
 )
 @click.option("--processes", type=click.IntRange(min=1), default=None, help="Parallel runs; default: one per CPU.")
 @click.option("--dask", "dask_address", default=None, metavar="ADDRESS", help="Run on this Dask cluster.")

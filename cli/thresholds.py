@@ -77,10 +77,10 @@ async def show(run: Run) -> None:
 async def preview(
     run: Run, values: tuple[str, ...], simulates: bool, seeds: int, hosts: int, days: float, processes: int | None
 ) -> None:
-    """Preview a change's effect on the hosts, read at most a minute ago, and on waiting jobs; changes nothing.
+    """Preview a change's effect on hosts (as read at most a minute ago) and on waiting jobs; changes nothing.
 
     --simulate accepts every threshold. It simulates the hosts that called recently, with their measured behaviour, and
-    the batches that wait now, once with the present and once with the new thresholds. docs/operating.md lists the
+    the batches waiting now, once with the current and once with the new thresholds. docs/operating.md lists the
     assumptions. A server simulates in the background, one simulation at a time; interrupting the command cancels it.
     """
     from administration.thresholds.keys import FORESEEN

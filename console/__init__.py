@@ -1,1 +1,1 @@
-"""The console: server-rendered pages for operators and submitters, with live updates where JavaScript runs."""
+"""The console: server-rendered pages for operators and submitters, with live updates if JavaScript is enabled."""

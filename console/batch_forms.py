@@ -127,7 +127,7 @@ class BatchForms(Pages[PageServices]):
         return self._services.go(f"batches/{batch.batch_id}", "deadline")
 
     async def _own(self, request: web.Request) -> tuple[Batch, Person]:
-        """Return the active batch of the address if the user may change it."""
+        """Return the active batch named in the URL if the user may change it."""
         batch = await self._services.store.views.batch(BatchId(id_of(request)))
         person = admit_owner(request, batch.submitter_id)
         if batch.state is not BatchState.ACTIVE:

@@ -1,4 +1,4 @@
-"""Shows one batch: progress, forecasts, why it waits, and its jobs. Live where JavaScript runs."""
+"""Shows one batch: progress, forecasts, why it waits, and its jobs. Updates live if JavaScript is enabled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts and progress bars as values: for the chart library where JavaScript runs, and as tables."""
+"""Charts and progress bars as values: for the chart library (with JavaScript) and as tables."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def price_chart(result: Document) -> Chart | None:
 
 
 def delays_chart(result: Document) -> Chart | None:
-    """Delays for volunteers: of other work, and of credit."""
+    """Delays that volunteers notice: of their other work, and of credit."""
     about = "Minutes that other work was delayed by endangered jobs, and that results waited for validation."
     said = ("delays", "Delays for volunteers", about)
     return _by_rule(result, DELAYS, said, unit=" min", axis={"title": {"text": "minutes"}})

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the primes of an interval: `primes.py FIRST LENGTH INDEX` counts the one with that index and writes `out`.
 
-A volunteer's client runs this file as it is. It needs no library, works in its own folder, and reports its end to the
+A volunteer's client runs this file unchanged. It needs no library, works in its own folder, and reports its end to the
 client by creating the file `boinc_finish_called`.
 """
 
@@ -24,7 +24,7 @@ def primes_between(first: int, length: int) -> int:
 
 
 def main() -> int:
-    """Compute one job; return 3 if it was told to fail."""
+    """Compute one job; return 3 if the job is meant to fail."""
     if sys.argv[1] == "--fail":
         print("asked to fail", file=sys.stderr)
         return 3

@@ -87,9 +87,9 @@ class Batch:
 
     `order_tier` and `order_key` are the place in the queue, smaller first. `logical_end_at` is the batch's virtual
     finish; `completion_at` the published forecast C(B), None until there is one; `completion_q50_at` and
-    `completion_q90_at` are shown to users ("about", "at the latest"). `hold` names the limits that block it, if any;
-    its counter `sent` may reach `sent_most` until the next ordering. `unpaid` work is not charged: it goes to hosts
-    without any other suitable work. `job_pe`: processor equivalents of a job.
+    `completion_q90_at` are shown to users ("about", "at the latest"). `hold` names the limits that block it (None: not
+    blocked); its counter `sent` may reach `sent_most` until the next ordering. `unpaid` work is not charged: it goes to
+    hosts without any other suitable work. `job_pe`: processor equivalents of a job.
     """
 
     batch_id: BatchId

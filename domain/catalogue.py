@@ -1,4 +1,4 @@
-"""The request handler's data besides the host: apps, versions, cut points. Pure.
+"""The request handler's data other than the host: apps, versions, cut points. Pure.
 
 A catalogue is an immutable snapshot, replaced as a whole every few seconds.
 """

@@ -215,12 +215,11 @@ class TakeOver:
 class RequestWrites:
     """All changes of one request, made in one transaction.
 
-    `host` holds the new description (with rpc_seqno and last_rpc_at), `known` the record as it was read: a
-    description that says nothing new need not be written.
-    `detach`: the host lost all its instances; those instances end as aborted. `lease` is made unless the host or the
-    batch has one. `refused` is why it was given no job, where it wanted one; without, what was kept of that stays.
-    `take_over` is made before the reports, of one instance per job at most; a report of an instance that cannot move
-    counts for the record that has it.
+    `host` holds the new description (with rpc_seqno and last_rpc_at), `known` the record as it was read: an unchanged
+    description need not be written. `detach`: the host lost all its instances; those instances end as aborted. `lease`
+    is made unless the host or the batch has one. `refused` has the reasons if the host requested work and got no job;
+    if it is empty, the stored reasons stay. `take_over` is made before the reports, of one instance per job at most; a
+    report of an instance that cannot move counts for the record that has it.
     """
 
     host: Host

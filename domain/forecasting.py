@@ -129,7 +129,7 @@ class BatchTerms:
     `delay_bound_s` is the maximum over its classes. `median_flop_per_s` is over the active hosts' processors, NaN
     without any; `active_processors` is how many of these are available on average. `ahead` unsent instances of the app
     and `ahead_of_others` of other apps are sent before its own (`send_rank`); a limit blocks it if `held`. Both counts
-    are 0 if some of it was sent and nothing blocks it.
+    are 0 if some of its jobs were sent and nothing blocks it.
     """
 
     batch_id: BatchId

@@ -76,7 +76,7 @@ class Terms:
 
     jobs_open: int
     jobs_with_success: int  # still open: their quorum needs another
-    sending_s: Seconds  # until the last first instance is sent, at the present rate
+    sending_s: Seconds  # until the last first instance is sent, at the current rate
     loss_fraction: float  # fraction of instances that never come back
     error_fraction: float  # of replies
     retries_expected: float  # of the instances out now, by their time-outs

@@ -88,7 +88,7 @@ def told(sentence: str, *terms: Any) -> str:  # Any: values for the placeholders
 
 @cache
 def _parsed(sentence: str) -> tuple[str, tuple[int, ...]]:
-    """Return the sentence with plain placeholders, and which of them are durations. There are a few dozen sentences."""
+    """Return the sentence with plain placeholders, and which of them are durations. Cached: sentences are few."""
     places = dict.fromkeys(int(place) for place in _PLACE.findall(sentence))
     return _PLACE.sub(r"{\1}", sentence), tuple(places)
 

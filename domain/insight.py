@@ -87,7 +87,7 @@ class WaitingBatch:
 
     @property
     def most_taken(self) -> int:
-        """Return how many hosts have or had a waiting job, at most: its retries and the other members of its quorum."""
+        """Return the maximum number of hosts that have or had a waiting job: its retries and the rest of its quorum."""
         return self.most_quorum - 1 + self.most_retries
 
 
@@ -124,7 +124,7 @@ class Short:
 
     `hosts` of `volunteers` called and have a platform of the app. All of them already had the `jobs` (counted among the
     first MOST_SHORT_JOBS waiting retries), or they are fewer than the `agreeing` results a job needs. `one_per`:
-    "volunteer" or "host", whichever the batch needs another of.
+    "volunteer" or "host", depending on which the batch needs more of.
     """
 
     one_per: str

@@ -104,7 +104,7 @@ class Ready:
     batch_id: BatchId
     job_class_id: JobClassId
     retries: int = 0
-    sibling_returned: bool = False  # another instance of the job is back: this one completes a quorum
+    sibling_returned: bool = False  # another instance was returned: this one completes a quorum
     hr_class: int = 0
     copies: int = 0  # results an earlier dispatch required to agree; 0 = the quorum
 

@@ -58,7 +58,7 @@ class RequestedAmounts:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """One limit a batch exceeds: the bound, the present amount, and the amount of one more job."""
+    """One limit a batch exceeds: the bound, the current amount, and the amount of one more job."""
 
     limit: Limit
     name: str

@@ -28,9 +28,9 @@ class OrderNotes:
     """The stored state of a batch between orderings.
 
     `sent` is its counter at the last ordering; `charged` instances count as usage, on average since `charged_at`,
-    `used` of them are back. An instance uses `used_fraction` of its estimate, last computed when `sampled` jobs were
-    valid. Work in progress is charged at `rate`, the price when it was sent. `bypassed`: consecutive orderings in which
-    later batches were sent and nothing of this one.
+    `used` of them have been returned. An instance uses `used_fraction` of its estimate, last computed when `sampled`
+    jobs were valid. Work in progress is charged at `rate`, the price when it was sent. `bypassed`: consecutive
+    orderings in which later batches were sent but nothing from this one.
     """
 
     clock: QueueClock = field(default=QueueClock())
@@ -209,7 +209,7 @@ class StoredPlace:
 
 @dataclass(frozen=True, slots=True)
 class LogicalCorrection:
-    """A finished batch's correct charge in its submitter's logical time (`due_s`), and the present one less refunds."""
+    """A finished batch's correct charge in its submitter's logical time (`due_s`), and the current one less refunds."""
 
     batch_id: BatchId
     submitter_id: SubmitterId
@@ -240,7 +240,7 @@ class OrderingCharges:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionOrder:
-    """Data besides logical time for the place of a new batch and the right to submit it, as of the last ordering.
+    """Inputs other than logical time for a new batch's place and admission, as of the last ordering.
 
     `active` counts the active batches of its submitter, account, app and queue.
     """

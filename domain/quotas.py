@@ -3,11 +3,11 @@
 A host may get twice as many jobs a day as it has valid results; jobs beyond that are charged to the quota of its
 account, and of its address until it has a record. So neither a detach loop nor new host records give new quota. A quota
 starts at scheduler.shared_quota_start; each valid result of an account's computers adds A_RESULT to the account's
-quota, each failed or lost one subtracts as many, within the start's LEAST_PART and MOST_FACTOR times the start. The
-quota of the address changes by one ADDRESS_PART of the account's change, so that one account, however many results it
-spoils, uses no more than that part of it. Until the first FREE_PART of a day's quota is used, a host gets as many jobs
-as it requests; after that one job per idle processor, so that a laboratory that is switched on in the morning has work
-on every computer.
+quota, each failed or lost one subtracts the same amount, within the start's LEAST_PART and MOST_FACTOR times the start.
+The quota of the address changes by 1 / ADDRESS_PART of the account's change, so that bad results of one account use up
+at most that part of it. Until the first FREE_PART of a day's quota is used, a host gets as many jobs as it requests;
+after that one job per idle processor, so that a laboratory that is switched on in the morning has work on every
+computer.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def bounds(start: int) -> tuple[int, int]:
 
 
 def granted(request: QuotaRequest, *, quota: int, sent: int) -> int:
-    """Return how many of the jobs one quota allows, of which `sent` were used today.
+    """Return how many of the jobs one quota allows, after `sent` jobs today.
 
     >>> ask = QuotaRequest(HostId(1), VolunteerId(7), 20000, wanted=64, idle=8)
     >>> [granted(ask, quota=4000, sent=sent) for sent in (0, 980, 2000, 3995, 4000)]

@@ -236,7 +236,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         by_gate_or_share=True,
     ),
     RefusalCode.NOT_YET: RefusalTraits(
-        meaning="This computer has work for hours; the available jobs go to computers that can start them soon.",
+        meaning="This computer already has hours of work; the available jobs go to computers that can start them soon.",
         about=About.HOST,
         ends_when_idle=True,
         fits=True,
@@ -248,12 +248,12 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.SAME_HOST: RefusalTraits(
         meaning="The available jobs check results that this computer returned.",
-        advice="The jobs need another host: these hosts already had them. Add hosts, or allow it with "
+        advice="The jobs need another host: these hosts had them. Add hosts, or allow repeats with "
         "`muster app set NAME --several-per-host`.",
     ),
     RefusalCode.SAME_VOLUNTEER: RefusalTraits(
         meaning="The available jobs check results that your computers returned.",
-        advice="The jobs need another volunteer: these already had them. Recruit volunteers, or allow it with "
+        advice="The jobs need another volunteer: these volunteers had them. Recruit volunteers, or allow repeats with "
         "`muster app set NAME --one-per-volunteer never`.",
     ),
     RefusalCode.HR_CLASS: RefusalTraits(

@@ -81,7 +81,7 @@ class BigBatch:
 class LeaseStanding:
     """A valid lease with the state of its host and batch.
 
-    `unsent` instances of the batch wait; `given`: the host has been sent one since the lease was made.
+    `unsent` instances of the batch wait; `given`: the host has been sent a job since the lease was made.
     """
 
     lease: Lease
@@ -93,7 +93,7 @@ class LeaseStanding:
 
 @dataclass(frozen=True, slots=True)
 class LeaseEnd:
-    """A lease that ends, with the reason. Unless it was of use, its host gets no other lease for a day."""
+    """A lease that ends, with the reason. Unless it was used, its host gets no other lease for a day."""
 
     host_id: HostId
     batch_id: BatchId

@@ -75,7 +75,7 @@ class FeederSettings:
 class SchedulerSettings:
     request_delay_s: Seconds = knob(
         Seconds(60.0),
-        "delay until a client's next request; shortened to a sixth at least if its work ends earlier",
+        "delay until a client's next request; as little as a sixth of this if its work ends earlier",
         low=1,
     )
     no_work_delay_s: Seconds = knob(
@@ -92,7 +92,7 @@ class SchedulerSettings:
     daily_quota_start: int = knob(50, "initial daily quota of a new host, jobs per processor and app version", low=1)
     shared_quota_start: int = knob(
         4000,
-        "initial daily quota shared by all new hosts of an account, and by all of an address, in jobs; 0 = unlimited",
+        "initial daily quota shared by all new hosts of an account or of an address, in jobs; 0 = unlimited",
         low=0,
         high=100_000_000,
     )
@@ -125,7 +125,7 @@ class SchedulerSettings:
 
 class DeadlineRule(StrEnum):
     MUSTER = "muster"  # scheduler/deadline/prompt.py, or table.py: `AfapPolicy`
-    PROPOSAL = "proposal"  # the pseudo-code of docs/proposal.md as it is written
+    PROPOSAL = "proposal"  # the pseudo-code of docs/proposal.md, literally
     FIXED = "fixed"  # now + delay bound
     ACCELERATED = "accelerated"  # docs/formulas.md#batch-acceleration
 
@@ -208,7 +208,7 @@ class LifecycleSettings:
     tail_fraction: float = knob(0.15, "final share of a batch in which late jobs are copied", low=0, high=1)
     tail_late_factor: float = knob(
         1.0,
-        "copy a final job when all its instances are out for this multiple of their expected turnaround; 0 = no copies",
+        "copy a final job when all its instances have taken this multiple of their expected turnaround; 0 = no copies",
         low=0,
     )
     tail_unsent_fraction: float = knob(
@@ -228,7 +228,7 @@ class LifecycleSettings:
 class ValidationSettings:
     """Limits of comparing outputs by content. An output beyond a limit is invalid."""
 
-    processes: int = knob(2, "processes that compare outputs, one job each at a time", low=1, high=64)
+    processes: int = knob(2, "number of processes that compare outputs, each for one job at a time", low=1, high=64)
     max_bytes: int = knob(
         64_000_000, "maximum bytes of one instance's outputs compared by content", low=1000, high=10**10
     )
@@ -333,7 +333,7 @@ class ServerSettings:
     host_burst: int = knob(200, "burst of scheduler requests per host and worker", low=1)
     volunteer_new_hosts: int = knob(
         2000,
-        "new hosts per volunteer and day (UTC); further ones must wait until tomorrow; 0 = unlimited",
+        "new hosts per volunteer and day (UTC); further hosts must wait until the next day; 0 = unlimited",
         low=0,
     )
     address_new_hosts: int = knob(

@@ -65,8 +65,8 @@ class JobSettlement:
 
     Applied only if the job's `serial` is unchanged; otherwise the job is read again. `failure`: why the job fails now;
     empty if it had already ended. `new_instances` unsent instances are created, with `retries`, the job's finished
-    unusable instances after the steps; they are urgent if `retries` > 0 or a sibling is back. `hasten` marks the job's
-    unsent instances urgent because a sibling is back. When the last open job of a batch ends, the batch is complete.
+    unusable instances after the steps; they are urgent if `retries` > 0 or a sibling was returned. `hasten` marks the
+    job's unsent instances urgent for the same reason. When the last open job of a batch ends, the batch is complete.
     """
 
     job_id: JobId

@@ -93,7 +93,7 @@ def left_fraction(age_s: float, half_life_s: float) -> float:
 class Charge:
     """A charge to a batch's submitter in its account, negative for a refund. Usage counts from `since`.
 
-    `used_su` are service units: the account's grant is charged when the work is back.
+    `used_su` are service units: the account's grant is charged when the work is returned.
     """
 
     since: Instant

@@ -235,5 +235,5 @@ class Simulation:
     failure: str | None = None
 
     def is_lost(self, now: Instant) -> bool:
-        """Return whether the process that ran it has gone."""
+        """Return whether the process that ran it no longer exists."""
         return self.state is SimulationState.RUNNING and now - self.heard_at > SILENT_S

@@ -139,7 +139,7 @@ class JobArray:
         return instance_id in self._held
 
     def each_group(self) -> Sequence[Group]:
-        """Return the same as `groups`, for callers that change nothing meanwhile."""
+        """Return the same as `groups`, for callers that change nothing while they use it."""
         return self._order.groups()
 
     def batches(self) -> set[BatchId]:
@@ -207,7 +207,7 @@ class JobArray:
         self._order.deal(filter(len, self._groups.values()), self.level.taken)
 
     def forget(self, gone: Collection[InstanceId], now_s: Seconds) -> None:
-        """Forget instances in flight whose fate is known, and notes about dispatches that came back long ago."""
+        """Forget instances in flight whose fate is known, and records of dispatches that were given back long ago."""
         for instance_id in gone:
             self._forget(instance_id)
         for job_id, host_id, volunteer_id in self.in_flight.stale_notes(now_s):
@@ -252,7 +252,7 @@ class JobArray:
     # ------------------------------------------------------------ internal
 
     def _confirm(self, instance_id: InstanceId) -> Taken | None:
-        """The fate of an instance in flight is known; None when it was before."""
+        """Record that the fate of an instance in flight is known; return None if it already was."""
         return self.in_flight.confirm(instance_id) if self._readers else self._forget(instance_id)
 
     def _forget(self, instance_id: InstanceId) -> Taken | None:

@@ -135,7 +135,7 @@ class Cursors:
                 positions.open(shard)
 
     def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
-        """Forget the cursors of other batches: they have no work any more."""
+        """Forget the cursors of other batches: they no longer have work."""
         for batch_id in {*self._batches, *self._dry}.difference(batch_ids):
             self._batches.pop(batch_id, None)
             self._dry.pop(batch_id, None)

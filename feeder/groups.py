@@ -232,7 +232,7 @@ class Group:
         return len(self._slots)
 
     def __iter__(self) -> Iterator[Ready]:
-        """Iterate over the slots in order; the group must not change meanwhile."""
+        """Iterate over the slots in order; the group must not change during the iteration."""
         return iter(self._slots)
 
     @property
@@ -284,7 +284,7 @@ class Order:
         return iter(self._rank_of)
 
     def groups(self) -> Sequence[Group]:
-        """Return the groups in order, for callers that change none meanwhile."""
+        """Return the groups in order, for callers that do not change groups while they use it."""
         return self._groups
 
     def lent(self) -> Sequence[Group]:

@@ -88,7 +88,7 @@ class InFlight:
         return list(self._confirmed)
 
     def remove(self, instance_id: InstanceId) -> Taken | None:
-        """Forget an instance; None when it is not in flight any more."""
+        """Forget an instance and return it; None if it is no longer in flight."""
         taken = self._taken.pop(instance_id, None) or self._doubtful.pop(instance_id, None)
         taken = taken or self._confirmed.pop(instance_id, None)
         if taken is not None:

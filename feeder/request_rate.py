@@ -39,7 +39,7 @@ class LowWatermark:
         self._of_batch: dict[BatchId, int] = {}
 
     def reset(self, groups: Iterable[Group], *, slots: int, readable: Collection[BatchId], low: bool = False) -> None:
-        """The array holds this now, and more can be read of the `readable` batches: count again. `low`: at once.
+        """Restart the counts; the `readable` batches have more to read. `low`: set `low` at once.
 
         A batch is low when half of its slots of own shards are taken, so that workers do not compete for shared slots
         while this worker has more of its own; an app is low when half of its slots are taken.
@@ -61,7 +61,7 @@ class LowWatermark:
             self.low.set()
 
     def rest(self) -> None:
-        """There is nothing more to read for now: `low` is not set until the next `reset`."""
+        """Stop setting `low` until the next `reset`, because there is nothing more to read now."""
         self._resting = True
         self.low.clear()
 

@@ -49,8 +49,8 @@ def feed_mode(
 def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate:
     """Return the gate of a batch's first instances.
 
-    AFAP batches without an estimate are gated, and batches with C - now < median R_q: then x > C for half of the hosts
-    (docs/formulas.md#due-dates, rows 2, 4, 5). Without a median no batch counts as late.
+    AFAP batches without an estimate are gated, as are batches with C - now < median R_q: then x > C for half of the
+    hosts (docs/formulas.md#due-dates, rows 2, 4, 5). Without a median no batch counts as late.
     """
     completion_at = complete_at(batch, None)
     if completion_at is None:

@@ -162,7 +162,7 @@ class UnschedulableBackOff:
         return [(key[0], self._cooling.pop(key).smallest) for key in over]
 
     def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
-        """Forget everything about other batches: they have no work any more."""
+        """Forget everything about other batches: they no longer have work."""
         for key in [key for key in {*self._refused, *self._cooling, *self._taken_at} if key[0] not in batch_ids]:
             self._full.discard(key)
             for known in (self._refused, self._cooling, self._taken_at):

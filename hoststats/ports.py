@@ -37,7 +37,7 @@ class HavTables(Protocol):
     async def refresh_turnarounds(self, app_id: AppId) -> None:
         """Update the usual turnarounds of the app's active batches and, by size, of its results.
 
-        A batch's median is stored from 20 valid results on, once half of the instances read are back.
+        A batch's median is stored from 20 valid results on, once half of the instances read have been returned.
         """
         ...
 

@@ -151,7 +151,7 @@ class ComparingPool:
                     raise _GuiltyError(InstanceId(step["instance"]), why)
                 if is_guilty and step.get("step") == COMPARE:
                     raise TooSlowError(f"comparing {len(comparison.outputs)} outputs exceeds the limits: {why}")
-                raise UnavailableError("a comparison process exited, or its files cannot be read in time")
+                raise UnavailableError("a comparison process exited, or its files could not be read in time")
             if "step" not in said:
                 return said
             step = said

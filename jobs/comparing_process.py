@@ -87,7 +87,7 @@ def _answer(task: Mapping[str, Any], max_read_s: int) -> Mapping[str, object]:
 
 @contextmanager
 def _ends_with_parent() -> Iterator[None]:
-    """Inside, this process exits when its parent does. The parent sends nothing until it has the reply."""
+    """Inside the block, this process exits when its parent does. The parent sends nothing until it has the reply."""
     number = sys.stdin.fileno()
     flags = fcntl.fcntl(number, fcntl.F_GETFL)
     fcntl.fcntl(number, fcntl.F_SETOWN, os.getpid())

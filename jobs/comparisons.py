@@ -58,7 +58,7 @@ class Comparisons(Protocol):
     async def compare(self, comparison: Comparison) -> Compared:
         """Read and compare.
 
-        Raises TooSlowError; OSError or UnavailableError if files cannot be read at present (no output is blamed).
+        Raises TooSlowError; OSError or UnavailableError if files cannot be read now (no output is blamed).
         """
         ...
 

@@ -91,7 +91,7 @@ class Submitters(Protocol):
     async def accounts(self) -> Sequence[Account]: ...
 
     async def memberships(self, submitter_id: SubmitterId) -> Mapping[AccountId, float]:
-        """Return the submitter's shares in further accounts, besides its own."""
+        """Return the submitter's shares in accounts other than its own."""
         ...
 
 
@@ -126,7 +126,7 @@ class UnsettledJobs(Protocol):
         """Count an attempt to compare jobs' outputs before it starts; returns the attempts of each.
 
         `unsettled` then omits the jobs for a minute, longer with each attempt, or until they change: a job whose
-        outputs crash the comparing process is not retried at once by any process.
+        outputs crash the comparing process is not retried immediately by another process.
         """
         ...
 
@@ -210,7 +210,7 @@ class Outages(Protocol):
         A gap of `outage_at_least_s` or more between two records is an outage. It shifts due_at and timeout_at of every
         instance by its length if the instance was in progress and not overdue when it began. The outage is stored with
         the record, and progress with every portion, so an interrupted shift continues at the next call. Outages are
-        handled one after the other.
+        handled one at a time.
         """
         ...
 

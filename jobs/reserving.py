@@ -1,8 +1,8 @@
 """Reserves resources for big jobs: keeps job array slots, ends leases, tracks homogeneous-redundancy classes.
 
 1 read the waiting batches that may have big jobs, in order; 2 those with no job sent since the last round are blocked:
-slots are kept for the first of them (priority/big_jobs.py); 3 end leases that are over, with a reason. Hosts are read
-for classes only while jobs with homogeneous redundancy wait.
+slots are kept for the first of them (priority/big_jobs.py); 3 end leases that have run out, with a reason. Hosts are
+read for classes only while jobs with homogeneous redundancy wait.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ RESTS_S = DAY_S  # a host whose lease was not used gets no new lease for this ti
 class ReservingReport:
     """One round: slots kept, how many of them are new, leases in force, and leases ended.
 
-    `changed`: the reservations differ from those of the last round, in whichever process that ran.
+    `changed`: the reservations differ from those of the last round, which another process may have run.
     """
 
     kept: int = 0
@@ -174,7 +174,7 @@ def least_big(reference: Reference, least_pe: float) -> Request:
 
 
 def ends_of(standing: Sequence[LeaseStanding], *, slack_s: Seconds, now: Instant) -> list[LeaseEnd]:
-    """Return the leases that are over, with reasons. Pure."""
+    """Return the leases that have to end, with reasons. Pure."""
     reasons = ((one, given_back(one, slack_s=slack_s, now=now)) for one in standing)
     return [
         LeaseEnd(one.lease.host_id, one.lease.batch_id, why, of_use=one.given or one.unsent <= 0)

@@ -83,7 +83,7 @@ class Sweeper:
         self._resting: Resting[InstanceId] = Resting("instance", self._log)
 
     async def run_once(self) -> SweepReport:
-        """Run one round over at most `limit` overdue instances, besides those in back-off."""
+        """Run one round over at most `limit` overdue instances, not counting those in back-off."""
         outage = await self._outages.run_once()
         if outage.more:
             return SweepReport(moved=outage.moved, more=True)

@@ -74,7 +74,7 @@ class Validator:
         self._running: dict[asyncio.Task[Compared], JobFacts] = {}
 
     async def run_once(self) -> ValidatorReport:
-        """Run one round over at most `limit` jobs, besides those in back-off or being compared."""
+        """Run one round over at most `limit` jobs, not counting those in back-off or being compared."""
         now = self._clock.now()
         self._resting.wake(now)
         resting = len(self._resting)

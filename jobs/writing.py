@@ -49,7 +49,7 @@ async def write_or_rest(
 ) -> int:
     """Return how many changes `write` made; a change that fails by itself is put in back-off.
 
-    Raises UnavailableError: an unreachable store is not the changes' fault.
+    Raises UnavailableError: the changes did not cause an unreachable store.
     """
     try:
         return await write(changes) if changes else 0

@@ -61,7 +61,7 @@ class Reading:
     """The comparable content of an instance's outputs, in order.
 
     `structure` is a digest of everything but the values of numbers: names, keys, texts, nesting, positions of numbers.
-    Two outputs have the same structure exactly if they differ only in numbers.
+    Two outputs have the same structure if and only if they differ only in numbers.
     """
 
     structure: bytes = b""

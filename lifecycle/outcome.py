@@ -53,7 +53,7 @@ class Judgement(NamedTuple):
 
 
 def judge_report(result: ReportedResult, outputs: Sequence[Output] = (), uploads: Iterable[Upload] = ()) -> Judgement:
-    """Judge a reported result by the job's `outputs` and the uploads on the server.
+    """Evaluate a reported result by the job's `outputs` and the uploads on the server.
 
     A success has state 5, exit status 0 and every required output on the server, with the MD5 and size the client
     claims and within its max_bytes. An optional output that the client claims to have uploaded is checked in the same

@@ -65,9 +65,9 @@ def settle(
     Group UNREADABLE (-1) is rejected, with the reasons in `because` by instance. A quorum makes the job valid, with the
     smallest id of the largest group canonical; results that disagree are rejected, unsent instances cancelled. Without
     a quorum, the missing instances are created, counting the outstanding ones; superfluous unsent ones are cancelled (a
-    late result takes back its retry). The job fails when its errors reach max_errors, or when it would need more than
-    max_instances, or another instance after max_lost (lifecycle.max_lost_instances) were lost. Raises InvalidInputError
-    if `groups` names other instances.
+    late result makes its retry superfluous). The job fails when its errors reach max_errors, or when it would need more
+    than max_instances, or another instance after max_lost (lifecycle.max_lost_instances) were lost. Raises
+    InvalidInputError if `groups` names other instances.
     """
     if groups.keys() != set(needs_comparison(job)):
         raise InvalidInputError("groups", f"a group for each of {list(needs_comparison(job))}", dict(groups))
@@ -279,7 +279,7 @@ def _canonical(job: JobFacts) -> InstanceId:
 
 
 def _hav_event(instance: InstanceFacts, kind: HavEventKind, fpops_est_flop: Flop, now: Instant) -> HavEvent | None:
-    """Return the event for the host's statistics. A valid result takes back the sample of an earlier time-out."""
+    """Return the event for the host's statistics. A valid result removes the sample of an earlier time-out."""
     if instance.host_id is None or instance.app_version_id is None:
         return None
     late, ratio, ln_turnaround, speed = False, None, None, None

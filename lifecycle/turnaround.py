@@ -81,7 +81,7 @@ def censored_sample(*, sent_at: Instant, due_at: Instant, now: Instant, yardstic
 
     s = ln max(10, (now - sent) / reference, (due - sent) / reference): at least the time the host was given, and large
     enough that losing jobs does not look like being slightly slow. It is the same whether the server gives the instance
-    up after its grace or the client does at its due date, unstarted. A late valid result takes it back. A job of a
+    up after its grace or the client does at its due date, unstarted. A late valid result removes it. A job of a
     batch whose jobs take an hour, with a due date after 20 h, given up after 22 h:
 
     >>> round(censored_sample(sent_at=Instant(0.0), due_at=Instant(72_000.0), now=Instant(79_200.0),

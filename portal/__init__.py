@@ -1,1 +1,1 @@
-"""Volunteers' part of the server besides work: the front page, the attach flow, and their own pages."""
+"""Volunteers' part of the server, except work distribution: front page, attach flow, and their own pages."""

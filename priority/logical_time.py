@@ -133,7 +133,7 @@ LEAST_MOVED = 1e-6  # of the charge: smaller differences are not corrected
 
 @dataclass(frozen=True, slots=True)
 class InstanceTally:
-    """Numbers of instances of a batch that count as usage, and of those that are back."""
+    """Numbers of instances of a batch that count as usage, and of those that have been returned."""
 
     charged: int
     used: int
@@ -153,7 +153,7 @@ def counted(one: OrderedBatch) -> InstanceTally:
 def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection | None:
     """Return the correct charge of a finished batch in logical time, by its instances' usage; None if it is unchanged.
 
-    Nothing of it remains: the unused part of an aborted batch is refunded. A returned instance used `fraction` of its
+    No work remains: the unused part of an aborted batch is refunded. A returned instance used `fraction` of its
     estimate, one in progress is assumed to need all of it. The price per second never changes.
     """
     batch, now_s = one.batch, one.charged_s - one.refunded_s

@@ -309,7 +309,7 @@ def policy_of(settings: OrderingSettings) -> Policy:
 
 
 def tier_of(scheme: Scheme, facts: BatchFacts, moment: PolicyContext) -> int:
-    """Return the strict tier, which precedes every key: the queue's under equal access; one more over a soft limit.
+    """Return the strict tier, which precedes every key: the queue's under equal access; one higher over a soft limit.
 
     Unpaid work comes last under every policy.
 

@@ -50,7 +50,7 @@ def parse_target(text: str) -> Target:
     """
     found = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]{0,18})?)\s*([-+%^]?)\s*", text)
     if found is None:
-        raise InvalidInputError("target", "a percentage with one of + - % ^ or nothing behind it", text)
+        raise InvalidInputError("target", "a percentage, optionally followed by +, -, % or ^", text)
     return Target(float(found[1]), TargetMode(found[2]))
 
 

@@ -147,8 +147,8 @@ MIN_USAGE = 1.0  # of every vertex of PBS, including the root
 
 
 def pbs_shares(top: Sequence[Node], *, min_usage: float = MIN_USAGE) -> Mapping[str, PathShare]:
-    """Return every vertex below the root by name, as PBS computes it: a set usage replaces the minimum, usage set below
-    is added. The formulas are those of `classic` without damping.
+    """Return every vertex below the root by name, as PBS computes it: an explicit usage replaces the minimum, and usage
+    set below is added. The formulas are those of `classic` without damping.
 
     >>> shares = pbs_shares([Node("ann", 1, 3.0), Node("bob", 1, 6.0)])
     >>> shares["ann"].effective_usage, round(shares["ann"].fairshare, 6)
@@ -230,7 +230,7 @@ class _FairTree:
     def __init__(self, associations: Sequence[Association]) -> None:
         self._all = {one.association_id: one for one in associations}
         if len(self._all) != len(associations):
-            raise InvalidInputError("associations", "an id of its own for each", len(associations))
+            raise InvalidInputError("associations", "a unique id for each association", len(associations))
         self._children: dict[str, list[Association]] = {one: [] for one in self._all}
         for one in associations:
             if one.parent_id is not None and one.parent_id not in self._all:
@@ -239,7 +239,7 @@ class _FairTree:
                 self._children[one.parent_id].append(one)
         roots = [one for one in associations if one.parent_id is None]
         if len(roots) != 1:
-            raise InvalidInputError("associations", "exactly one without a parent", len(roots))
+            raise InvalidInputError("associations", "exactly one association without a parent", len(roots))
         self._root = roots[0]
         self._usage: dict[str, Fraction] = {}
         self._add_up()
@@ -257,7 +257,7 @@ class _FairTree:
         for one in order:
             order.extend(self._children[one.association_id])
         if len(order) != len(self._all):
-            raise InvalidInputError("associations", "a tree, all below the root", len(self._all) - len(order))
+            raise InvalidInputError("associations", "a tree without cycles", len(self._all) - len(order))
         for one in reversed(order):
             below = (self._usage[child.association_id] for child in self._children[one.association_id])
             own = Fraction(one.usage) if one.user is not None else Fraction(0)

@@ -24,7 +24,7 @@ from runtime.rate_limits.hosts import NewcomerLimit
 from scheduler.ports import Ledger
 
 ANSWER_S = Seconds(15.0)  # for any step of a request, including its wait for a connection
-AWAY_S = Seconds(5.0)  # a lock connection that cannot be restored for this long means the database is away
+AWAY_S = Seconds(5.0)  # a lock connection that cannot be restored for this long means the database is unavailable
 
 
 log = structlog.get_logger()
@@ -93,7 +93,7 @@ class GuardedLedger:
 
     def _check(self) -> None:
         if self._locks.in_doubt() and self._locks.silent_s() > AWAY_S:
-            raise UnavailableError("the database is away")
+            raise UnavailableError("the database is unavailable")
 
     async def _soon(self, step: Awaitable[Answer]) -> Answer:
         try:
@@ -122,7 +122,7 @@ class NodePauses:
     def refuse_work_because(self, now: Instant) -> str | None:
         """Return the reason why this node may not hand out work, or None."""
         if self._locks.in_doubt():
-            return "this server lost its database connection; no work until it is back"
+            return "this server lost its database connection; no work until it is restored"
         return self._clock_check.refuse_work_because(now)
 
 

@@ -133,7 +133,7 @@ class BackgroundHeartbeat:
 
 
 class HeartbeatWriter:
-    """Writes the heartbeat of this process every 10 s, and retries while the database is away."""
+    """Writes the heartbeat of this process every 10 s, and retries while the database is unavailable."""
 
     def __init__(
         self,

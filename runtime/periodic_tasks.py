@@ -87,7 +87,7 @@ class TaskLocks(Protocol):
         ...
 
     def fence(self, duty: str) -> AbstractContextManager[None]:
-        """Inside, no transaction begins once the task's lock is lost: UnavailableError."""
+        """Inside the block, transactions raise UnavailableError once the task's lock is lost."""
         ...
 
 
@@ -245,7 +245,7 @@ READ_EVERY_S = Seconds(10.0)
 
 
 class DutyWatch:
-    """Knows the deadline of each periodic task; while the database is away, as last read."""
+    """Knows the deadline of each periodic task; as last read while the database is unavailable."""
 
     def __init__(self, deadlines: PostgresProcessReports, clock: Clock) -> None:
         self._deadlines = deadlines

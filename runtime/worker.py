@@ -1,7 +1,7 @@
 """The processes of a node: the request worker, and the background process with the periodic tasks.
 
-A process waits while the database is away. It logs a warning if the listen address or project URL leaves passwords or
-cookies unprotected.
+A process waits while the database is unavailable. It logs a warning if the listen address or project URL leaves
+passwords or cookies unprotected.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ async def start_when_available(
 ) -> Parts | None:
     """Return the result of `start`, its resources entered on `stack`; None if `stop` is set first.
 
-    If the database goes away during the start, the start is undone and retried every second. Each reason is logged
-    once, and so is the end of the wait.
+    If the database becomes unavailable during the start, the start is undone and retried every second. Each reason is
+    logged once, and so is the end of the wait.
     """
     began_s, reasons = clock.monotonic(), set[str]()
     while not stop.is_set():
@@ -137,7 +137,7 @@ class Worker:
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
         """Serve until `stop` is set. A background loop that fails ends the worker, which is then restarted.
 
-        If the database is away at the start, the worker waits for it.
+        If the database is unavailable at the start, the worker waits for it.
         """
         async with AsyncExitStack() as stack:
             parts = await start_when_available(self._start, stack, stop, self._clock)
@@ -225,7 +225,7 @@ class Background:
         self._duties: tuple[PeriodicTask, ...] = ()
 
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
-        """Run the periodic tasks until `stop` is set. If the database is away at the start, wait for it."""
+        """Run the periodic tasks until `stop` is set. If the database is unavailable at the start, wait for it."""
         asyncio.get_running_loop().set_default_executor(RoundThreads(THREADS, "round"))
         async with AsyncExitStack() as stack:
             parts = await start_when_available(self._start, stack, stop, self._clock)

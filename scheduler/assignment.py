@@ -49,7 +49,7 @@ class Committed:
 
 @quick_dataclass(frozen=True, slots=True)
 class _Charged:
-    """What the jobs drew on shared quotas, and how many of them were granted."""
+    """The charge of the jobs to shared quotas, and how many of them were granted."""
 
     draw: Draw
     granted: int
@@ -127,7 +127,7 @@ class AssignmentCommitter:
         return choice, _Charged(draw, grant.granted)
 
     async def _released(self, charged: _Charged | None, given: int) -> None:
-        """Return the charge for jobs that were not sent; rarely any."""
+        """Return the charge for jobs that were not sent, which is rare."""
         unused = charged.draw.unused(given, charged.granted) if charged is not None else 0
         if charged is not None and unused:
             await self._ledger.release_quota(charged.draw.request, unused)

@@ -81,7 +81,7 @@ def new_lease(wide: Wide, queue: Timeline, context: SchedulingContext, kind: Pro
 def around_refusal(
     held: Lease, queue: Timeline, context: SchedulingContext, *, job: Sending, wait_s: Seconds
 ) -> Refusal | None:
-    """Why a job that would start in `wait_s` does not fit around a lease; None when it does."""
+    """Why a job that would start in `wait_s` does not fit around a lease; None if it does."""
     why = lease_conflict(
         held,
         cores=float(math.ceil(job.usage)),

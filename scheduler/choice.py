@@ -98,7 +98,7 @@ def _counted(refusals: Iterable[Refusal]) -> dict[RefusalCode, int]:
 
 
 def refused_by_all(refused: Mapping[tuple[int, ProcessorType], Refusal], kinds: int) -> Iterator[tuple[int, Refusal]]:
-    """Yield the groups that all `kinds` processor types were refused, with the last reason.
+    """Yield the groups that were refused for all `kinds` processor types, with the last reason.
 
     >>> why = Refusal(RefusalCode.MEMORY, "too little")
     >>> [place for place, _ in refused_by_all({(7, "cpu"): why, (8, "cpu"): why, (7, "gpu"): why}, 2)]

@@ -89,7 +89,7 @@ BELIEVED_AT_FIRST = 64  # processors of one type that are accepted without a tra
 class RemainingDemand:
     """The demand still to be met: instance-seconds, idle instances, and the number of jobs the limits still allow.
 
-    `had` and `had_gated` count the jobs of this type on the host, those of this reply included; a tight one is gated.
+    `had` and `had_gated` count the jobs of this type on the host, including those of this reply; a tight one is gated.
     """
 
     seconds: float
@@ -108,7 +108,7 @@ class RemainingDemand:
         return self.jobs > 0 and (self.seconds > 0.0 or self.instances > 0.0)
 
     def after(self, usage: float, runtime_s: Seconds, *, gated: bool) -> RemainingDemand:
-        """What is wanted once a job on `usage` instances was sent.
+        """Return the remaining demand after a job that uses `usage` instances.
 
         >>> RemainingDemand(1.0, 2.0, 8).after(1.0, Seconds(3600.0), gated=False)
         RemainingDemand(seconds=-3599.0, instances=1.0, jobs=7, had=1, had_gated=0)
@@ -122,7 +122,7 @@ class RemainingDemand:
         )
 
     def allowing(self, jobs: int) -> RemainingDemand:
-        """The same with so many jobs allowed."""
+        """Return the same demand with this many jobs allowed."""
         return RemainingDemand(self.seconds, self.instances, jobs, self.had, self.had_gated)
 
     def of_idle(self) -> RemainingDemand:
@@ -134,11 +134,11 @@ class RemainingDemand:
         return RemainingDemand(0.0, float(int(max(0.0, self.instances))), self.jobs, self.had, self.had_gated)
 
     def has_room_for_gated(self, usage: float, runtime_s: Seconds, fraction: float, drawn: float) -> bool:
-        """Whether one more gated job keeps within its share of what the host will have.
+        """Return whether one more gated job stays within its share of the host's jobs.
 
-        gated + 1 <= fraction * (jobs it has + jobs still to be sent), the latter as many jobs of this length as
-        are wanted. Where that allows less than one, the host has a gated job in that share of its requests: when
-        `drawn`, from 0 to below 1, is below `fraction`.
+        gated + 1 <= fraction * (jobs it has + jobs still to be sent); the latter is the demand divided by this job's
+        length. If that allows less than one job, the host gets a gated job in that share of its requests: if `drawn`,
+        from 0 to below 1, is below `fraction`.
 
         >>> need = RemainingDemand(seconds=4 * 3600.0, instances=0.0, jobs=8)
         >>> one = need.after(1.0, Seconds(3600.0), gated=True)

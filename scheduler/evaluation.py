@@ -33,9 +33,9 @@ Question = tuple[int, ProcessorType, bool]  # a group's place in the order, the 
 class Evaluation:
     """The host may get jobs of the class, with this version and this due date.
 
-    `runtime_s` is R, `safe_runtime_s` R_q; `moment` says how busy the host is. `percentile` is the host's with the
-    version it is trusted with, also where this job tries another one: trying a new version does not make a ranked
-    host a newcomer.
+    `runtime_s` is R, `safe_runtime_s` R_q; `moment` says how busy the host is. `percentile` is the host's percentile
+    with its proven version, even if this job tries another version: trying a new version does not make a ranked host a
+    newcomer.
     """
 
     usable: Usable
@@ -156,7 +156,7 @@ class ClassEvaluator:
             self._evaluations.clear()
 
     def fill_with(self, place: int, kind: ProcessorType) -> None:
-        """Let a group have idle processors although it does not fit around the lease."""
+        """Let a group use idle processors although it does not fit around the lease."""
         self.guard.fills.add(place)
         self._refusals.pop((place, kind, False), None)
         self._refusals.pop((place, kind, True), None)

@@ -130,11 +130,11 @@ def longest_wait_s(cuts: CutPoints | None, settings: DeadlineSettings) -> Second
 
 
 CAN_WAIT = frozenset({QoS.THROUGHPUT, QoS.LONG_DEADLINE})
-KEPT = "the last {0} of {1} jobs (share {2:g}) are reserved for newcomers and idle processors; none is idle here"
+KEPT = "the last {0} of {1} jobs (share {2:g}) are reserved for newcomers and idle processors; this host has none idle"
 
 
 def kept_for_newcomers(batch: Batch, of_host: Percentile, fraction: float) -> Refusal | None:
-    """Return why a host without idle processors may not have an ungated first instance, or None when it may.
+    """Return why a host without idle processors may not have an ungated first instance, or None if it may.
 
     The last `fraction` of a throughput or long-deadline batch is reserved for unranked hosts, which get a record with
     it, and for idle processors of any host. This keeps ranked hosts from buffering all of it when work is scarce,

@@ -31,7 +31,7 @@ class OtherRecords:
         self._moving: Mapping[InstanceId, Reported] = {}
 
     async def instances(self, ids: Sequence[InstanceId]) -> Mapping[InstanceId, Reported]:
-        """Return the instances that another record of the computer has; usually none."""
+        """Return those of the instances that another record of the computer has; usually makes no query."""
         if not ids or not self._may_take_over:
             return {}
         return (await self._ledger.read(replace(self._key, instance_ids=tuple(ids), of_computer=True))).reported

@@ -27,7 +27,7 @@ class Draw:
 
 
 def draw_of(context: SchedulingContext, jobs: int) -> Draw | None:
-    """Return what `jobs` jobs draw on the shared quotas; None if the host's own record covers them.
+    """Return the charge of `jobs` jobs to the shared quotas; None if the host's own record covers them.
 
     A record covers COVER_FACTOR jobs per day for each validated result. A host with one result per processor has a
     record.

@@ -19,7 +19,7 @@ from wire.messages import Message, ProjectPreferences, SchedulerReply
 
 @quick_dataclass(frozen=True, slots=True)
 class Answer:
-    """The content of a reply. All of it is committed.
+    """The content of a reply. Everything in it is committed.
 
     `reasons` explain why there is not more work; `wanted`: the client requested work. `work_s` is how long the host now
     has work; `unrunnable`: it can run no version of the project.

@@ -62,8 +62,8 @@ def take_reports(
 ) -> ReportsTaken:
     """Process every result of a request that arrived at `now` from `host`.
 
-    A repeated report, one after which nothing can change any more, and a failure of the `only_successes` are
-    acknowledged and make no step.
+    A repeated report, a report that can no longer change anything, and a failure among the `only_successes` are
+    acknowledged without a step.
     """
     by_name: dict[str, ReportedResult] = {}
     for result in results:
@@ -155,7 +155,7 @@ def _sample_left(known: Reported, event: HavEvent | None) -> float | None:
 
 
 def is_dead(state: InstanceState) -> bool:
-    """Return whether no report can make an instance in `state` useful any more.
+    """Return whether a report can no longer make an instance in `state` useful.
 
     >>> is_dead(InstanceState.TIMED_OUT), is_dead(InstanceState.VALID)
     (False, True)

@@ -37,8 +37,8 @@ SLOTS_LOOKED_AT = 64  # slots of a group that this host may not get
 class Later(Enum):
     """Why a group waits for a later stage."""
 
-    UNGATED = "it asks for no percentile: a later pass"
-    SHARE_USED_UP = "gated jobs have their share of this host: looked at again when there is nothing else"
+    UNGATED = "requires no percentile: left to a later pass"
+    SHARE_USED_UP = "gated jobs have reached their share of this host: reconsidered when nothing else fits"
 
 
 class _Offer(Enum):
@@ -86,7 +86,7 @@ def choose(context: SchedulingContext, array: SlotSource, trace: Trace = NO_TRAC
     """Choose jobs for the host, each with a due date, and take their slots from the array.
 
     The cost depends on the number of groups examined until the demand is met, not on the number of slots. The array
-    records groups that were refused for every requested processor type and of which no slot was taken.
+    records groups that were refused for every requested processor type if none of their slots was taken.
     """
     selection = JobSelection(context, array, trace)
     for wanted in context.wants:  # 1
@@ -144,13 +144,13 @@ class JobSelection:
 
 @dataclass(slots=True)
 class SearchState:
-    """What a search need not offer again, by group, batch and app, each with why."""
+    """Groups, batches and apps that a search need not offer again, with the reasons."""
 
     groups: set[int] = field(default_factory=set)  # places of groups that nothing more is given of
     batches: dict[BatchId, Refusal | Later] = field(default_factory=dict)  # all of one gate, above the host or used up
     apps: dict[AppId, Refusal] = field(default_factory=dict)  # that nothing at all is given of
     afap_apps: set[AppId] = field(default_factory=set)  # whose AFAP jobs are all gated for this host
-    share_used_up: bool = False  # gated jobs have their share of these processors
+    share_used_up: bool = False  # gated jobs have reached their share of these processors
 
     def reopen(self) -> None:
         """Evaluate every group of a usable app again."""
@@ -186,7 +186,7 @@ class TypeSearch:
             self._demand = self._demand.allowing(demand.jobs - 1)
 
     def run(self, stage: Stage) -> None:
-        """One stage, while work is wanted; jobs beyond their share are looked for only where it is used up."""
+        """Search one stage if work is still wanted; LEFT_OVER only if the share of gated jobs is used up."""
         if self._demand.open and (self._state.share_used_up or stage is not Stage.LEFT_OVER):
             self._search(stage)
 
@@ -234,7 +234,7 @@ class TypeSearch:
                     return
 
     def _skip_gated_batch(self, stage: Stage, place: int, group: SlotGroup) -> bool:
-        """Whether to skip a group of a batch that is gated whole: it needs no evaluation of its own."""
+        """Return whether to skip, without an evaluation, a group of a batch whose gate applies to all its jobs."""
         why = self._state.batches[group.batch.batch_id]
         if isinstance(why, Refusal):
             self._close(place, why)
@@ -244,7 +244,7 @@ class TypeSearch:
         return True
 
     def _skip_useless_app(self, place: int, group: SlotGroup) -> bool:
-        """Whether to go on behind a group of an app the host gets nothing of: not when every app is such a one."""
+        """Return whether to continue after a group of an app without jobs for the host: False if no app has any."""
         why = self._state.apps[group.batch.app_id]
         if len(self._state.groups) < GROUPS_LOOKED_AT:
             self._close(place, why)
@@ -363,7 +363,7 @@ class TypeSearch:
         return _SHARE_USED_UP
 
     def _behind_gate(self, group: SlotGroup, why: Refusal | Later) -> None:
-        """Remember that the host may have no job of a whole batch now, where a gate is the same for all its jobs."""
+        """Record that a gate excludes the host from a whole batch, if the gate is the same for all its jobs."""
         if not group.urgent and self._evaluator.is_gated_whole(group.batch, refused=isinstance(why, Refusal)):
             self._state.batches[group.batch.batch_id] = why
 

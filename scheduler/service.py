@@ -160,8 +160,8 @@ class RequestService:
         return replace(admission, host=replace(admission.host, host_id=host_id)), view
 
     async def _keep_trickles(self, contact: Contact, running: Iterable[InstanceInProgress]) -> None:
-        """Store the request's trickle messages of `running`, before the other writes; a repeated message is stored
-        once.
+        """Store the request's trickle messages of the instances `running`, before the other writes; a repeated message
+        is stored once.
         """
         request, settings = contact.request, contact.catalogue.settings
         taken = take_trickles(request, running, settings=settings.files, now=contact.now)
@@ -178,11 +178,11 @@ class RequestService:
     async def _reviewed(
         self, contact: Contact, admission: Admission, others: OtherRecords, view: RequestView, refusal: Refusal | None
     ) -> HeldReview:
-        """Decide what to do about jobs that the client lost, should abort, or got as another record of the same
+        """Decide what to do about jobs that the client lost, should abort, or received under another record of the same
         computer.
 
-        Results it lists that are not in progress here are looked up; that is rare, and the second read. `view` is what
-        is known of the record it is served as.
+        Results it lists that are not in progress here are looked up; that is rare, and the second read. `view` has the
+        stored data of the host record that the request uses.
         """
         request = contact.request
         listed = frozenset([entry.name for entry in request.other_results])

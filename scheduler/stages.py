@@ -69,7 +69,7 @@ def groups_of(
     evaluator: ClassEvaluator,
     kind: ProcessorType,
 ) -> Iterator[RankedGroup]:
-    """The groups a stage looks at, in order. A group is left out only if the stage cannot give a job of it."""
+    """Return the groups that a stage searches, in order. A group is left out only if the stage cannot send its jobs."""
     ranked = _paid_for(groups)
     match stage:
         case Stage.ALL:
@@ -105,7 +105,7 @@ def _tested(context: SchedulingContext) -> set[AppId]:
 def _in_a_hurry(
     ranked: Iterable[RankedGroup], context: SchedulingContext, kind: ProcessorType
 ) -> Iterator[RankedGroup]:
-    """Groups of AFAP batches, and of those whose deadline leaves room for a few retries only (decision 0049).
+    """Groups of AFAP batches, and of batches whose deadline leaves time for only a few retries (decision 0049).
 
     A retry takes T_retry on these processors. A deadline beyond the job's delay bound is never near.
     """
@@ -139,7 +139,7 @@ def _is_paid(one: RankedGroup) -> bool:
 def _behind_open_gates(
     ranked: Iterable[RankedGroup], context: SchedulingContext, evaluator: ClassEvaluator, kind: ProcessorType
 ) -> Iterator[RankedGroup]:
-    """Groups that may ask for a percentile, of apps in which the host reaches the lowest gate."""
+    """Groups that may require a percentile, of apps in which the host reaches the lowest gate."""
     if evaluator.traits.accelerates:
         yield from _accelerated(ranked, context)
         return

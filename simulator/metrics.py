@@ -335,7 +335,7 @@ def medians(runs: Sequence[Figures]) -> Figures:
 
 
 def _spans(runs: Sequence[Figures], name: str) -> list[tuple[float, bool]]:
-    """Return a makespan of each run that has it, with whether it is complete."""
+    """Return the makespan of each run that has one, with whether it is complete."""
     known = [(run.makespan(name), name not in run.cut_short) for run in runs]
     return [(span, whole) for span, whole in known if span is not None]
 

@@ -65,7 +65,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class HostPopulation:
-    """The distributions of volunteers' hosts. Fractions are of instances or, where named so, of hosts."""
+    """The distributions of volunteers' hosts. Fractions are of instances or, if the name says so, of hosts."""
 
     arrivals: tuple[Arrivals, ...]
     computers: FittedHosts | HostTable = field(default_factory=lambda: FITTED["seti"])

@@ -107,7 +107,7 @@ class Participant(Protocol):
 
     def processor_use_s(self, instants: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return two cumulated CPU times at each of these instants, in order: the project's share while the host was
-        on, and the part of it in which its jobs ran. Advances the host to the last instant.
+        on, and the part used by its jobs. Advances the host to the last instant.
         """
         ...
 

@@ -28,7 +28,7 @@ class VirtualClock:
         return Seconds(self._now - self._started_at)
 
     async def sleep(self, duration_s: float) -> NoReturn:
-        raise RuntimeError(f"a simulated service sleeps for {duration_s:g} s, but the calendar must run it, not a loop")
+        raise RuntimeError(f"a simulated service sleeps for {duration_s:g} s, but the calendar must schedule it")
 
     def turn_to(self, at: Instant) -> None:
         """Advance to `at`, never back."""

@@ -164,7 +164,7 @@ def stop(data_dir: Path) -> bool:
 
 @contextmanager
 def _alone(data_dir: Path) -> Iterator[None]:
-    """Inside, no other process starts or stops this server."""
+    """Inside the block, no other process starts or stops this server."""
     with data_dir.with_name(data_dir.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -216,7 +216,7 @@ class Grouped(Generic[Ask, Answer]):
             one.back_at = 0
 
     async def _run(self, lane: Lane) -> None:
-        """Gather a group and serve it; the other lanes may do the same meanwhile."""
+        """Gather a group and serve it; the other lanes may do the same at the same time."""
         group: list[tuple[Ask, asyncio.Future[Answer]]] = []
         try:
             try:

@@ -54,7 +54,7 @@ async def connect_watched(dsn: str, *, silence_s: float | None = None) -> Watche
 
 @asynccontextmanager
 async def kept_heard(ask: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
-    """Inside, `ask` runs a command on a connection every 5 s, until it raises UnavailableError."""
+    """Inside the block, `ask` runs a command on a connection every 5 s, until it raises UnavailableError."""
 
     async def keep() -> None:
         with suppress(UnavailableError):
@@ -102,7 +102,7 @@ class BatchClaims:
     async def _be_heard(self, session: WatchedConnection | None) -> None:
         """Send a command. Raises UnavailableError if the session of a claim is gone."""
         if self._connection is not session:
-            raise UnavailableError("the session that held the claim is gone")
+            raise UnavailableError("the session that held the claim has ended")
         await self._asked("connection_alive")
 
     async def _asked(self, query: str, *arguments: object) -> bool:
@@ -140,7 +140,7 @@ class DutyLocks:
     async def mine(self, duty: str) -> bool:
         """Return whether this process runs the periodic task now: it holds the lock, or has just acquired it.
 
-        Raises UnavailableError while the database is away; every lock is then given up.
+        Raises UnavailableError while the database is unavailable; every lock is then given up.
         """
         async with self._turn:
             try:
@@ -163,7 +163,7 @@ class DutyLocks:
 
     @contextmanager
     def fence(self, duty: str) -> Iterator[None]:
-        """Inside, pool transactions raise UnavailableError if the task's lock is lost."""
+        """Inside the block, pool transactions raise UnavailableError if the task's lock is lost."""
         connection = self._connection
         if duty not in self._held or connection is None or connection.is_closed():
             raise UnavailableError(

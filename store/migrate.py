@@ -8,7 +8,7 @@ A migration is a file `store/migrations/NNNN_PHASE_name.sql`. Its phase says whi
 
 To add a migration:
 
-1. Take the next number and the phase that fits. Never change a migration that a database may have had.
+1. Take the next number and the phase that fits. Never change a migration that may have been applied to a database.
 2. A `pre` migration must not build on a `post` migration with a smaller number, unless a `stop` stands between them:
    `--pre-only` applies it first.
 3. Lock one busy table per migration. Nodes lock tables in any order, so a migration that locks two of them can
@@ -58,7 +58,7 @@ class NodesRunningError(MusterError):
 
 
 class InUseError(MusterError):
-    """A transaction keeps a table that a migration changes."""
+    """A transaction holds a lock on a table that a migration changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def statements(sql: str) -> list[str]:
 def pending(known: Sequence[Migration], done: Collection[int], *, pre_only: bool) -> list[Migration]:
     """Return the migrations to apply to a database with the versions `done`, in order. Pure.
 
-    `pre_only` selects those that old nodes run with; it raises NodesRunningError when a `stop` migration is missing.
+    `pre_only` selects those compatible with old nodes; it raises NodesRunningError if a `stop` migration is missing.
 
     >>> known = [Migration(1, "pre", "0001_pre_a.sql"), Migration(2, "post", "0002_post_b.sql")]
     >>> [migration.version for migration in pending(known, {1}, pre_only=False)]
@@ -126,7 +126,7 @@ def check_done(known: Sequence[Migration], done: Mapping[int, str]) -> None:
     >>> check_done([Migration(1, "pre", "0001_pre_a.sql")], {1: "0001_pre_a.sql", 2: "0002_pre_b.sql"})
     """
     if not done:
-        raise SchemaVersionError("the database lacks everything: run `muster migrate`")
+        raise SchemaVersionError("the database has no schema: run `muster migrate`")
     _refuse_foreign(known, done)
     missing = [migration for migration in known if migration.version not in done and migration.phase != "post"]
     if not missing:
@@ -149,10 +149,10 @@ async def migrate(
 ) -> list[str]:
     """Apply the missing migrations of a folder to a database; return their names. Safe to repeat.
 
-    `pre_only` skips the migrations that old nodes do not run with; an empty database gets all of them. Raises before
-    anything is changed: NodesRunningError for a migration that needs every node stopped while a node runs, and
-    SchemaVersionError where this code is too old. `busy` waits while a transaction keeps a table; the migrations
-    applied before that stay.
+    `pre_only` skips the migrations that are incompatible with old nodes; an empty database gets all of them. Raises
+    before anything is changed: NodesRunningError for a migration that needs every node stopped while a node runs, and
+    SchemaVersionError if this code is too old. `busy` waits while a transaction holds a lock on a table; migrations
+    that were already applied stay.
     """
     connection = await connect_patiently(dsn)
     try:
@@ -177,7 +177,7 @@ async def check_version(connection: asyncpg.Connection[asyncpg.Record], folder: 
 
 
 async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migration, now: Instant) -> bool:
-    """Apply a migration; return False where a transaction keeps a table that it changes: try again later."""
+    """Apply a migration; return False if a transaction holds a lock on a table that it changes: try again later."""
     try:
         if migration.concurrent:
             await _build(connection, migration)
@@ -202,7 +202,7 @@ async def _build(connection: asyncpg.Connection[asyncpg.Record], migration: Migr
 
 
 async def _in_the_way(connection: asyncpg.Connection[asyncpg.Record]) -> str:
-    """Name the session with the oldest transaction, which probably keeps the table."""
+    """Name the session with the oldest transaction, which probably holds the lock."""
     oldest = await connection.fetchrow(load("oldest_transaction"))
     if oldest is None:
         return "a table it changes was in use"
@@ -222,7 +222,7 @@ async def _refuse_running(connection: asyncpg.Connection[asyncpg.Record], wanted
 
 
 async def _done(connection: asyncpg.Connection[asyncpg.Record]) -> dict[int, str]:
-    """Return the names of the migrations that a database has had, by version; none for an empty database."""
+    """Return the names of the migrations applied to a database, by version; none for an empty database."""
     if await connection.fetchval(load("is_fresh")):
         return {}
     return {row["version"]: row["name"] for row in await connection.fetch(load("schema_version"))}
@@ -233,12 +233,12 @@ async def _note(connection: asyncpg.Connection[asyncpg.Record], migration: Migra
 
 
 def _refuse_foreign(known: Sequence[Migration], done: Mapping[int, str]) -> None:
-    """Raise SchemaVersionError for a database of another series of migrations, or one that needs newer code."""
+    """Raise SchemaVersionError for a database made by another series of migrations, or one that needs newer code."""
     for migration in known:
         name = done.get(migration.version, migration.name)
         if name != migration.name:
             raise SchemaVersionError(
-                f"the database has had {name}, this code has {migration.name}: an unreleased version made it, and it "
+                f"the database was made by an unreleased version ({name} instead of {migration.name}), and it "
                 "cannot be upgraded. Run `muster init` in a new folder or on an empty database; nothing was changed"
             )
     newest = max(migration.version for migration in known)
@@ -246,4 +246,4 @@ def _refuse_foreign(known: Sequence[Migration], done: Mapping[int, str]) -> None
         phase = re.fullmatch(FILE_NAME, name)
         if version > newest and (phase is None or phase[2] != "pre"):
             known_to = f"this code knows versions up to {newest} and cannot run with {name}"
-            raise SchemaVersionError(f"the database is of version {max(done)}, {known_to}")
+            raise SchemaVersionError(f"the database has schema version {max(done)}, {known_to}")

@@ -1,4 +1,4 @@
-"""Data that hosts send besides results: complete outputs and trickle messages."""
+"""Data that hosts send in addition to results: complete outputs and trickle messages."""
 
 from __future__ import annotations
 

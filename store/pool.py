@@ -230,7 +230,7 @@ def probe(sock: socket.socket | None) -> None:
     Raises ConnectionResetError for a connection that was already lost: it has no socket, or a closed one.
     """
     if sock is None or sock.fileno() < 0:
-        raise ConnectionResetError("the connection was lost as soon as it was made")
+        raise ConnectionResetError("the connection was lost immediately after it was opened")
     if sock.family not in (socket.AF_INET, socket.AF_INET6):
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -271,7 +271,7 @@ LOST_INSIDE = (ConnectionError, TimeoutError, *_SAID)  # the same inside code th
 
 @contextmanager
 def lost_means_unavailable(lost: tuple[type[Exception], ...] = LOST) -> Iterator[None]:
-    """Inside, a lost, refused or silent connection, or a server without resources, raises UnavailableError.
+    """Inside the block, a lost, refused or silent connection, or a server without resources, raises UnavailableError.
 
     Exceptions among `lost` that concern the statement itself pass unchanged (see failure_of).
     """

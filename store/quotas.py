@@ -17,7 +17,7 @@ shared_quota = mapper(SharedQuota)
 
 
 async def reserve_many(connection: Connection, requests: Sequence[QuotaRequest], start: int) -> list[QuotaGrant]:
-    """Charge the quotas for one request after the other, and record the address of each host."""
+    """Charge the quotas for each request in order, and record the address of each host."""
     networks = {one.host_id: one.network for one in requests}
     await connection.execute(load("note_networks"), list(networks), list(networks.values()))
     names = sorted({name for one in requests for name in one.names})
@@ -66,7 +66,7 @@ class PostgresArrivals(OnDatabase):
     """Implements runtime.rate_limits's Arrivals."""
 
     async def arrive(self, day: int, most: Mapping[str, int]) -> str | None:
-        """Count a new host under every key in `most`, or, if one is at its limit, under none and return that key."""
+        """Count a new host under every key in `most`, or return the first key at its limit and count nothing."""
 
         async def count(connection: Connection) -> None:
             await connection.execute(load("forget_arrivals"), day)

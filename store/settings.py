@@ -69,7 +69,7 @@ class PostgresNotes(OnDatabase):
 
 
 async def read_relaxed(connection: Connection) -> tuple[RelaxedGate, ...]:
-    """Return the gates that are relaxed at present."""
+    """Return the gates that are relaxed now."""
     text = await connection.fetchval(load("report_of_duty"), RELAXED_GATES)
     return () if text is None else msgspec.json.decode(text, type=tuple[RelaxedGate, ...])
 

@@ -254,5 +254,5 @@ def read_signatures(path: Path, *, project_key: PublicKey | None = None) -> Sign
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ProtocolError) as error:
         raise InvalidInputError(str(path), f"a document like {DOCUMENT}", f"{type(error).__name__}: {error}") from None
     if project_key is not None and public_key != project_key:
-        raise InvalidInputError(str(path), "signatures by the project's current key", "those of another one")
+        raise InvalidInputError(str(path), "signatures by the project's current key", "signatures by another key")
     return Signatures(public_key, by_md5)

@@ -200,7 +200,7 @@ class UploadFolder:
         return found
 
     def unfinish(self, name: str) -> bool:
-        """Rename a complete file to a part; False if it is missing, marked as recorded, or a part exists."""
+        """Rename a complete file to a part; False if it is missing or marked as recorded, or if a part exists."""
         with self._locked_part(name, create=True) as part:
             if os.fstat(part.fileno()).st_size:
                 return False

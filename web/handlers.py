@@ -144,7 +144,7 @@ def hosts_asked(query: Mapping[str, str]) -> int:
     """
     asked = query.get("hosts", "")
     if asked not in ("", "all"):
-        raise InvalidInputError("hosts", "all, or no value for a few", asked)
+        raise InvalidInputError("hosts", "all, or no value for a small sample", asked)
     return MANY_HOSTS if asked else FEW_HOSTS
 
 

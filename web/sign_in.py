@@ -20,7 +20,7 @@ REFUSED = (WrongPasswordError, TooManyAttemptsError, InvalidInputError)  # error
 class SignInForm:
     """A sign-in form: its template, the name field, and the function that checks the password.
 
-    `told` words an error, `values` returns further template values.
+    `told` formats an error, `values` returns further template values.
     """
 
     template: str

@@ -246,7 +246,7 @@ def decode_reply(body: bytes) -> SchedulerReply:
     """
     start, end = body.find(_OPEN), body.rfind(_CLOSE)
     if start < 0 or end < start:
-        raise text.unexpected("scheduler reply", "<scheduler_reply> with its close tag", body)
+        raise text.unexpected("scheduler reply", "<scheduler_reply> with its closing tag", body)
     reply = body[start + len(_OPEN) : end]
     files = _all(reply, "file_info")
     return SchedulerReply(

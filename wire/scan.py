@@ -88,9 +88,9 @@ class Tag:
 class Part(Tag):
     """A part of a request: its name (for errors and as the enclosing tag) and its elements in stock order.
 
-    `then` is a pattern that must follow for the fast way to be right; needed if the last elements are optional, because
-    an unknown element before them would hide them. With `begins_inside` the part has other, undescribed elements before
-    these. `until` ends the part, if its close tag does not.
+    `then` is a pattern that must follow for the fast path to be valid; needed if the last elements are optional,
+    because an unknown element before them would hide them. With `begins_inside` the part has other, undescribed
+    elements before these. `until` ends the part, if its close tag does not.
     """
 
     __slots__ = ("_begins_with", "_items", "_pattern", "_wanted")

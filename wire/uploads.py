@@ -154,7 +154,7 @@ def encode_upload_header(header: UploadHeader) -> bytes:
 def decode_upload_reply(body: bytes) -> UploadReply:
     """Decode the server's reply. Raises ProtocolError if it is invalid or has no status."""
     if b"<data_server_reply>" not in body or b"</data_server_reply>" not in body:
-        raise text.unexpected("upload reply", "<data_server_reply> with its close tag", body)
+        raise text.unexpected("upload reply", "<data_server_reply> with its closing tag", body)
     fields = dict(_FIELD.findall(body))
     if b"status" not in fields:
         raise text.missing("status", "data_server_reply")

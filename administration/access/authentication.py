@@ -88,7 +88,7 @@ class Authenticator:
 
     @property
     def volunteers(self) -> Middleware:
-        """Identify the volunteer by session, likewise."""
+        """Identify the volunteer by session, in the same way."""
 
         @web.middleware
         async def identify(request: web.Request, handler: Handler) -> web.StreamResponse:

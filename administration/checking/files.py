@@ -67,7 +67,7 @@ def found_file(place: str, status: os.stat_result) -> FoundFile:
 
 
 def files_in(folder: Path) -> Iterator[FoundFile]:
-    """Yield every file below the folder, in no order; files deleted meanwhile may be left out."""
+    """Yield every file below the folder, in no particular order; files deleted meanwhile may be left out."""
     waiting = [""]
     while waiting:
         below = waiting.pop()
@@ -116,8 +116,8 @@ MOST_NAMED = 10  # files of a kind that are listed
 
 @dataclass(slots=True)
 class FileCounts:
-    """Counts of the check. `unfinished`: parts, and complete files not recorded; `abandoned`: those that no host will
-    continue.
+    """Counts of the check. `unfinished`: parts, and complete files not recorded; `abandoned`: unfinished files that no
+    host will continue.
 
     `unacknowledged`: unfinished files whose host reported success; the first MOST_NAMED paths are listed.
     """

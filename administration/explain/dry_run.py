@@ -1,7 +1,7 @@
-"""Runs decisions dry: on private job arrays, with a request built from what the database has of a host.
+"""Makes scheduling decisions as a dry run: on private job arrays, with a request built from a host's record.
 
 The host is assumed to be otherwise idle: it requests one job for each processor that no job of this project occupies,
-at least one job of each type, and has no work stored. All else is as it last reported.
+at least one job of each type, and has no work stored. Everything else is as it last reported.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def private_feeder(waiting: WaitingWork, catalogue: Catalogue, clock: Cloc
 
 
 async def planned_slots(waiting: WaitingWork, catalogue: Catalogue, clock: Clock) -> Mapping[BatchId, int]:
-    """Return how many slots each batch would have in that array. Plans only, which costs a third of a refill."""
+    """Return how many slots each batch would have in that array. The refill is only planned, at a third of its cost."""
     slots: dict[BatchId, int] = {}
     for (batch_id, _), count in (await _empty_feeder(waiting, catalogue, clock).plan_once()).items():
         slots[batch_id] = slots.get(batch_id, 0) + count

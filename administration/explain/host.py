@@ -33,10 +33,10 @@ async def explain_host(
 ) -> shapes.HostExplained:
     """Run the decision for a host dry, on a view of the worker's job array.
 
-    Without a worker, use an array filled from the database for this request: a worker's may have other jobs. Return the
-    host, its assumed request, its rank per app, what it would be sent, and every group.
+    Without a worker, use an array filled from the database for this request: a worker's array may have other jobs.
+    Return the host, its assumed request, its rank per app, what it would be sent, and every group.
 
-    `refused` is why the project sends nothing to any host now; the dry run is shown all the same. `would_search`: the
+    `refused` is why the project sends nothing to any host now; the dry run is shown anyway. `would_search`: the
     worker's array has nothing for the host, so a request would also search the database; this dry run does not. Raises
     NotFoundError.
     """

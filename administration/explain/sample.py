@@ -1,4 +1,4 @@
-"""Runs the decision dry for the hosts that called last: how many would take some work, and why the others would not."""
+"""Makes dry runs for the hosts that called last: how many would take the work, and why the others would not."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Tally:
             self.examples.setdefault(code, (why, caller.host_id))
 
     def held_back(self) -> tuple[ReasonCount, ...]:
-        """Return the reasons, the one that most calls meet first."""
+        """Return the reasons, the most frequent first."""
         rows = [ReasonCount(code, len(rates), sum(rates), *self.examples[code]) for code, rates in self.hosts.items()]
         return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
 
@@ -132,7 +132,7 @@ def _reasons(found: DecisionTrace) -> dict[RefusalCode, str]:
 
 
 def sample_as_json(sample: CallingHosts) -> shapes.SampleShown:
-    """Return the JSON; the reason that most calls meet first."""
+    """Return the JSON, with the most frequent reason first."""
     rate = round(sample.calls_per_hour, 3)
     takers_rate = round(sample.takers_calls_per_hour, 3)
     held_back = [shown(shapes.HeldBack, one, calls_per_hour=round(one.calls_per_hour, 3)) for one in sample.held_back]

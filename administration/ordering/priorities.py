@@ -149,7 +149,7 @@ class Priorities:
         records, places = await asyncio.gather(rules.breakdowns(ids), rules.places(ids))
         if batch_id is not None and batch_id not in records:
             await self._store.views.batch(batch_id)
-            raise NotFoundError("ordering yet of batch", batch_id)
+            raise NotFoundError("recorded ordering of batch", batch_id)
         known = [one for one in ids if one in records]
         return Shown(
             [breakdown_of(records[one]) for one in known],

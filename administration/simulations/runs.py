@@ -36,7 +36,7 @@ log = structlog.get_logger()
 
 
 class RequestedRun(Protocol):
-    """A run. `asked` is shown to users: `scenario`, `rules`, `seeds` and `changes` at least."""
+    """A run. `asked` is shown to users; it has at least `scenario`, `rules`, `seeds` and `changes`."""
 
     @property
     def asked(self) -> Mapping[str, object]: ...

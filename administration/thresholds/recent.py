@@ -206,7 +206,7 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The data read. `usual` is the usual job of each app with waiting work, `changed` the settings that are set."""
+    """The data read. `usual` is the usual job of each app with waiting work, `changed` the stored settings."""
 
     catalogue: Catalogue
     now: Instant
@@ -255,7 +255,7 @@ def _recent(read: _Read, days: float) -> Recent:
         active_days = catalogue.settings.ranking.active_s / DAY_S
         raise InvalidInputError("population", f"computers that called in the last {active_days:g} days", 0)
     if not waiting:
-        raise InvalidInputError("batches", "at least one with unsent instances, of an app that has versions", 0)
+        raise InvalidInputError("batches", "at least one batch with unsent instances of an app with versions", 0)
     plans = list(_plans(read, share=len(hosts) / max(len(hosts), read.sample.active)))
     unfit = {error.field for error in catalogue.unfit_settings}
     scenario = FileScenario(

@@ -1,7 +1,7 @@
 """Simulates the project with and without changed thresholds, on the work that waits now.
 
 Both sides have the same computers, batches and seeds. The project is not changed. A replay is prepared from the
-database, its cases run wherever there is time (simulator/sweep.py), and the results are compared.
+database, its cases run wherever there is capacity (simulator/sweep.py), and the results are compared.
 """
 
 from __future__ import annotations

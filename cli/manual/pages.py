@@ -60,8 +60,8 @@ _HEAD = f"""\
 
 {MADE.format(source="`domain/settings.py` and the files beside it")}
 
-`muster setting set KEY VALUE --why …` changes one, `muster setting reset KEY` takes the default back, and running
-services follow within seconds. What happens when a threshold is higher or lower is in
+`muster setting set KEY VALUE --why …` changes one, `muster setting reset KEY` restores the default, and running
+services apply it within seconds. The effects of raising or lowering a threshold are described in
 [operating](../operating.md#thresholds-who-may-have-urgent-jobs).
 """
 
@@ -99,7 +99,7 @@ _COMMANDS_HEAD = f"""\
 
 {MADE.format(source="the commands themselves")}
 
-`muster COMMAND --help` says the same. What is common to them is in [operating](../operating.md#the-command-line).
+`muster COMMAND --help` prints the same text. [Operating](../operating.md#the-command-line) describes what they share.
 """
 SHARED = ("data_dir", "database_url", "as_json", "server", "token")
 
@@ -165,7 +165,7 @@ _MESSAGES_HEAD = f"""\
 
 {MADE.format(source="the OpenAPI document")}
 
-How the API is used is in [the API](../api.md).
+[The API](../api.md) describes how to use it.
 Instants (`*_at`) are seconds since the epoch, UTC; lengths of time (`*_s`) are seconds.
 """
 NUMBERS = {"minimum": ">= {}", "maximum": "<= {}", "exclusiveMinimum": "> {}", "exclusiveMaximum": "< {}"}
@@ -210,9 +210,9 @@ def _operation(method: str, path: str, one: Json) -> str:
     if rows:
         parts.append(table(["parameter", "in", "value", "meaning"], rows) + "\n")
     if body := one.get("requestBody"):
-        parts.append(f"Takes {_content(body['content'])}.\n")
+        parts.append(f"Accepts {_content(body['content'])}.\n")
     status, reply = next(iter(one["responses"].items()))
-    parts.append(f"Gives {_content(reply['content'])} with status {status}.\n")
+    parts.append(f"Returns {_content(reply['content'])} with status {status}.\n")
     return "\n".join(parts)
 
 
@@ -278,8 +278,8 @@ _SCHEMA_HEAD = f"""\
 
 Every table of a new database; [schema.sql](schema.sql) adds indexes, functions and triggers.
 Instants (`*_at`) are seconds since the epoch, UTC, as double precision:
-`to_timestamp(due_at)` reads one. Tables change with versions of Muster: a report of your own had better
-read a copy, or the [API](../api.md).
+`to_timestamp(due_at)` converts one. Tables change between versions of Muster: base your own reports on a copy,
+or on the [API](../api.md).
 """
 _SQL_HEAD = f"""\
 -- The schema of a new database, as pg_dump writes it.

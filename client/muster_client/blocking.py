@@ -344,7 +344,7 @@ class SyncClient(LoopThread):
     def simulate_thresholds(
         self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
     ) -> shapes.SimulationShown:
-        """Simulate the project with its present thresholds and with these; `simulation` returns the progress."""
+        """Simulate the project with its current thresholds and with these; `simulation` returns the progress."""
         return self._run(self._client.simulate_thresholds(values, seeds=seeds, hosts=hosts, days=days))
 
     def simulation(self, simulation_id: int) -> shapes.SimulationShown:

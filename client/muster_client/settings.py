@@ -58,7 +58,7 @@ class Administration(Transport):
     async def simulate_thresholds(
         self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
     ) -> shapes.SimulationShown:
-        """Simulate the project with its present thresholds and with these; `simulation` returns the progress."""
+        """Simulate the project with its current thresholds and with these; `simulation` returns the progress."""
         body = {"values": values, "seeds": seeds, "hosts": hosts, "days": days}
         found: shapes.SimulationShown = await self._call("POST", "thresholds/simulations", body)
         return found

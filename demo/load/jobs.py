@@ -235,7 +235,7 @@ class UploadFailedError(MusterError):
 async def upload_output(
     session: aiohttp.ClientSession, clock: Clock, task: VolunteerTask, name: str, content: bytes
 ) -> ReportedFile:
-    """Upload one output; retry while the server asks for it. Raises UploadFailedError."""
+    """Upload one output; retry while the server asks the client to. Raises UploadFailedError."""
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     why = ""
     for attempt in range(TRIES):

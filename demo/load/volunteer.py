@@ -238,7 +238,7 @@ class LoadMember:
 
 
 class LoadGenerator:
-    """Runs the simulated volunteers; `tallies` has the counts of each."""
+    """Runs the simulated volunteers; `tallies` has one entry per volunteer."""
 
     def __init__(
         self, members: Sequence[LoadMember], *, scheduler_url: str, folder: Path, clock: Clock, seed: int

@@ -38,7 +38,7 @@ log = structlog.get_logger()
 
 class ArrivalCounts(Protocol):
     async def arrive(self, day: int, most: Mapping[str, int]) -> str | None:
-        """Count a new host for every key in `most`, or for none; then return the key that has reached its limit."""
+        """Count a new host for every key in `most`, or return the first key at its limit and count nothing."""
         ...
 
 

@@ -339,7 +339,7 @@ class Work:
             job.hr_class = assignment.hr_class
 
     def move(self, row: StoredInstance, host_id: HostId, *, now: Instant) -> None:
-        """Move sent instances to another record of the same computer, in whose quota of today they count."""
+        """Move sent instances to another record of the same computer; they count in its quota of today."""
         assert row.host_id is not None and row.app_version_id is not None
         self._count_sent_today(self.hosts[host_id], row.app_version_id, now)
         if row.state is InstanceState.IN_PROGRESS:

@@ -106,7 +106,7 @@ WHERE generation <= (
 -- name: switch_generation
 -- Purpose: make a complete generation the current one, and record its run; does nothing if another run removed it.
 -- Arguments: $1 generation, $2 full, $3 started_at, $4 seconds, $5 parts (JSON).
--- Result: the generation, if it is now the present one.
+-- Result: the generation, if it is now the current one.
 WITH written AS (
     UPDATE percentile_generation SET complete = true WHERE generation = $1 AND NOT complete RETURNING generation
 ),

@@ -31,7 +31,7 @@ class AccountStanding(TypedDict):
 
 
 class SubmitterStanding(TypedDict):
-    """`further_accounts`: the submitter's shares in accounts besides its own, by account name."""
+    """`further_accounts`: the submitter's shares in accounts other than its own, by account name."""
 
     submitter_id: int
     shares: float

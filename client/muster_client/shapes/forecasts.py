@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class TermsShown(TypedDict):
-    """The terms of a forecast. `sending_s`: time until the last first instance is sent, at the present rate."""
+    """The terms of a forecast. `sending_s`: time until the last first instance is sent, at the current rate."""
 
     jobs_open: int
     jobs_with_success: int
@@ -19,7 +19,7 @@ class TermsShown(TypedDict):
 
 
 class HoldShown(TypedDict):
-    """One thing that a batch waits for, with its share of the probability that the batch is not complete at q90."""
+    """A cause of a batch's delay, with its share of the probability that the batch is not complete at q90."""
 
     kind: str
     slots: int

@@ -65,7 +65,7 @@ class PlaceMoved(TypedDict):
 
 
 class OrderPreviewed(TypedDict):
-    """The effect of settings on the present order; `batches` is the number of active batches."""
+    """The effect of settings on the current order; `batches` is the number of active batches."""
 
     changes: list[Moved]
     policy: PolicyMoved

@@ -12,7 +12,7 @@ Json = dict[str, Any]  # Any: a document described on the page of its resource
 class BatchShown(TypedDict):
     """A batch with its job counts. `at_risk`: why it will probably miss its deadline, or why no host can finish it.
 
-    `waits_for`: "another volunteer" or "another host" if the present ones may not run its remaining jobs.
+    `waits_for`: "another volunteer" or "another host" if the current ones may not run its remaining jobs.
     """
 
     batch_id: int

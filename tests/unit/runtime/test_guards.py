@@ -91,7 +91,7 @@ async def test_a_step_that_takes_too_long_is_given_up() -> None:
 
 async def test_while_the_database_is_away_nothing_is_asked() -> None:
     authenticator = GuardedLedger(SilentLedger(), Locks(lost=True, silent_s=AWAY_S + 0.1))
-    with pytest.raises(UnavailableError, match="the database is away"):
+    with pytest.raises(UnavailableError, match="the database is unavailable"):
         await authenticator.read(KEY)
 
 
