@@ -119,6 +119,11 @@ class Crowd:
         wanted = self.answered + requests
         return await until(lambda: self.answered >= wanted, most_s, f"{requests} requests answered")
 
+    async def sent(self, jobs: int, most_s: float = 30.0) -> float:
+        """Return the seconds until this many more jobs were sent: requests are also answered while none can be."""
+        wanted = len(self.told) + jobs
+        return await until(lambda: len(self.told) >= wanted, most_s, f"{jobs} jobs sent")
+
 
 @asynccontextmanager
 async def crowd(server: LiveServer, urls: Sequence[str], clients: int) -> AsyncIterator[Crowd]:
