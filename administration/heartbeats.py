@@ -72,6 +72,8 @@ def unrunnable_as_json(
                 "refused_by": refused_by,
                 "since_at": row.since_at,
                 "rotated_out": row.rotated_out,
+                "more_hosts": row.more_hosts,
+                "more_s": row.more_s,
             }
         )
     return shown

@@ -1,4 +1,4 @@
-"""Lists jobs that every host refuses, with the reasons, from the workers' reports."""
+"""Lists jobs that every host has refused so far, with the reasons, from the workers' reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class RefusedByAll:
 
     `waiting` counts each slot once, though several workers may have it. `hosts` counts each host once, though it called
     several workers; `codes` counts hosts by the latest reason of each worker, so a host may count under two codes.
-    `since_at`: no slot has been taken since then. `at_least`: the counts are lower bounds, because several workers
+    `since_at`: no slot has been taken since then. `more_hosts`, `more_s`: it counts as unschedulable after so many more
+    refusals or seconds; one of them 0 if it does. `at_least`: the counts are lower bounds, because several workers
     reported and not all named the hosts.
     """
 
@@ -40,7 +41,13 @@ class RefusedByAll:
     codes: Sequence[tuple[str, int]]
     since_at: Instant
     rotated_out: bool
+    more_hosts: int = 0
+    more_s: float = 0.0
     at_least: bool = False
+
+    @property
+    def is_certain(self) -> bool:
+        return not self.more_hosts or self.more_s <= 0.0
 
     @property
     def advice(self) -> str:
@@ -57,6 +64,8 @@ class _Reports:
 
     since_at: float = float("inf")
     rotated_out: bool = False
+    more_hosts: list[int] = field(default_factory=list)
+    more_s: list[float] = field(default_factory=list)
     slots: dict[str, int] = field(default_factory=dict)  # by shard, the maximum over workers
     by_code: dict[str, set[int]] = field(default_factory=dict)  # hosts by code
     least_by_code: Counter[str] = field(default_factory=Counter)  # hosts by code
@@ -70,6 +79,8 @@ class _Reports:
         self.named = self.named and (bool(row.get("refused_by")) or not row["hosts"])
         self.since_at = min(self.since_at, row["since_at"])
         self.rotated_out = self.rotated_out or row["rotated_out"]
+        self.more_hosts.append(row.get("more_hosts", 0))
+        self.more_s.append(row.get("more_s", 0.0))
         for shard, count in row.get("slots", {}).items():
             self.slots[shard] = max(count, self.slots.get(shard, 0))
         for code, host_ids in row.get("refused_by", {}).items():
@@ -89,12 +100,14 @@ class _Reports:
             tuple(sorted(codes.items(), key=lambda item: (-item[1], item[0]))),
             Instant(since_at),
             self.rotated_out,
+            min(self.more_hosts),
+            min(self.more_s),
             at_least=self.workers > 1 and not self.named,
         )
 
 
 def refused_of(workers: Sequence[ProcessReport], *, now: Instant) -> list[RefusedByAll]:
-    """Return the groups that all calling hosts refused, the longest first.
+    """Return the groups that all calling hosts refused so far, the longest first.
 
     Slots are counted by shard: slots that only the shard's owner has are added up, slots that every worker has
     (retries, the last jobs of a batch) are counted once. Groups that a host took from any worker within the last

@@ -9,6 +9,7 @@ import click
 
 from cli.context import Run, as_text, command, lines_of
 from domain.errors import InvalidInputError
+from domain.formatting import in_words
 from domain.host_lists import HostKind
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ async def list_instances(run: Run, host_id: int) -> None:
 @click.command()
 @command
 async def unschedulable(run: Run) -> None:
-    """Show work that every recent host refused, with the reasons."""
+    """Show work that every recent host has refused so far, with the reasons."""
     rows = await run.ask(lambda client: client.unschedulable())
     lines = []
     for one in rows:
@@ -89,8 +90,10 @@ async def unschedulable(run: Run) -> None:
             f"batch {one['batch_id']}: {one['waiting']} slots, refused by {one['hosts']} hosts since {since} "
             f"({as_text(one['codes'])})"
         )
+        if one["more_hosts"] and one["more_s"]:
+            lines.append(f"  not certain yet: {one['more_hosts']} more hosts or {in_words(one['more_s'])} are needed")
         lines += [f"  {one['advice']}"] if one["advice"] else []
-    run.show(rows, "\n".join(lines) or "No unschedulable work.")
+    run.show(rows, "\n".join(lines) or "No unschedulable work: hosts take every kind of slot that they were offered.")
 
 
 @click.group()

@@ -110,6 +110,12 @@ class OrderingSettings:
         pattern=words_of(_PARAMETER),
         expected="words like QUEUETIMEWEIGHT=1 XFACTORCAP=50 expedite.XFACTORWEIGHT=1000",
     )
+    soft_limits: str = one_of(
+        "last",
+        "batches over a soft limit: after all others (last), or only lower by SPVIOLATION under components (penalty)",
+        "last",
+        "penalty",
+    )
     xfactor_min_s: Seconds = knob(MINUTE_S, "components: minimum run time assumed in XFACTOR", low=0)
     target_wait_s: Seconds = knob(Seconds(0.0), "components: target wait of TARGETQUEUETIME; 0 = none", low=0)
     target_xfactor: float = knob(0.0, "components: target of TARGETXFACTOR; 0 = none", low=0)

@@ -21,8 +21,9 @@ WAITS_FOR_ANOTHER = codes_where(lambda traits: traits.fits)
 class Unrunnable:
     """Work that no host could take since `since_at`: the number of waiting slots, and each host's last refusal.
 
-    `slots` counts by shard the group's slots, or those it had when its back-off began; the backlog behind them is the
-    batch's `unsent`.
+    It counts as unschedulable once `more_hosts` more hosts have refused it (0: it is or was in back-off), or all hosts
+    that call do so for `more_s` more. `slots` counts by shard the group's slots, or those it had when its back-off
+    began; the backlog behind them is the batch's `unsent`.
     """
 
     batch_id: BatchId
@@ -32,6 +33,12 @@ class Unrunnable:
     refused_by: Mapping[HostId, RefusalCode]
     since_at: Instant
     rotated_out: bool
+    more_hosts: int = 0
+    more_s: Seconds = Seconds(0.0)
+
+    @property
+    def is_certain(self) -> bool:
+        return not self.more_hosts or self.more_s <= 0.0
 
     @property
     def waiting(self) -> int:
@@ -173,20 +180,21 @@ class UnschedulableBackOff:
         return self._taken_at
 
     def report(self, slots_of: Callable[[GroupKey], Mapping[int, int]], *, now: Instant) -> tuple[Unrunnable, ...]:
-        """Return unschedulable work, longest waiting first; `slots_of` returns the array's slots of a group by shard.
+        """Return work that hosts refuse, longest first; `slots_of` returns the array's slots of a group by shard.
 
-        A group is listed if it had a back-off since a host last took one of its slots, or if hosts have refused it for
-        the length of a back-off: a small project never has `refusals_to_rotate` hosts.
+        A group is unschedulable if it had a back-off since a host last took one of its slots, or if hosts have refused
+        it for the length of a back-off: a small project never has `refusals_to_rotate` hosts. Others are not yet.
         """
-        patience_s = self._settings().cool_off_s
+        settings = self._settings()
         rows = []
         for key, refused in self._refused.items():
             cool_off = self._cooling.get(key)
-            if not refused.before and later(refused.since_at, patience_s) > now:
-                continue
             slots = slots_of(key) or (cool_off.slots if cool_off is not None else {})
             if slots:
-                rows.append(Unrunnable(*key, slots, refused.latest(), refused.since_at, cool_off is not None))
+                more = 0 if refused.before else max(0, settings.refusals_to_rotate - len(refused.row))
+                more_s = Seconds(max(0.0, later(refused.since_at, settings.cool_off_s) - now))
+                out = cool_off is not None
+                rows.append(Unrunnable(*key, slots, refused.latest(), refused.since_at, out, more, more_s))
         return tuple(sorted(rows, key=lambda row: (row.since_at, row.batch_id, row.job_class_id, row.urgent)))
 
 

@@ -34,8 +34,8 @@ def figure(value: float | None) -> str:
     return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
 
 
-def printed(points: Sequence[float], total: float) -> tuple[list[str], str]:
-    """Format points and their total so that they add up: integers if all are, else two decimals.
+def printed(points: Sequence[float], total: float, *, whole: bool = False) -> tuple[list[str], str]:
+    """Format points and their total so that they add up: integers if all are or `whole`, else two decimals.
 
     >>> printed([1.004, 1.004, 1.004], 3.012)
     (['1.01', '1.00', '1.00'], '3.01')
@@ -43,18 +43,20 @@ def printed(points: Sequence[float], total: float) -> tuple[list[str], str]:
     '0.00'
     >>> printed([5.0, -2.0], 3.0)
     (['5', '-2'], '3')
+    >>> printed([1.4, 1.4], 2.8, whole=True)
+    (['2', '1'], '3')
     """
-    decimals = 0 if all(one == round(one) for one in (*points, total)) else 2
+    decimals = 0 if whole or all(one == round(one) for one in (*points, total)) else 2
     scale = 10**decimals
-    whole, parts = round(total * scale), [round(one * scale) for one in points]
-    missing = whole - sum(parts)
+    scaled, parts = round(total * scale), [round(one * scale) for one in points]
+    missing = scaled - sum(parts)
     step = 1 if missing > 0 else -1
     by_error = sorted(range(len(parts)), key=lambda place: step * (parts[place] - points[place] * scale))
     for place in by_error[: abs(missing)]:
         parts[place] += step
     if abs(missing) > len(parts) > 0:  # figures beyond the precision of a double: the largest takes the rest
         parts[max(range(len(parts)), key=lambda place: abs(parts[place]))] += missing - step * len(parts)
-    return [f"{one / scale:.{decimals}f}" for one in parts], f"{whole / scale:.{decimals}f}"
+    return [f"{one / scale:.{decimals}f}" for one in parts], f"{scaled / scale:.{decimals}f}"
 
 
 def verbose(breakdown: Breakdown) -> str:
@@ -125,39 +127,37 @@ def table(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
 
 
 def mdiag(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
-    """Return rows as `mdiag -p`: a column per component, "points, percent of the absolute sum (term:term)", and the
-    percentages of all batches together in the last row. Percentages are of absolute values, points are signed.
+    """Return rows as `mdiag -p`, in whole numbers: a column per component with its sub-components, then their weights,
+    "points, percent of the absolute sum (points of the sub-components)" per batch, and the percentages of all batches.
 
+    >>> from pprint import pprint
     >>> parts = (Contribution("XFACTOR", "SERVICE", 2.0, "", 2.0, None, 30.0, 60.0),
     ...          Contribution("FSUSER", "FS", -2.0, "", -2.0, None, 10.0, -20.0))
-    >>> mdiag([Breakdown(7, "components", 0.0, 0, 40.0, parts)])[1]
-    ['7', '40', '60 75.0%(60)', '-20 25.0%(-20)']
+    >>> pprint(mdiag([Breakdown(7, "components", 0.0, 0, 40.0, parts)])[:3])
+    [['batch', 'priority', 'SERVICE(XFACTOR)', 'FS(FSUSER)'],
+     ['Weights', '', '(30)', '(10)'],
+     ['7', '40', '60 75.0%(60)', '-20 25.0%(-20)']]
     """
-    names = list(dict.fromkeys(part.component for one in breakdowns for part in one.components))
-    rows = [["batch", "priority", *names]]
-    sums = dict.fromkeys(names, 0.0)
+    weights: dict[str, dict[str, float]] = {}
     for one in breakdowns:
-        points, total = printed([part.points for part in one.components], one.total)
-        terms: dict[str, list[str]] = {name: [] for name in names}
-        for part, cell in zip(one.components, points, strict=True):
-            terms[part.component].append(cell)
-        exact = [sum(part.points for part in one.components if part.component == name) for name in names]
-        for name, number in zip(names, exact, strict=True):
+        for part in one.components:
+            weights.setdefault(part.component, {})[part.name] = part.weight
+    rows = [["batch", "priority", *(f"{name}({':'.join(terms)})" for name, terms in weights.items())]]
+    rows.append(["Weights", "", *(f"({':'.join(map(figure, terms.values()))})" for terms in weights.values())])
+    sums = dict.fromkeys(weights, 0.0)
+    for one in breakdowns:
+        points, total = printed([part.points for part in one.components], one.total, whole=True)
+        whole = {part.name: int(cell) for part, cell in zip(one.components, points, strict=True)}
+        exact = [sum(part.points for part in one.components if part.component == name) for name in weights]
+        cells = []
+        for (name, terms), number, percent in zip(weights.items(), exact, absolute_percent(exact), strict=True):
             sums[name] += abs(number)
-        percents = zip(terms.values(), absolute_percent(exact), strict=True)
-        rows.append([str(one.batch_id), total, *(_component(cells, percent) for cells, percent in percents)])
+            of_terms = [whole.get(term) for term in terms]
+            listed = ":".join("-" if value is None else str(value) for value in of_terms)
+            cells.append(f"{sum(value or 0 for value in of_terms)} {percent:.1f}%({listed})")
+        rows.append([str(one.batch_id), total, *cells])
     foot = [f"{percent:.1f}%" for percent in absolute_percent(list(sums.values()))]
     return [*rows, ["Percent Contribution", "", *foot]]
-
-
-def _component(cells: Sequence[str], percent: float) -> str:
-    """Format a component's printed sum, percentage and terms.
-
-    >>> _component(["5.25", "-1.00"], 40.0)
-    '4.25 40.0%(5.25:-1.00)'
-    """
-    decimals = max((len(cell.partition(".")[2]) for cell in cells), default=0)
-    return f"{sum(map(float, cells)):.{decimals}f} {percent:.1f}%({':'.join(cells)})"
 
 
 def sprio(breakdowns: Sequence[Breakdown], *, normalised: bool = False) -> list[list[str]]:

@@ -1,7 +1,7 @@
 """Checks whether another job of a batch may be sent, and which limits block it. Pure.
 
 All limits are checked, so that a blocked batch names every limit that blocks it. Hard limits block; a batch over a soft
-limit is sorted behind all others.
+limit is sorted behind all others, or lowered by SPVIOLATION (`ordering.soft_limits`).
 """
 
 from __future__ import annotations

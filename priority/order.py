@@ -14,7 +14,7 @@ from typing import NamedTuple
 from domain.ordered_work import LeafId
 from domain.ordering import BatchFacts, Breakdown, key_of, total_of
 from domain.units import BatchId, Instant
-from priority.policies import Policy, tier_of
+from priority.policies import Policy
 from priority.scheme import PolicyContext, evaluator
 
 LEAST_STEP = 1e-300  # minimum difference between keys that must differ
@@ -43,9 +43,9 @@ class BatchOrder:
         return self._policy.breakdown(self._batches[batch_id], self._moment)
 
     def _ordered(self, batches: Sequence[BatchFacts]) -> list[Place]:
-        moment, scheme_of = self._moment, self._policy.scheme_of
+        moment = self._moment
         totals = self._totals(batches)
-        tiers = [tier_of(scheme_of(facts), facts, moment) for facts in batches]
+        tiers = [self._policy.tier(facts, moment) for facts in batches]
         ranks = [0.0 - (moment.standing_of(facts).fairshare_rank or 0.0) for facts in batches]
         effective = [_effective_at(facts, moment.now) for facts in batches]
         ids = [facts.batch_id for facts in batches]

@@ -252,10 +252,11 @@ FURTHEST = Bound(-LARGEST, LARGEST)  # a term beyond it counts as unknown; 0 is 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy with its weights: the scheme of each service level."""
+    """A policy with its weights: the scheme of each service level, and whether a soft limit is a tier of its own."""
 
     name: str
     schemes: Mapping[ServiceLevel, Scheme]
+    soft_limit_last: bool = True
 
     def scheme_of(self, facts: BatchFacts) -> Scheme:
         return self.schemes[facts.level]
@@ -267,8 +268,21 @@ class Policy:
         >>> policy_of(OrderingSettings()).breakdown(facts, PolicyContext(100.0)).key
         700.0
         """
-        scheme = self.scheme_of(facts)
-        return explain(scheme, facts, moment, tier=tier_of(scheme, facts, moment))
+        return explain(self.scheme_of(facts), facts, moment, tier=self.tier(facts, moment))
+
+    def tier(self, facts: BatchFacts, moment: PolicyContext) -> int:
+        """Return the strict tier, which precedes every key: the queue's under equal access; one higher over a soft
+        limit, unless `ordering.soft_limits` leaves that to SPVIOLATION. Unpaid work comes last under every policy.
+
+        >>> two = PolicyContext(0.0, queue_tiers={"express": 0, "normal": 1})
+        >>> facts = BatchFacts(1, 1, 1, 0.0, soft_limits=("2 of 1 jobs in progress",))
+        >>> [policy_of(OrderingSettings(policy="equal_access", soft_limits=mode)).tier(facts, two)
+        ...  for mode in ("last", "penalty")]
+        [3, 2]
+        """
+        tier = moment.queue_tiers.get(facts.queue, 0) if self.scheme_of(facts).with_tiers else 0
+        over_soft = 1 if facts.soft_limits and self.soft_limit_last else 0
+        return 2 * tier + over_soft + (UNPAID_TIER if facts.unpaid else 0)
 
 
 def logical_time(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
@@ -305,21 +319,7 @@ def policy_of(settings: OrderingSettings) -> Policy:
     """
     if settings.policy not in POLICIES:
         raise InvalidInputError("ordering.policy", "one of " + ", ".join(POLICIES), settings.policy)
-    return Policy(settings.policy, POLICIES[settings.policy](settings))
-
-
-def tier_of(scheme: Scheme, facts: BatchFacts, moment: PolicyContext) -> int:
-    """Return the strict tier, which precedes every key: the queue's under equal access; one higher over a soft limit.
-
-    Unpaid work comes last under every policy.
-
-    >>> two = PolicyContext(0.0, queue_tiers={"express": 0, "normal": 1})
-    >>> facts = BatchFacts(1, 1, 1, 0.0, soft_limits=("2 of 1 jobs in progress",))
-    >>> tier_of(equal_access(), facts, two)
-    3
-    """
-    tier = moment.queue_tiers.get(facts.queue, 0) if scheme.with_tiers else 0
-    return 2 * tier + (1 if facts.soft_limits else 0) + (UNPAID_TIER if facts.unpaid else 0)
+    return Policy(settings.policy, POLICIES[settings.policy](settings), soft_limit_last=settings.soft_limits == "last")
 
 
 def _one_term(

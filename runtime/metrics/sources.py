@@ -61,7 +61,7 @@ def of_array(feeder: Feeder, catalogue: Catalogue) -> Iterator[MetricSample]:
         urgent += len(group) if group.urgent else 0
     yield metric.ARRAY_CAPACITY.of(value=catalogue.settings.feeder.slots)
     yield metric.ARRAY_URGENT.of(value=urgent)
-    yield metric.UNRUNNABLE.of(value=len(feeder.array.unrunnable()))
+    yield metric.UNRUNNABLE.of(value=sum(one.is_certain for one in feeder.array.unrunnable()))
     for app_id, app in catalogue.apps.items():
         for processor_type in sorted(catalogue.processor_types(app_id)):
             yield metric.ARRAY_SLOTS.of(app.name, processor_type, value=slots[app_id])

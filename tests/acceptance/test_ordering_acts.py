@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.limits import Limit, Quantity, Scope
+from domain.settings import FeederSettings
 from domain.units import DAY_S, BatchId, Instant, Seconds, utc
 from tests.acceptance.faces import command, json_of
 from tests.acceptance.host import Host
@@ -160,3 +161,55 @@ async def test_level_without_permission_is_refused_in_words(pi: LiveServer) -> N
     assert status == 422
     assert not missing(str(answer["detail"]), "level:", "permission", "'expedite'")
     assert "ServiceLevel" not in str(answer)
+
+
+@pytest.mark.parametrize(("mode", "first"), [("last", "bob"), ("penalty", "ada")])
+async def test_soft_limit_is_a_tier_or_only_a_penalty(pi: LiveServer, mode: str, first: str) -> None:
+    weights = "QUEUETIMEWEIGHT=1 SPVIOLATIONWEIGHT=-10"
+    for key, value in (("policy", "components"), ("components", weights), ("soft_limits", mode)):
+        await pi.create("PUT", f"/settings/ordering.{key}", json={"value": value, "why": "a test"})
+    await pi.store.ordering_rules.put_limit(Limit(Scope.SUBMITTER, Quantity.JOBS, "ada", soft=0.0))
+    ids = {"ada": await pi.submit(submitter="ada", jobs={"count": 5})}
+    await pi.forward(3600.0)  # 60 points, of which ada's violation costs 10
+    ids["bob"] = await pi.submit(submitter="bob", jobs={"count": 5})
+    await order(pi)
+    await pi.feed()
+
+    assert await given(pi, await pi.add_host("one")) == ids[first]
+    [shown] = (await json_of(pi, "priority", "show", "--batch", str(ids["ada"])))["batches"]
+    terms = {one["name"]: one["points"] for one in shown["components"]}
+    assert terms["SPVIOLATION"] == -10.0
+
+
+async def test_mdiag_names_sub_components_with_whole_points(pi: LiveServer) -> None:
+    weights = "QUEUETIMEWEIGHT=0.7 USERPRIOWEIGHT=0.3 FSUSERWEIGHT=1.7"
+    for key, value in (("policy", "components"), ("components", weights)):
+        await pi.create("PUT", f"/settings/ordering.{key}", json={"value": value, "why": "a test"})
+    adas = await pi.submit(submitter="ada", jobs={"count": 5}, user_priority=-7)
+    await pi.forward(100.0)
+    await order(pi)
+
+    printed = (await command(pi, "priority", "show", "--format", "mdiag")).stdout
+    heading, of_weights, row, _foot = printed.splitlines()
+    assert "SERVICE(QUEUETIME:USERPRIO)" in heading and "(0.7:0.3)" in of_weights
+    assert row.split()[:2] == [str(adas), "-1"] and "-1 100.0%(1:-2)" in row
+
+
+async def test_refusals_so_far_are_shown_before_work_is_unschedulable(pi: LiveServer) -> None:
+    batch_id = await pi.submit(submitter="ada", jobs={"count": 5, "disk_bytes": 1e15})
+    await order(pi)
+    await pi.feed()
+    assert await given(pi, await pi.add_host("one")) is None
+    for worker in pi.workers:
+        await worker.parts.heartbeat.write_once()
+    rotate = FeederSettings().refusals_to_rotate
+
+    [found] = await json_of(pi, "unschedulable")
+    assert (found["batch_id"], found["hosts"], found["codes"], found["rotated_out"]) == (
+        batch_id,
+        1,
+        {"disk": 1},
+        False,
+    )
+    assert found["more_hosts"] == rotate - 1 and found["more_s"] > 0.0
+    assert f"{rotate - 1} more hosts" in (await command(pi, "unschedulable")).stdout

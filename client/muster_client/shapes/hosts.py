@@ -179,7 +179,8 @@ class SimulationShown(TypedDict):
 
 class RefusedShown(TypedDict):
     """A kind of slot of a batch that all recent hosts refused, over all workers. Each slot and each host is counted
-    once; `codes` counts hosts by the last reason of each worker.
+    once; `codes` counts hosts by the last reason of each worker. Unless `more_hosts` or `more_s` is 0, it is not
+    certain yet: it counts as unschedulable after so many more refusals or seconds.
     """
 
     batch_id: int
@@ -190,6 +191,8 @@ class RefusedShown(TypedDict):
     codes: dict[str, int]
     since_at: float
     rotated_out: bool
+    more_hosts: int
+    more_s: float
     advice: str
 
 

@@ -11,6 +11,7 @@ from domain.batches import QoS
 from domain.errors import NotFoundError
 from domain.jobs import JobClass
 from domain.refusals import RefusalCode
+from domain.settings import FeederSettings
 from domain.units import HOUR_S, AccountId, BatchId, HostId, Instant, JobClassId, SubmitterId, VolunteerId, shard_of
 from feeder.in_flight import IN_FLIGHT_S
 from feeder.refill import URGENT_PER_BATCH
@@ -335,7 +336,7 @@ async def test_report_has_unschedulable_work_with_reasons() -> None:
     group = rig.array.groups()[0]
     for host, code in [(1, RefusalCode.MEMORY), (2, RefusalCode.MEMORY), (3, RefusalCode.DISK)]:
         rig.array.note_refusals([(group.key, code)], HostId(host))
-    assert rig.feeder.array.unrunnable() == ()
+    assert [row.rotated_out for row in rig.feeder.array.unrunnable()] == [False]
     await rig.refill()
     (row,) = rig.feeder.array.unrunnable()
     assert (row.batch_id, row.job_class_id, row.waiting, row.hosts) == (1, 10, 40, 3)
@@ -376,10 +377,11 @@ async def test_few_hosts_refusing_for_a_long_time_are_reported_too() -> None:
     rig.database.add_jobs(1, 40)
     await rig.refill()
     rig.array.note_refusals([(rig.array.groups()[0].key, RefusalCode.DISK)], HostId(1))
-    assert rig.feeder.array.unrunnable() == ()
+    (row,) = rig.feeder.array.unrunnable()
+    assert (row.is_certain, row.more_hosts, row.more_s) == (False, FeederSettings().refusals_to_rotate - 1, 300.0)
     rig.clock.pass_s(300.0)
     (row,) = rig.feeder.array.unrunnable()
-    assert (row.waiting, row.hosts, row.rotated_out) == (40, 1, False)
+    assert (row.waiting, row.hosts, row.rotated_out, row.is_certain) == (40, 1, False, True)
 
 
 async def test_a_host_that_takes_a_job_breaks_the_row_of_refusals() -> None:

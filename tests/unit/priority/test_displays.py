@@ -46,11 +46,14 @@ def test_printed_parts_sum_to_the_printed_total(layout: Format) -> None:
 
 def test_mdiag_components_add_up_and_percentages_are_absolute() -> None:
     weights = "QUEUETIMEWEIGHT=1 USERPRIOWEIGHT=0.3 FSUSERWEIGHT=1.7"
-    heading, *rows, foot = shown(breakdowns("components", components=weights), Format.MDIAG)
+    heading, of_weights, *rows, foot = shown(breakdowns("components", components=weights), Format.MDIAG)
 
-    assert heading == ["batch", "priority", "SERVICE", "FS"]
+    assert heading == ["batch", "priority", "SERVICE(QUEUETIME:USERPRIO)", "FS(FSUSER)"]
+    assert of_weights == ["Weights", "", "(1:0.3)", "(1.7)"]
     for row in rows:
-        assert sum(round(float(cell.split()[0]) * 100) for cell in row[2:]) == round(float(row[1]) * 100)
+        assert sum(int(cell.split()[0]) for cell in row[2:]) == int(row[1])
+        for cell in row[2:]:
+            assert sum(map(int, cell.split("(")[1].strip(")").split(":"))) == int(cell.split()[0])
         assert all(float(cell.split()[1].split("%")[0]) >= 0.0 for cell in row[2:])
     assert foot[0] == "Percent Contribution"
 
