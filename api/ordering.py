@@ -117,6 +117,10 @@ class OrderingApi:
     async def fairshare(self, ask: Ask[NoParams, None]) -> shapes.SharesShown:
         return {"tree": await self._sharing.show()}
 
+    @operation("GET", "/fairshare/windows", "The usage of users, groups, accounts and levels beside their targets.")
+    async def usage_windows(self, ask: Ask[NoParams, None]) -> shapes.WindowsShown:
+        return await self._sharing.windows()
+
     @operation("PUT", "/fairshare", "Set the shares of an account or a submitter.", right=Right.OPERATE, errors=(404,))
     async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> shapes.SharesSet:
         body = ask.body

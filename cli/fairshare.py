@@ -84,6 +84,18 @@ async def show(run: Run) -> None:
     run.show(rows, tree_as_text(rows))
 
 
+@fairshare.command("windows")
+@command
+async def show_windows(run: Run) -> None:
+    """Show the usage of users, groups, accounts and levels beside their targets (ordering.targets), as `diagnose -f`.
+
+    Percentages are of the usage delivered, in all windows with their weights and in each, newest first (0). A star
+    marks usage that is more than 5 points off its target.
+    """
+    found = await run.ask(lambda client: client.usage_windows())
+    run.show(found, windows_as_text(found))
+
+
 @fairshare.command("set")
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name")
@@ -98,6 +110,21 @@ async def set_shares(run: Run, kind: Kind, name: str, shares: float, account: st
     await run.ask(lambda client: client.set_shares(kind, name, shares, account=account))
     where = "" if account is None else f" in {account}"
     run.show({kind: name, "account": account, "shares": shares}, f"{kind} {name}: shares {shares:g}{where}")
+
+
+def windows_as_text(found: shapes.WindowsShown) -> str:
+    """Format usage by window as a table in the layout of `diagnose -f`."""
+    count = max((number + 1 for number, flop in enumerate(found["delivered_flop"]) if flop > 0.0), default=0)
+    if not count:
+        return "No usage in the last windows."
+    heading = ["section", "name", "percent", "target", *map(str, range(count))]
+    delivered = ["TOTAL", "FLOP", "", "", *(f"{flop:.3g}" for flop in found["delivered_flop"][:count])]
+    rows = [
+        [one["section"].upper(), one["name"] + "*" * one["off_target"], f"{one['percent']:.2f}", one["target"] or "-"]
+        + [f"{percent:.2f}" for percent in one["windows"][:count]]
+        for one in found["usage"]
+    ]
+    return aligned([heading, delivered, *rows])
 
 
 def tree_as_text(rows: Sequence[shapes.ShareShown]) -> str:

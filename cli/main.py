@@ -85,7 +85,10 @@ ENTRIES = {
     "batch": ("cli.batches:batch", "Manage batches of jobs."),
     "job": ("cli.batches:job", "Show jobs and their instances."),
     "host": ("cli.hosts:host", "Show volunteers' hosts."),
-    "unschedulable": ("cli.hosts:unschedulable", "Show work that every recent host has refused so far, with the reasons."),
+    "unschedulable": (
+        "cli.hosts:unschedulable",
+        "Show work that every recent host has refused so far, with the reasons.",
+    ),
     "hoststats": ("cli.hoststats:hoststats", "Rank hosts by speed and reliability."),
     "estimate": ("cli.estimate:estimate", "Forecast when batches will be complete."),
     "setting": ("cli.settings:setting", "Show and change settings."),

@@ -42,7 +42,10 @@ def priority() -> None:
 async def show(
     run: Run, batch_id: int | None, in_words: bool, layout: str, normalised: bool, weights: bool, limit: int
 ) -> None:
-    """Show batches in the order of the last ordering pass, with signed contributions that add up to the total."""
+    """Show waiting batches in the order of the last ordering pass, with signed contributions that add up to the total.
+
+    Instants are shown in seconds relative to that pass.
+    """
     from administration.ordering.priorities import breakdown_of
 
     laid_out = _layout(Format(layout), normalised=normalised, weights=weights)
@@ -53,7 +56,15 @@ async def show(
         else:
             shown = {"batches": [await client.priority(batch_id)], "unordered": []}
     breakdowns = [breakdown_of(one) for one in shown["batches"]]
-    text = "\n\n".join(map(verbose, breakdowns)) if in_words else aligned(laid_out(breakdowns))
+    if in_words:
+        text = "\n\n".join(map(verbose, breakdowns))
+    elif layout == Format.TABLE:
+        heading, *rows = laid_out(breakdowns)
+        owners = [[one["submitter"], str(one["waiting"])] for one in shown["batches"]]
+        cells = [[row[0], *owner, *row[1:]] for row, owner in zip(rows, owners, strict=True)]
+        text = aligned([[heading[0], "submitter", "waiting", *heading[1:]], *cells])
+    else:
+        text = aligned(laid_out(breakdowns))
     if not breakdowns:
         text = "No batch has been ordered yet."
     if shown["unordered"]:
@@ -82,14 +93,18 @@ async def show_weights(run: Run) -> None:
 
 @priority.command("preview")
 @CHANGES
+@click.option("--verbose", "in_words", is_flag=True, help="Explain the first places of the new order.")
 @LIMIT
 @command
-async def preview(run: Run, values: tuple[str, ...], limit: int) -> None:
+async def preview(run: Run, values: tuple[str, ...], in_words: bool, limit: int) -> None:
     """Preview the order of batches with other ordering settings; changes nothing."""
+    from administration.ordering.priorities import breakdown_of
+
     changes = changes_given(values)
 
     found = await run.ask(lambda client: client.preview_ordering(changes, limit=limit))
-    run.show(found, preview_as_text(found))
+    reasons = [verbose(breakdown_of(one)) for one in found["reasons"][:limit]] if in_words else []
+    run.show(found, "\n\n".join([preview_as_text(found), *reasons]))
 
 
 @priority.command("set")

@@ -47,7 +47,7 @@ GROUPS: Mapping[str, Sequence[str]] = {  # group (a policy, or settings shared b
         *("wait_weight", "fairshare_weight", "level_weight", "queue_weight", "size_weight", "user_weight"),
         *("max_wait_s", "size_favours"),
     ),
-    "components": ("components", "xfactor_min_s", "target_wait_s", "target_xfactor"),
+    "components": ("components", "soft_limits", "xfactor_min_s", "target_wait_s", "target_xfactor"),
     "equal_access": ("bypass_weight", "equal_among"),
     "logical_time": ("let_rule",),
     "queues": ("queues",),

@@ -8,6 +8,7 @@ originals truncate them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from domain.ordering import Breakdown, Contribution
@@ -59,6 +60,25 @@ def printed(points: Sequence[float], total: float, *, whole: bool = False) -> tu
     return [f"{one / scale:.{decimals}f}" for one in parts], f"{scaled / scale:.{decimals}f}"
 
 
+def relative(breakdown: Breakdown) -> Breakdown:
+    """Return the breakdown with instants relative to its ordering pass, in seconds: negative in the past.
+
+    >>> submitted = Contribution("submitted at", "submitted at", 1e9, "instant", 1e9, None, -1.0, -1e9)
+    >>> shown = relative(Breakdown(7, "fifo", 1e9 + 60.0, 0, -1e9, (submitted,)))
+    >>> shown.total, shown.components[0].name, shown.components[0].value
+    (60.0, 'submitted at - now', -60.0)
+    """
+    at, parts, total = breakdown.computed_at, list[Contribution](), breakdown.total
+    for one in breakdown.components:
+        if one.unit != "instant" or one.value is None:
+            parts.append(one)
+            continue
+        total -= one.weight * at
+        points = one.points - one.weight * at
+        parts.append(replace(one, name=f"{one.name} - now", value=one.value - at, points=points))
+    return replace(breakdown, total=total, components=tuple(parts))
+
+
 def verbose(breakdown: Breakdown) -> str:
     """Format formula, numbers, products and result, a line each, then bounds and limits.
 
@@ -71,6 +91,7 @@ def verbose(breakdown: Breakdown) -> str:
                = 5 - 2
                = 3
     """
+    breakdown = relative(breakdown)
     parts = breakdown.components
     points, total = printed([one.points for one in parts], breakdown.total)
     formula = " + ".join(f"{one.name} * {one.name}_weight" for one in parts) or "0"
@@ -217,7 +238,7 @@ def shown(breakdowns: Sequence[Breakdown], layout: Format) -> list[list[str]]:
         Format.SPRIO: sprio,
         Format.FLUX: flux,
     }
-    return by_layout[layout](breakdowns)
+    return by_layout[layout]([relative(one) for one in breakdowns])
 
 
 def _pair(part: Contribution | None) -> tuple[str, str]:

@@ -257,25 +257,21 @@ class _Deltas:
         self._targets = targets(settings.targets)
         self._settings = settings
         self._newest = window_of(now, settings.window_s)
-        self._accounts = {account.account_id: account for account in accounts}
+        self._credentials = Credentials(accounts)
         self._total: Windows = {}
-        self._users, self._groups, self._owns = dict[str, Windows](), dict[str, Windows](), dict[str, Windows]()
-        if not self._targets:
-            return
-        self._total = _added(one.windows for one in submitting)
-        self._users = _grouped((one.name, one.windows) for one in submitting)
-        self._groups = _grouped((self._topmost(one.leaf.account_id), one.windows) for one in submitting)
-        self._owns = _grouped((self._accounts[one.leaf.account_id].name, one.windows) for one in submitting)
+        self._used: Mapping[tuple[str, str], Windows] = {}
+        if self._targets:
+            self._total = _added(one.windows for one in submitting)
+            self._used = self._credentials.usage(submitting)
 
     def of(self, one: Submitting) -> tuple[float, float, float]:
         if not self._targets:
             return 0.0, 0.0, 0.0
-        group, account = self._topmost(one.leaf.account_id), self._accounts[one.leaf.account_id].name
-        return (
-            self._delta("user", one.name, self._users[one.name]),
-            self._delta("group", group, self._groups[group]),
-            self._delta("account", account, self._owns[account]),
+        user, group, account = (
+            self._delta(section, name, self._used[section, name])
+            for section, name in self._credentials.of(one.name, one.leaf.account_id).items()
         )
+        return user, group, account
 
     def of_level(self, level: ServiceLevel, usage: Windows) -> float:
         return self._delta("level", level, usage) if self._targets else 0.0
@@ -290,11 +286,74 @@ class _Deltas:
             return 0.0  # no usage was delivered: the whole component is left out
         return delta(target, 100.0 * used_fraction(used, total, decay=self._settings.window_decay_factor))
 
-    def _topmost(self, account_id: AccountId) -> str:
-        account = self._accounts[account_id]
-        while account.parent_id is not None and self._accounts[account.parent_id].parent_id is not None:
-            account = self._accounts[account.parent_id]
-        return account.name
+
+class Credentials:
+    """The names under which usage counts: those of the user, of its group (the account below the top) and account."""
+
+    def __init__(self, accounts: Iterable[Account]) -> None:
+        self._accounts = {account.account_id: account for account in accounts}
+
+    def of(self, user: str, account_id: AccountId) -> Mapping[str, str]:
+        account = group = self._accounts[account_id]
+        while group.parent_id is not None and self._accounts[group.parent_id].parent_id is not None:
+            group = self._accounts[group.parent_id]
+        return {"user": user, "group": group.name, "account": account.name}
+
+    def usage(self, submitting: Iterable[Submitting]) -> dict[tuple[str, str], Windows]:
+        """Return the usage by section and name."""
+        found: dict[tuple[str, str], list[Windows]] = {}
+        for one in submitting:
+            for key in self.of(one.name, one.leaf.account_id).items():
+                found.setdefault(key, []).append(one.windows)
+        return {key: _added(every) for key, every in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialUsage:
+    """The usage of a name beside its target: `percent` of all windows with their weights, `windows` of each, newest
+    first, in percent of the usage delivered in it.
+    """
+
+    section: str
+    name: str
+    target: str
+    percent: float
+    off_target: bool
+    windows: tuple[float, ...]
+
+
+def credential_usage(
+    accounts: Iterable[Account],
+    submitting: Sequence[Submitting],
+    settings: OrderingSettings,
+    *,
+    now: Instant,
+    level_windows: Mapping[ServiceLevel, Windows],
+) -> tuple[list[float], list[CredentialUsage]]:
+    """Return the usage delivered in each window, newest first, and the rows of `diagnose -f`: users, groups, accounts
+    and levels with usage or a target of their own. Raises InvalidInputError.
+
+    >>> ada, bob = (Submitting(Leaf(n, 1, 1.0, 0.0), name, {0: 30.0 * n}) for n, name in ((1, "ada"), (2, "bob")))
+    >>> settings = OrderingSettings(targets="user:ada=20+", window_samples=2)
+    >>> delivered, rows = credential_usage([Account(1, "lab")], [ada, bob], settings, now=0.0, level_windows={})
+    >>> delivered, [(row.name, row.target, round(row.percent, 2), row.off_target) for row in rows[:2]]
+    ([90.0, 0.0], [('ada', '20+', 33.33, False), ('bob', '', 66.67, False)])
+    """
+    asked, newest, depth = targets(settings.targets), window_of(now, settings.window_s), settings.window_samples
+    used = Credentials(accounts).usage(submitting) | {("level", str(one)): got for one, got in level_windows.items()}
+    delivered = newest_first(_added(one.windows for one in submitting), newest, depth)
+    rows = []
+    for section, name in sorted(used, key=lambda key: (("user", "group", "account", "level").index(key[0]), key[1])):
+        target: Target | None = target_for(asked, section, name)
+        of_window = newest_first(used[section, name], newest, depth)
+        if any(of_window) or (section, name) in asked:
+            percent = 100.0 * used_fraction(of_window, delivered, decay=settings.window_decay_factor)
+            shares = tuple(
+                100.0 * one / whole if whole > 0.0 else 0.0 for one, whole in zip(of_window, delivered, strict=True)
+            )
+            text = "" if target is None else f"{target.amount:g}{target.mode}"
+            rows.append(CredentialUsage(section, name, text, percent, starred(target, percent), shares))
+    return delivered, rows
 
 
 def _added(every: Iterable[Windows]) -> Windows:
@@ -303,10 +362,3 @@ def _added(every: Iterable[Windows]) -> Windows:
         for number, amount in windows.items():
             total[number] = total.get(number, 0.0) + amount
     return total
-
-
-def _grouped(named: Iterable[tuple[str, Windows]]) -> dict[str, Windows]:
-    groups: dict[str, list[Windows]] = {}
-    for name, windows in named:
-        groups.setdefault(name, []).append(windows)
-    return {name: _added(every) for name, every in groups.items()}

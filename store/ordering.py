@@ -204,7 +204,7 @@ class PostgresOrderingRules(OnDatabase):
         await self._database.fetch_known("set_deadline", batch_id, deadline_at, kind="active batch with a deadline")
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:
-        """Return the first active batches in order."""
+        """Return the first active batches in order that may have unsent instances."""
         return [row["batch_id"] for row in await self._database.fetch("batches_in_order", limit)]
 
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:

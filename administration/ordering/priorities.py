@@ -109,8 +109,11 @@ def breakdown_of(record: Mapping[str, object]) -> Breakdown:
     return replace(found, limits=(*found.limits, str(hold))) if hold and hold not in found.limits else found
 
 
-def _in_order(record: Mapping[str, object], place: PlaceInOrder | None) -> shapes.PriorityShown:
-    return cast(shapes.PriorityShown, {"place": None if place is None else place.place, **record})
+def _in_order(
+    record: Mapping[str, object], place: PlaceInOrder | None, *, submitter: str, waiting: int
+) -> shapes.PriorityShown:
+    where = {"place": None if place is None else place.place, "submitter": submitter, "waiting": waiting}
+    return cast(shapes.PriorityShown, {**where, **record})
 
 
 REASONS = 30  # in a preview
@@ -143,17 +146,26 @@ class Priorities:
         self._clock = clock
 
     async def show(self, batch_id: BatchId | None = None, *, limit: int = 50) -> Shown:
-        """Return the first batches in order, or one batch. Raises NotFoundError without a stored breakdown."""
+        """Return the first batches in order that have unsent instances, or one batch. Raises NotFoundError without a
+        stored breakdown.
+        """
         rules = self._store.ordering_rules
         ids = [batch_id] if batch_id is not None else list(await rules.in_order(limit))
-        records, places = await asyncio.gather(rules.breakdowns(ids), rules.places(ids))
+        views = self._store.views
+        records, places, owners, batches = await asyncio.gather(
+            rules.breakdowns(ids), rules.places(ids), views.whose(ids), views.batches_with(ids)
+        )
+        waiting = {one.batch_id: max(0, one.counts.unsent) for one in batches}
         if batch_id is not None and batch_id not in records:
-            await self._store.views.batch(batch_id)
+            await views.batch(batch_id)
             raise NotFoundError("recorded ordering of batch", batch_id)
         known = [one for one in ids if one in records]
         return Shown(
             [breakdown_of(records[one]) for one in known],
-            [_in_order(records[one], places.get(one)) for one in known],
+            [
+                _in_order(records[one], places.get(one), submitter=owners[one].submitter, waiting=waiting[one])
+                for one in known
+            ],
             [one for one in ids if one not in records],
             places,
         )
@@ -169,14 +181,15 @@ class Priorities:
             active_since=Instant(now - ACTIVE_HOST_S), now=now
         )
         old, new = await asyncio.to_thread(_both, view, reference, catalogue, changed, now)
-        before = catalogue.settings.as_mapping()
+        before, would_be = catalogue.settings.as_mapping(), _reasons(new)
         shown: shapes.OrderPreviewed = {
             "changes": [{"key": key, "from": before[key], "to": value} for key, value in changes.items()],
             "policy": {"from": catalogue.settings.ordering.policy, "to": changed.settings.ordering.policy},
             "batches": len(old.order.places),
             "places": _moves(old, new, limit),
+            "reasons": cast(list[shapes.PlaceReasonShown], [one.as_record() for one in would_be]),
         }
-        return OrderPreview(shown, _reasons(old), _reasons(new))
+        return OrderPreview(shown, _reasons(old), would_be)
 
     async def set(self, changes: Changes, *, who: str, why: str) -> list[shapes.ChangeMade]:
         """Store the changes (administration/changes.py). Raises InvalidInputError if they are inconsistent."""

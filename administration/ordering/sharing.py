@@ -14,9 +14,11 @@ from domain.ordered_work import Member, OrderingView, Permission
 from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
 from domain.units import AccountId, Instant
+from jobs.ordering.usage import UsageLedger
 from muster_client import shapes
 from priority.charging import usage_weights
 from priority.fair_share import FairShares, Leaf, Share, fair_shares
+from priority.standings import credential_usage, window_of
 from store.postgres import PostgresStore
 
 
@@ -31,6 +33,23 @@ class Sharing:
         """Return the tree, parents before children, with usage decayed until now."""
         settings, _ = Settings.from_stored(await self._store.settings.settings())
         return share_rows(await self._store.ordering.view(), settings.ordering, self._clock.now())
+
+    async def windows(self) -> shapes.WindowsShown:
+        """Return the usage of users, groups, accounts and levels in the last windows, beside their targets."""
+        settings, _ = Settings.from_stored(await self._store.settings.settings())
+        view, now, length_s = await self._store.ordering.view(), self._clock.now(), settings.ordering.window_s
+        ledger = UsageLedger(view, settings.ordering, now)
+        delivered, rows = credential_usage(
+            view.accounts,
+            ledger.submitting({}),
+            settings.ordering,
+            now=now,
+            level_windows=ledger.level_windows(),
+        )
+        newest = window_of(now, length_s)
+        starts = [(newest - age) * length_s for age in range(len(delivered))]
+        used = [shown(shapes.CredentialUsageShown, one) for one in rows]
+        return {"window_s": length_s, "starts_at": starts, "delivered_flop": delivered, "usage": used}
 
     async def set_account(
         self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None

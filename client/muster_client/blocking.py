@@ -259,6 +259,10 @@ class SyncClient(LoopThread):
         """Return the tree of accounts and submitters with shares and decayed usage."""
         return self._run(self._client.fairshare())
 
+    def usage_windows(self) -> shapes.WindowsShown:
+        """Return the usage of users, groups, accounts and levels in the last windows, beside their targets."""
+        return self._run(self._client.usage_windows())
+
     def set_shares(
         self, kind: Literal["account", "submitter"], name: str, shares: float, *, account: str | None = None
     ) -> None:

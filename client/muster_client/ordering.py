@@ -48,6 +48,11 @@ class Ordering(Transport):
         found: list[shapes.ShareShown] = (await self._call("GET", "fairshare"))["tree"]
         return found
 
+    async def usage_windows(self) -> shapes.WindowsShown:
+        """Return the usage of users, groups, accounts and levels in the last windows, beside their targets."""
+        found: shapes.WindowsShown = await self._call("GET", "fairshare/windows")
+        return found
+
     async def set_shares(
         self, kind: Literal["account", "submitter"], name: str, shares: float, *, account: str | None = None
     ) -> None:

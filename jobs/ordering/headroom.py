@@ -16,10 +16,11 @@ from domain.limits import SIZE_LIMITS, Limit, Quantity, RequestedAmounts, Scope
 from domain.ordered_work import LeafId
 from domain.ordering import ServiceLevel
 from domain.ordering_settings import OrderingSettings
-from domain.units import AccountId, BatchId, Instant
+from domain.units import BatchId, Instant
 from jobs.ordering.sizing import JobFootprint
 from priority.limits import holds, limits_of
 from priority.standings import (
+    Credentials,
     Submitting,
     Target,
     TargetMode,
@@ -163,7 +164,7 @@ class Caps:
         self._targets = {key: one for key, one in every.items() if one.mode in {TargetMode.CAP, TargetMode.HARD_CAP}}
         if not self._targets:
             return
-        self._accounts = {account.account_id: account for account in accounts}
+        credentials = Credentials(accounts)
         newest, depth = window_of(now, settings.window_s), settings.window_samples
         weights = window_weights(settings.window_decay_factor, depth)
 
@@ -171,13 +172,13 @@ class Caps:
             used = zip(newest_first(windows, newest, depth), weights, strict=True)
             return sum(flop * weight for flop, weight in used)
 
-        self._names: dict[LeafId, dict[str, str]] = {}
+        self._names: dict[LeafId, Mapping[str, str]] = {}
         self._used: dict[tuple[str, str], float] = {}
         self._delivered = 0.0
         for one in submitting:
             used, leaf = weighed(one.windows), (one.leaf.submitter_id, one.leaf.account_id)
             self._delivered += used
-            self._names[leaf] = self._names_of(one.name, one.leaf.account_id)
+            self._names[leaf] = credentials.of(one.name, one.leaf.account_id)
             for key in self._names[leaf].items():
                 self._used[key] = self._used.get(key, 0.0) + used
         for level, windows in levels.items():
@@ -196,10 +197,3 @@ class Caps:
             if said is not None:
                 found.append(f"{section} {name}: {said}")
         return tuple(found)
-
-    def _names_of(self, user: str, account_id: AccountId) -> dict[str, str]:
-        account = self._accounts[account_id]
-        group = account
-        while group.parent_id is not None and self._accounts[group.parent_id].parent_id is not None:
-            group = self._accounts[group.parent_id]
-        return {"user": user, "group": group.name, "account": account.name}

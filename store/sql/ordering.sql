@@ -275,10 +275,10 @@ ON CONFLICT (submitter_id, account_id) DO UPDATE SET
     at = excluded.at, accuracies = excluded.accuracies;
 
 -- name: batches_in_order
--- Purpose: return the first active batches in order.
+-- Purpose: return the first active batches in order that may have unsent instances.
 -- Arguments: $1 limit.
 -- Result: batch_id, in order.
-SELECT batch_id FROM batch WHERE state = 'active' ORDER BY order_tier, order_key, batch_id LIMIT $1;
+SELECT batch_id FROM batch WHERE state = 'active' AND waiting ORDER BY order_tier, order_key, batch_id LIMIT $1;
 
 
 -- name: drop_grant

@@ -143,6 +143,7 @@ priority preview policy=best
 = priority set max_wait_s=60 --why trying
 = priority set policy=fifo --why {empty}
 fairshare show
+fairshare windows
 fairshare set submitter sue 4 --account lab
 fairshare set account none 4
 grant add lab --units 100

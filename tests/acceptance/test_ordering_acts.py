@@ -7,6 +7,7 @@ import pytest
 from domain.limits import Limit, Quantity, Scope
 from domain.settings import FeederSettings
 from domain.units import DAY_S, BatchId, Instant, Seconds, utc
+from jobs.ordering.rows import TURNS
 from tests.acceptance.faces import command, json_of
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer, a_batch
@@ -213,3 +214,46 @@ async def test_refusals_so_far_are_shown_before_work_is_unschedulable(pi: LiveSe
     )
     assert found["more_hosts"] == rotate - 1 and found["more_s"] > 0.0
     assert f"{rotate - 1} more hosts" in (await command(pi, "unschedulable")).stdout
+
+
+async def test_usage_windows_are_shown_beside_their_targets(pi: LiveServer) -> None:
+    targets = {"value": "user:ada=20 user:bob=50+", "why": "a test"}
+    await pi.create("PUT", "/settings/ordering.targets", json=targets)
+    await pi.submit(submitter="ada", jobs={"count": 3, "fpops_est": 1e12})
+    await order(pi)
+    await pi.feed()
+    assert await given(pi, await pi.add_host("one")) is not None
+    await order(pi)
+
+    found = await json_of(pi, "fairshare", "windows")
+    assert found["delivered_flop"][0] == pytest.approx(1e12)
+    rows = {(one["section"], one["name"]): one for one in found["usage"]}
+    ada = rows["user", "ada"]
+    assert (ada["target"], ada["percent"], ada["off_target"], ada["windows"][0]) == ("20", 100.0, True, 100.0)
+    assert (rows["user", "bob"]["target"], rows["user", "bob"]["off_target"]) == ("50+", True)
+    assert rows["group", "adas"]["percent"] == rows["level", "normal"]["percent"] == 100.0
+    printed = (await command(pi, "fairshare", "windows")).stdout
+    assert any(line.split()[:4] == ["USER", "ada*", "100.00", "20"] for line in printed.splitlines())
+
+
+async def test_order_lists_who_waits_and_how_long(pi: LiveServer) -> None:
+    await pi.create("PUT", "/settings/ordering.policy", json={"value": "fifo", "why": "a test"})
+    gone = await pi.submit(submitter="ada", jobs={"count": 1})
+    await order(pi)
+    await pi.feed()
+    assert await given(pi, await pi.add_host("one")) == gone
+    waits = await pi.submit(submitter="bob", jobs={"count": 7})
+    await pi.forward(90.0)
+    for _ in range(TURNS):  # each breakdown is renewed within so many passes
+        await order(pi)
+    await pi.feed()
+
+    [shown] = (await json_of(pi, "priority", "show"))["batches"]
+    assert (shown["batch"], shown["submitter"], shown["waiting"]) == (waits, "bob", 7)
+    _heading, row = (await command(pi, "priority", "show")).stdout.splitlines()
+    assert row.split()[:3] == [str(waits), "bob", "7"] and "+90" in row
+
+    preview = await json_of(pi, "priority", "preview", "policy=multifactor")
+    assert {one["name"] for one in preview["reasons"][0]["components"]} >= {"wait", "fairshare"}
+    explained = (await command(pi, "priority", "preview", "policy=multifactor", "--verbose")).stdout
+    assert "wait * wait_weight" in explained

@@ -80,7 +80,8 @@ async def test_ordering_preview_changes_nothing(pi: LiveServer) -> None:
     assert found["policy"] == {"from": "logical_time", "to": "multifactor"}
     assert [(one["batch"], one["place"], one["would_be"]) for one in found["places"]] == [(second, 2, 1), (first, 1, 2)]
     async with client_of(pi) as client:
-        assert (await client.preview_ordering({"policy": "multifactor", "user_weight": 1e9})) == found
+        again = await client.preview_ordering({"policy": "multifactor", "user_weight": 1e9})
+    assert again["places"] == found["places"] and again["changes"] == found["changes"]
     assert await ordering_history(pi) == set()
 
 

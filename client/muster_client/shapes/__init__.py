@@ -104,12 +104,14 @@ from muster_client.shapes.hosts import (
 from muster_client.shapes.ordering import (
     ClampShown,
     ContributionShown,
+    CredentialUsageShown,
     GatePreviewed,
     GateSide,
     Moved,
     OrderPreviewed,
     Permitted,
     PlaceMoved,
+    PlaceReasonShown,
     PolicyMoved,
     PrioritiesShown,
     PriorityShown,
@@ -125,6 +127,7 @@ from muster_client.shapes.ordering import (
     WaitSide,
     WeightShown,
     WeightsShown,
+    WindowsShown,
 )
 from muster_client.shapes.work import (
     AppDetail,
@@ -174,6 +177,7 @@ __all__ = [
     "ClampShown",
     "ContributionShown",
     "CoprocessorShown",
+    "CredentialUsageShown",
     "DueShown",
     "Explained",
     "ExplainedHost",
@@ -234,6 +238,7 @@ __all__ = [
     "PersonPage",
     "PersonShown",
     "PlaceMoved",
+    "PlaceReasonShown",
     "PlanClassPage",
     "PlanClassShown",
     "PolicyMoved",
@@ -292,6 +297,7 @@ __all__ = [
     "WeightShown",
     "WeightsShown",
     "WhoShown",
+    "WindowsShown",
     "WouldGet",
     "WouldTake",
 ]

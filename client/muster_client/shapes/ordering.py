@@ -29,11 +29,30 @@ class ClampShown(TypedDict):
     result: float
 
 
+class PlaceReasonShown(TypedDict):
+    """The terms of a batch's place in an order, whose points sum to `total`."""
+
+    batch: int
+    policy: str
+    computed_at: float
+    tier: int
+    total: float
+    result: float
+    components: list[ContributionShown]
+    clamp: ClampShown | None
+    limits: list[str]
+    usage_snapshot_id: int | None
+
+
 class PriorityShown(TypedDict):
-    """A batch's place in the order, and the terms whose points sum to `total`. `place` 1 is the first."""
+    """A batch's place in the order, and the terms whose points sum to `total`. `place` 1 is the first; `waiting` counts
+    its unsent instances.
+    """
 
     batch: int
     place: int | None
+    submitter: str
+    waiting: int
     policy: str
     computed_at: float
     tier: int
@@ -48,7 +67,7 @@ class PriorityShown(TypedDict):
 
 
 class PrioritiesShown(TypedDict):
-    """Batches in the order of the last ordering pass; `unordered` are not ordered yet."""
+    """The batches with unsent instances in the order of the last ordering pass; `unordered` are not ordered yet."""
 
     batches: list[PriorityShown]
     unordered: list[int]
@@ -65,12 +84,15 @@ class PlaceMoved(TypedDict):
 
 
 class OrderPreviewed(TypedDict):
-    """The effect of settings on the current order; `batches` is the number of active batches."""
+    """The effect of settings on the current order; `batches` is the number of active batches, `reasons` explains the
+    first places of the new order.
+    """
 
     changes: list[Moved]
     policy: PolicyMoved
     batches: int
     places: list[PlaceMoved]
+    reasons: list[PlaceReasonShown]
 
 
 class WeightShown(TypedDict):
@@ -105,6 +127,28 @@ class ShareShown(TypedDict):
 
 class SharesShown(TypedDict):
     tree: list[ShareShown]
+
+
+class CredentialUsageShown(TypedDict):
+    """Usage beside its target in percent of what was delivered: of all windows with their weights, and of each, newest
+    first. `section` is user, group, account or level; `target` is empty without one.
+    """
+
+    section: str
+    name: str
+    target: str
+    percent: float
+    off_target: bool
+    windows: list[float]
+
+
+class WindowsShown(TypedDict):
+    """Usage in the last windows, newest first: start and delivered FLOP of each, and the usage of each name."""
+
+    window_s: float
+    starts_at: list[float]
+    delivered_flop: list[float]
+    usage: list[CredentialUsageShown]
 
 
 class SharesSet(TypedDict):
