@@ -314,6 +314,7 @@ class OrderingPages(Pages[PageServices]):
             "one": batch_id,
             "names": names,
             "tree": tree,
+            "windows": await self._sharing.windows(),
             "charts": charts,
             "weights": weights_in_force(settings),
             "rule": rule_of(settings.ordering.policy),
