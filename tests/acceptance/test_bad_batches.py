@@ -87,7 +87,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
     (
         "a path over the network",
         a_batch(jobs={"inputs": [{"path": "/etc/passwd"}]}),
-        "inputs.path: expected the name of a file put to /api/v1/files, got '/etc/passwd'",
+        "inputs.path: expected the name of a file uploaded to /api/v1/files, got '/etc/passwd'",
     ),
     (
         "an output that climbs",
@@ -100,7 +100,7 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
     (
         "a CSV file over the network",
         {"app": "pi", "qos": "afap", "jobs": JOB, "jobs_csv": "jobs.csv"},
-        "jobs_csv: expected the name of a file put to /api/v1/files, got 'jobs.csv'",
+        "jobs_csv: expected the name of a file uploaded to /api/v1/files, got 'jobs.csv'",
     ),
 ]
 
