@@ -26,8 +26,7 @@ class Speed:
     """The speed of a host with an app version. `flop_per_s` is also sent to the client.
 
     R = fpops_est / `effective_flop_per_s`, which includes the fraction of time the host computes. R_q = R *
-    `slack_factor`, before the minimum slack. `samples` is the effective number of measurements behind `flop_per_s`,
-    `tight_samples` the host's own number behind the slack factor.
+    `slack_factor`, before the minimum slack. `samples` is the effective number of measurements behind `flop_per_s`.
     """
 
     flop_per_s: FlopPerSecond
@@ -36,7 +35,6 @@ class Speed:
     effective_flop_per_s: FlopPerSecond
     slack_factor: float
     samples: float = 0.0
-    tight_samples: float = 0.0
 
     def runtime_s(self, fpops_est_flop: Flop) -> Seconds:
         """R = fpops_est / flop_per_s / availability, in wall-clock seconds.
@@ -80,7 +78,6 @@ def speed_of(
         effective_flop_per_s=FlopPerSecond(projected * availability),
         slack_factor=slack_factor(tight, cuts, settings=settings),
         samples=measured.n,
-        tight_samples=tight.n,
     )
 
 

@@ -146,7 +146,14 @@ async def test_results_command_reports_missing_files(server: LiveServer, tmp_pat
     for folder in (here, there):
         assert [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()] == [Path(str(valid)) / "out"]
         assert (folder / str(valid) / "out").read_bytes() == RIGHT
-    facts = ("1 file of 1 job", f"in {here}", "0 fetched", "1 already present", "2 jobs without a result:", "it is open")
+    facts = (
+        "1 file of 1 job",
+        f"in {here}",
+        "0 fetched",
+        "1 already present",
+        "2 jobs without a result:",
+        "it is open",
+    )
     assert not missing(again.stdout.splitlines()[0], f"batch {batch_id}:", *facts)
 
     await asyncio.to_thread(run_the_page, server, tmp_path)

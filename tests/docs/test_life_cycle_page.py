@@ -7,14 +7,14 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from domain.jobs import InstanceState
-from lifecycle.diagram import BOX_HEIGHT, BOX_WIDTH, HEIGHT, PLACES, WIDTH, arrows, drawing, page
 from lifecycle.states import TRANSITIONS
+from tests.docs.life_cycle_page import BOX_HEIGHT, BOX_WIDTH, HEIGHT, PLACES, WIDTH, arrows, drawing, page
 
-PAGE = Path(__file__).parents[3] / "docs" / "lifecycle.md"
+PAGE = Path(__file__).parents[2] / "docs" / "lifecycle.md"
 
 
 def test_the_page_is_not_stale() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m lifecycle.diagram > docs/lifecycle.md"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.docs.life_cycle_page > docs/lifecycle.md"
 
 
 def test_the_page_has_every_step() -> None:
@@ -23,13 +23,13 @@ def test_the_page_has_every_step() -> None:
         assert f"| {source} | {event} | {target} |" in drawn
 
 
-FILE = Path(__file__).parents[3] / "docs" / "charts" / "lifecycle.svg"
+FILE = Path(__file__).parents[2] / "docs" / "charts" / "lifecycle.svg"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_the_drawing_is_not_stale() -> None:
     assert FILE.read_text(encoding="utf-8") == drawing(), (
-        "run: python -m lifecycle.diagram svg > docs/charts/lifecycle.svg"
+        "run: python -m tests.docs.life_cycle_page svg > docs/charts/lifecycle.svg"
     )
 
 

@@ -1,6 +1,6 @@
 """Generates docs/lifecycle.md and the drawing docs/charts/lifecycle.svg from the transition table. Pure.
 
-`python -m lifecycle.diagram > docs/lifecycle.md` writes the page, `python -m lifecycle.diagram svg >
+`python -m tests.docs.life_cycle_page > docs/lifecycle.md` writes the page, `python -m tests.docs.life_cycle_page svg >
 docs/charts/lifecycle.svg` the drawing, with states as boxes and steps as arrows.
 """
 
@@ -18,9 +18,9 @@ from lifecycle.states import JOB_ERRORS, LOST, RETRY_CAUSES, SHAPES, TRANSITIONS
 _HEAD = """\
 # The life of an instance
 
-`lifecycle/states.py` defines the states and the steps. `python -m lifecycle.diagram > docs/lifecycle.md` generates this
-page, and `python -m lifecycle.diagram svg > docs/charts/lifecycle.svg` its drawing. A test fails if one of them is out
-of date. The server rejects every step that is not listed here.
+`lifecycle/states.py` defines the states and the steps. `python -m tests.docs.life_cycle_page > docs/lifecycle.md`
+generates this page, and `python -m tests.docs.life_cycle_page svg > docs/charts/lifecycle.svg` its drawing. A test
+fails if one of them is out of date. The server rejects every step that is not listed here.
 
 ![The states of an instance and the steps between them; the tables below list them](charts/lifecycle.svg)
 
