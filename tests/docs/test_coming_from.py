@@ -13,10 +13,14 @@ from click.testing import CliRunner
 from administration.ordering.priorities import with_ordering
 from cli.main import muster
 from cli.priority import changes_given
+from domain.ordering_settings import COMPONENTS, SUBCOMPONENTS, OrderingSettings
 from domain.settings import Settings
+from priority.equal_access import equal_access
+from priority.policies import multifactor
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("coming-from-*.md"))
+MULTIFACTOR = multifactor(OrderingSettings())
 COMMAND = re.compile(r"^\$ (muster .*)$", re.MULTILINE)
 
 
@@ -69,3 +73,24 @@ def test_every_setting_a_page_names_is_one(page: Path) -> None:
 
     assert named
     assert named <= set(Settings().as_mapping())
+
+
+NAMES = {
+    "coming-from-moab": {*COMPONENTS, *SUBCOMPONENTS},
+    "coming-from-maui": set(SUBCOMPONENTS),
+    "coming-from-flux": {term.name for term in (*MULTIFACTOR.own, *MULTIFACTOR.shared)},
+    "coming-from-nci": {term.name for term in (*equal_access().own, *equal_access().shared)},
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_table_of_each_page_names_every_term_of_its_policy(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    named = {word for row in rows for word in re.findall(r"\w+", row)}
+
+    assert NAMES[page.stem] - named == set()
+    for row in rows:  # and none that is not one
+        for weight in re.findall(r"^\| \w+: ([A-Z, ]+) \|", row):
+            unknown = set(weight.split(", ")) - {*SUBCOMPONENTS}
+            assert not unknown or row.split("|")[2].strip() == "nothing", unknown

@@ -7,10 +7,10 @@ from types import ModuleType
 
 import pytest
 
-from lifecycle import compare, diagram, leaves, outcome, settle, states, tail, turnaround
+from lifecycle import compare, leaves, outcome, settle, states, tail, turnaround
 
 
-@pytest.mark.parametrize("module", [compare, diagram, leaves, outcome, settle, states, tail, turnaround])
+@pytest.mark.parametrize("module", [compare, leaves, outcome, settle, states, tail, turnaround])
 def test_examples_hold(module: ModuleType) -> None:
     failed, tried = doctest.testmod(module)
     assert (failed, tried > 0) == (0, True)
