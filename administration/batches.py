@@ -220,10 +220,11 @@ class Batches:
         previewer = Previewer(self._store.forecasting, self._store.forecasts, settings, self._clock)
         return preview_as_json(await previewer.preview(planned), planned)
 
-    async def show(self, batch_id: BatchId) -> shapes.BatchShown:
+    async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:
         """Return a batch as JSON. Raises NotFoundError."""
         [one] = await self._as_json([await self._store.views.batch(batch_id)])
-        return one
+        ordered = (await self._store.ordering_rules.breakdowns([batch_id])).get(batch_id, {})
+        return {**one, "paid_by": str(ordered.get("queue", ""))}
 
     async def listed(self, *, limit: int, before: BatchId | None = None) -> Sequence[shapes.BatchShown]:
         """Return batches as JSON, newest first."""

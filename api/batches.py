@@ -159,7 +159,7 @@ class BatchesApi:
             raise NotAllowedError(f"{person.name} submits as {own}")
 
     @operation("GET", "/batches/{batch_id}", "A batch with its job counts.", errors=(404,))
-    async def batch(self, ask: Ask[BatchParams, None]) -> shapes.BatchShown:
+    async def batch(self, ask: Ask[BatchParams, None]) -> shapes.OneBatchShown:
         return await self._batches.show(BatchId(ask.params.batch_id))
 
     @operation(

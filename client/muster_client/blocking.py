@@ -35,7 +35,7 @@ class SyncClient(LoopThread):
         """Forecast the batch as if submitted now: `q50_at`, `q90_at`, …. Nothing is stored."""
         return self._run(self._client.preview(batch))
 
-    def batch(self, batch_id: int) -> shapes.BatchShown:
+    def batch(self, batch_id: int) -> shapes.OneBatchShown:
         """Return a batch with its job counts."""
         return self._run(self._client.batch(batch_id))
 
@@ -76,7 +76,7 @@ class SyncClient(LoopThread):
         """Yield a batch's progress on each change until it has ended. Reconnects if the stream breaks."""
         return self._iterate(self._client.watch(batch_id))
 
-    def wait(self, batch_id: int) -> shapes.BatchShown:
+    def wait(self, batch_id: int) -> shapes.OneBatchShown:
         """Wait until a batch has ended, and return it."""
         return self._run(self._client.wait(batch_id))
 

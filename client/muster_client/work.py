@@ -32,9 +32,9 @@ class Work(Transport):
         found: shapes.PreviewShown = (await self._call("POST", "batches?preview=true", batch))["forecast"]
         return found
 
-    async def batch(self, batch_id: int) -> shapes.BatchShown:
+    async def batch(self, batch_id: int) -> shapes.OneBatchShown:
         """Return a batch with its job counts."""
-        found: shapes.BatchShown = await self._call("GET", f"batches/{batch_id}")
+        found: shapes.OneBatchShown = await self._call("GET", f"batches/{batch_id}")
         return found
 
     async def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
@@ -85,7 +85,7 @@ class Work(Transport):
                 if broken == 3:
                     raise
 
-    async def wait(self, batch_id: int) -> shapes.BatchShown:
+    async def wait(self, batch_id: int) -> shapes.OneBatchShown:
         """Wait until a batch has ended, and return it."""
         async for _ in self.watch(batch_id):
             pass

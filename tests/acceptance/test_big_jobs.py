@@ -124,3 +124,28 @@ async def test_big_job_reserves_a_host_busy_with_small_jobs(pi: LiveServer) -> N
     sent_after = await hours_until_sent(pi, computer, big, most=11)
     assert sent_after is not None
     assert (await pi.store.views.batch(big)).counts.in_progress == 1
+
+
+async def test_each_of_two_big_batches_leases_its_own_host(pi: LiveServer) -> None:
+    small = {"count": 200, "fpops_est": FLOP_PER_H, "fpops_bound": 100 * FLOP_PER_H, "delay_bound_s": 30 * 86400.0}
+    await pi.submit(jobs=small)
+    computers = [Busy(await pi.add_host(name, ncpus=CORES)) for name in ("ada", "bob")]
+    for computer in (*computers, *computers):  # the first call registers the host
+        await computer.call(pi.clock.now())
+    wide = {"fpops_est": 16 * FLOP_PER_H, "ncpus": CORES, "delay_bound_s": 12 * HOUR_S, "memory_bytes": 1e8}
+    bigs = [await pi.submit(app="wide", jobs=wide) for _ in range(2)]
+    await pi.submit(jobs={**small, "count": 400})  # queued behind them
+    await run_duty(pi, "ordering")
+
+    await pi.create("PUT", "/settings/ordering.reservation_slots", json={"value": 2, "why": "big jobs starve"})
+    leased, sent = dict[BatchId, int](), set[BatchId]()
+    for _ in range(24):
+        for computer in computers:
+            sent |= {*await computer.call(pi.clock.now())} & set(bigs)
+            computer.compute(1.0)
+        await run_duty(pi, "reservations")
+        leased |= {one.lease.batch_id: one.lease.host_id for one in await pi.store.reserving.standing_leases()}
+        await pi.forward(HOUR_S)
+
+    assert sent == set(leased) == set(bigs)
+    assert set(leased.values()) == {computer.host.host_id for computer in computers}

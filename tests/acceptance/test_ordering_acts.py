@@ -148,6 +148,7 @@ async def test_spent_grant_is_named_where_the_place_is_explained(pi: LiveServer)
         (await command(pi, "priority", "show", "--verbose", "--batch", str(adas))).stdout,
         (await command(pi, "explain", "batch", str(adas))).stdout,
         (await json_of(pi, "explain", "batch", str(adas)))["order"]["queue"],
+        (await command(pi, "batch", "show", str(adas))).stdout,
     ):
         assert not missing(words, "bonus:", "2 SU", until)
 

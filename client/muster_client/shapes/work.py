@@ -49,6 +49,12 @@ class BatchShown(TypedDict):
     hold: str | None
 
 
+class OneBatchShown(BatchShown):
+    """`paid_by`: what the queue chosen by a grant says: which grant, how much is used, until when; else empty."""
+
+    paid_by: str
+
+
 class BatchPage(TypedDict):
     batches: list[BatchShown]
     next_cursor: str | None
