@@ -204,6 +204,7 @@ def _calls(scene: Scene) -> list[str]:
         "/priority?limit=1000",
         "/priority/weights",
         "/fairshare",
+        "/fairshare/windows",
         "/grants",
         "/limits",
         "/accounts",
