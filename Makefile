@@ -9,7 +9,7 @@ export MUSTER_SCREENSHOTS ?= $(CURDIR)/build/screenshots
 # Images set it: each of the hundreds of processes that tests start would then compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup system demo test lint unit main second-postgres e2e faults chaos bench fuzz api-fuzz compare-clients deterministic policy-quality reference docs audit clean
+.PHONY: setup system demo test lint unit main second-postgres e2e pictures faults chaos bench fuzz api-fuzz compare-clients deterministic policy-quality reference docs audit clean
 
 setup: $(STAMP)
 
@@ -59,6 +59,10 @@ main: setup system
 CONTRACT ?= tests/conformance tests/database/test_migrations.py tests/database/test_query_plans.py
 second-postgres: setup system
 	bash tests/debian_postgres.sh nice -n 5 $(BIN)/pytest -q -n 2 --dist loadfile -m database $(CONTRACT)
+
+# The pictures of the manuals, taken by the browser tests.
+pictures: setup system
+	MUSTER_PICTURES=$(CURDIR)/docs/pictures $(BIN)/pytest -q tests/browser/test_looks.py tests/browser/test_volunteers.py tests/browser/test_tasks.py
 
 # All of them: nodes and databases are killed again and again, connections are silent for half a minute.
 faults: setup system

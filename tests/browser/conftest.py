@@ -16,6 +16,11 @@ from tests.browser.scene import OPERATOR, PASSWORD
 from transfer.keys import create_keys
 
 SHOTS = "MUSTER_SCREENSHOTS"  # folder for screenshots: make sets build/screenshots
+MANUAL = "MUSTER_PICTURES"  # folder for the pictures of the manuals: make pictures sets docs/pictures
+PICTURES = {  # screenshots that the manuals show, the part on the first screen
+    *("overview-light", "batch-light", "batch-why-light", "host-why-light", "percentiles-light", "preview-light"),
+    *("ordering-light", "two-rules", "volunteer-computer-light"),
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -68,9 +73,11 @@ class Tab:
         await self.page.wait_for_url(re.compile(r"/console/$"))
 
     async def picture(self, name: str) -> None:
-        """Save a screenshot if a folder for them is set."""
+        """Save a screenshot if a folder for them is set, and a picture for the manuals if they show this page."""
         if folder := os.environ.get(SHOTS):
             await self.page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+        if (folder := os.environ.get(MANUAL)) and name in PICTURES:
+            await self.page.screenshot(path=Path(folder) / f"{name.removesuffix('-light')}.png")
 
 
 async def new_tab(chromium: Browser, server: LiveServer, **look: object) -> tuple[BrowserContext, Tab]:

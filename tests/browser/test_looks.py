@@ -23,6 +23,10 @@ LOOKS: Mapping[str, Mapping[str, object]] = {
 }
 
 
+CUT_LISTS = """[...document.querySelectorAll('.scroll > table[id]')]
+    .map(one => [one.id, one.scrollWidth - one.parentElement.clientWidth]).filter(one => one[1] > 1)"""
+
+
 async def issues_of(tab: Tab, path: str) -> list[str]:
     """Return serious and critical issues with their location."""
     found = await Axe().run(tab.page)
@@ -44,6 +48,7 @@ async def walked(tab: Tab, look: str, paths: Mapping[str, str]) -> list[str]:
         wider = await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if wider > 0:
             issues.append(f"{look} {path}: {wider} pixels wider than the screen")
+        issues += [f"{look} {path}: {which} is cut by {by} px" for which, by in await tab.page.evaluate(CUT_LISTS)]
     return issues
 
 
