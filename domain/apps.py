@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NewType
 
@@ -147,7 +147,21 @@ class AppVersion:
         return f"{self.version_num / 100:.2f} {self.platform} {self.plan_class.name}".rstrip()
 
 
-def plan_of(versions: Mapping[AppVersionId, AppVersion], app_version_id: AppVersionId) -> PlanClass:
-    """Return the plan class of a version; that of one CPU if the version is unknown."""
+def plan_of(versions: Mapping[AppVersionId, AppVersion], app_version_id: AppVersionId, ncpus: float = 1.0) -> PlanClass:
+    """Return the plan class with which a version runs a job of `ncpus`; that of CPUs if the version is unknown."""
     version = versions.get(app_version_id)
-    return version.plan_class if version is not None else DEFAULT_PLAN_CLASS
+    return plan_for(version.plan_class if version is not None else DEFAULT_PLAN_CLASS, ncpus)
+
+
+def plan_for(plan: PlanClass, ncpus: float) -> PlanClass:
+    """Return the plan class with which a job of `ncpus` runs: a CPU job occupies at least that many CPUs.
+
+    With more CPUs than the version's own plan class it has another name, because a client keeps one number of CPUs per
+    version and plan class (docs/protocol.md). No stored plan class has a + in its name.
+
+    >>> [plan_for(plan, 8.0).name for plan in (PlanClass("avx"), PlanClass(""), PlanClass("mt", ncpus=16.0))]
+    ['avx+8cpus', '+8cpus', 'mt']
+    """
+    if plan.gpu_type is not None or ncpus <= max(1.0, plan.ncpus):
+        return plan
+    return replace(plan, name=f"{plan.name}+{ncpus:g}cpus", ncpus=ncpus)

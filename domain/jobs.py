@@ -132,6 +132,7 @@ class InstanceInProgress:
     no_longer_needed: bool = False  # its job is over
     median_turnaround_s: Seconds | None = None  # of its batch's results, or of the app's by size; None: unknown
     gated: bool = False  # its host had to pass a percentile gate
+    ncpus: float = 1.0  # that its job occupies
 
 
 @quick_dataclass(frozen=True, slots=True)

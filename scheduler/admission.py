@@ -303,7 +303,7 @@ def less_resent(
     """Return the work requests left after lost jobs were resent: req_s less R times the instances of each job."""
     left = {want.processor_type: want for want in wants}
     for held in resent:
-        plan = plan_of(catalogue.versions, held.app_version_id)
+        plan = plan_of(catalogue.versions, held.app_version_id, held.ncpus)
         instances = plan.ncpus if plan.gpu_type is None else plan.gpu_count
         want = left.get(plan.processor_type)
         if want is not None:

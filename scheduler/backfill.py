@@ -20,7 +20,7 @@ from domain.reservations import Lease
 from domain.units import BatchId, Instant, Seconds
 from priority.big_jobs import CoreUse, lease, lease_conflict
 from priority.displacement import DisplacingJob, UnderWay, veto
-from scheduler.busy import HostLoad, Timeline, usage_of
+from scheduler.busy import HostLoad, Timeline, cpus_of, usage_of
 from scheduler.context import ClientTask, SchedulingContext
 
 BUSY = codes_where(lambda traits: traits.ends_when_idle)
@@ -149,7 +149,7 @@ def _under_way(
     one: ClientTask, ours: InstanceInProgress | None, left_s: Seconds, now: Instant, owners: Mapping[BatchId, int]
 ) -> UnderWay:
     limit_s = left_s if ours is None else max(left_s, ours.est_runtime_s)
-    cores = max(1.0, one.ncpus) if one.gpu_type is None else one.gpu_count
+    cores = max(1.0, cpus_of(one, ours)) if one.gpu_type is None else one.gpu_count
     running = 1 if ours is None else owners[ours.batch_id]
     return UnderWay(one.name, cores, left_s, limit_s, one.report_deadline, now, running)
 
@@ -157,7 +157,7 @@ def _under_way(
 def _held(context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]) -> Iterator[UnderWay]:
     """Yield the jobs in progress that the server knows of: each takes R from its dispatch."""
     for one in context.held:
-        plan = plan_of(context.catalogue.versions, one.app_version_id)
+        plan = plan_of(context.catalogue.versions, one.app_version_id, one.ncpus)
         if plan.processor_type == kind:
             limit_s, running = one.est_runtime_s, owners[one.batch_id]
             yield UnderWay(one.name, usage_of(plan), limit_s, limit_s, one.due_at, one.sent_at, running)

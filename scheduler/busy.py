@@ -201,7 +201,7 @@ def held_work(
     its dispatch.
     """
     return tuple(
-        QueuedWork(plan_of(versions, one.app_version_id), one.est_runtime_s, one.sent_at - now, one.tight)
+        QueuedWork(plan_of(versions, one.app_version_id, one.ncpus), one.est_runtime_s, one.sent_at - now, one.tight)
         for one in sorted(held, key=lambda one: (one.sent_at, one.instance_id))
     )
 
@@ -210,13 +210,20 @@ def reported_work(
     in_progress: Iterable[ClientTask], held: Iterable[InstanceInProgress], host: Host
 ) -> tuple[QueuedWork, ...]:
     """Return the jobs that the client reports, earliest report deadline first; remaining time over availability."""
-    tight_names = frozenset(one.name for one in held if one.tight)
+    ours = {one.name: one for one in held}
     works = []
     for one in sorted(in_progress, key=lambda one: (one.report_deadline, one.name)):
-        plan = _reported_plan(one.ncpus, one.gpu_type, one.gpu_count)
+        known = ours.get(one.name)
+        plan = _reported_plan(cpus_of(one, known), one.gpu_type, one.gpu_count)
+        tight = known is not None and known.tight
         share = host.cpu_availability_fraction if one.gpu_type is None else host.gpu_availability_fraction
-        works.append(QueuedWork(plan, max(0.0, one.remaining_s) / max(0.01, share), 0.0, one.name in tight_names))
+        works.append(QueuedWork(plan, max(0.0, one.remaining_s) / max(0.01, share), 0.0, tight))
     return tuple(works)
+
+
+def cpus_of(one: ClientTask, ours: InstanceInProgress | None) -> float:
+    """Return the CPUs of a reported job: what the client counts, but at least what a CPU job of this project needs."""
+    return one.ncpus if ours is None or one.gpu_type is not None else max(one.ncpus, ours.ncpus)
 
 
 @lru_cache(maxsize=256)
@@ -303,7 +310,7 @@ class HostLoad:
         self._context = context
         self._busy: Busy | None = None  # as of the last call of `busy`; most requests never call it again
         self._pending: list[tuple[PlanClass, Seconds, bool]] = []  # added since then
-        self._moments: dict[AppVersionId, Moment] = {}
+        self._moments: dict[tuple[AppVersionId, float], Moment] = {}  # by version and CPUs
         self.disk_bytes = context.host.disk_free_bytes  # left for this project
         self.sent: dict[AppVersionId, int] = {}  # jobs in this reply
 
@@ -316,18 +323,19 @@ class HostLoad:
         self._busy = busy
         return busy
 
-    def moment(self, version: AppVersion, percentile: Percentile) -> Moment:
-        """Return the host's state for a job of this version."""
-        found = self._moments.get(version.app_version_id)
+    def moment(self, version: AppVersion, plan: PlanClass, percentile: Percentile) -> Moment:
+        """Return the host's state for a job of this version that runs with this plan class."""
+        key = version.app_version_id, plan.ncpus
+        found = self._moments.get(key)
         if found is None:
-            plan, busy, context = version.plan_class, self.busy(), self._context
+            busy, context = self.busy(), self._context
             found = Moment(context.now, busy.start_s(plan), busy.queue_s(plan), percentile, context.alone_s)
-            self._moments[version.app_version_id] = found
+            self._moments[key] = found
         return found
 
-    def add(self, version: AppVersion, runtime_s: Seconds, *, tight: bool, disk_bytes: float) -> int:
+    def add(self, version: AppVersion, plan: PlanClass, runtime_s: Seconds, *, tight: bool, disk_bytes: float) -> int:
         """Add a job of this reply and return how many of its version the reply has."""
-        self._pending.append((version.plan_class, runtime_s, tight))
+        self._pending.append((plan, runtime_s, tight))
         self._moments.clear()
         self.disk_bytes -= disk_bytes
         count = self.sent[version.app_version_id] = self.sent.get(version.app_version_id, 0) + 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from domain.apps import App, AppFile, AppVersion
+from domain.apps import App, AppFile, AppVersion, PlanClass, plan_for
 from domain.catalogue import Catalogue
 from domain.dispatch import Assignment, SentJob
 from domain.hosts import Host
@@ -39,6 +39,11 @@ class JobToSend:
     job_class: JobClass
     flop_per_s: FlopPerSecond
     sent: SentJob
+
+    @property
+    def plan(self) -> PlanClass:
+        """The plan class with which the job runs."""
+        return plan_for(self.version.plan_class, self.job_class.ncpus)
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -97,15 +102,16 @@ class Elements:
         apps: dict[str, AppElement] = {}
         downloads: dict[str, DownloadElement] = {}
         outputs: dict[str, UploadElement] = {}
-        versions: dict[AppVersionId, AppVersionElement] = {}
+        versions: dict[tuple[AppVersionId, str], AppVersionElement] = {}  # by version and plan class
         workunits: dict[str, WorkunitElement] = {}
         results: dict[str, ResultElement] = {}
         for job in jobs:
             app = catalogue.apps[job.version.app_id]
-            if job.version.app_version_id not in versions:
+            key = job.version.app_version_id, job.plan.name
+            if key not in versions:
                 known = self._of_version(job.version, app)
                 apps.setdefault(app.name, known.element)
-                versions[job.version.app_version_id] = _app_version(job, app, known.file_refs)
+                versions[key] = _app_version(job, app, known.file_refs)
                 for file in known.downloads:
                     downloads.setdefault(file.name, file)
             inputs = self._of_inputs(job)
@@ -178,7 +184,7 @@ class Elements:
 
 
 def _app_version(job: JobToSend, app: App, file_refs: tuple[FileRef, ...]) -> AppVersionElement:
-    version, plan_class = job.version, job.version.plan_class
+    version, plan_class = job.version, job.plan
     return AppVersionElement(
         app.name,
         version.version_num,
@@ -216,7 +222,7 @@ def _result(job: JobToSend, app: App, workunit_name: str) -> ResultElement:
         Instant(float(int(given.due_at))),
         job.version.platform,
         job.version.version_num,
-        job.version.plan_class.name,
+        job.plan.name,
         file_refs=tuple(
             [
                 FileRef(output_file_name(name, position), output.name, copy_file=True, optional=output.optional)

@@ -7,8 +7,9 @@ job was sent that changed busy times or disk space.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
-from domain.apps import ProcessorType
+from domain.apps import CPU, ProcessorType
 from domain.batches import AFAP, LONG_DEADLINE, THROUGHPUT, Batch, complete_at
 from domain.deadline_rules import traits_of
 from domain.jobs import JobClass
@@ -17,7 +18,7 @@ from domain.ranking import NO_GATE, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import DeadlineSettings
 from domain.units import AppId, AppVersionId, Instant, Seconds
-from scheduler.backfill import HostGuard, Sending, Wide, may_be_leased
+from scheduler.backfill import BUSY, HostGuard, Sending, Wide, may_be_leased
 from scheduler.busy import HostLoad
 from scheduler.context import SchedulingContext
 from scheduler.deadline import Due, Moment, due_inputs, rule_of
@@ -97,14 +98,14 @@ class ClassEvaluator:
 
         Return True if this uses up the version's quota, so that cached refusals are invalid.
         """
-        version = evaluation.usable.version
+        usable, version = evaluation.usable, evaluation.usable.version
         count = self.load.add(
-            version, evaluation.runtime_s, tight=evaluation.due.tight, disk_bytes=job_class.disk_bytes
+            version, usable.plan, evaluation.runtime_s, tight=evaluation.due.tight, disk_bytes=job_class.disk_bytes
         )
         if self.guard.is_active:
             self.guard.given(_sending(evaluation, job_class))
         self._evaluations.clear()
-        if count < evaluation.usable.quota_left:
+        if count < usable.quota_left:
             return False
         self.bests.pop((version.app_id, version.processor_type), None)
         self._refusals.clear()
@@ -147,7 +148,7 @@ class ClassEvaluator:
         is_leased = self.guard.lease is not None
         if is_leased or isinstance(best, Refusal) or not may_be_leased(context, group.batch.batch_id):
             return
-        usable, queue = best.for_gated, self.load.busy().queue[kind]
+        usable, queue = best.for_gated.for_job(group.job_class.ncpus), self.load.busy().queue[kind]
         begins_at = Instant(context.now + queue.start_s(usable.usage))
         then = Moment(begins_at, Seconds(0.0), Seconds(0.0), usable.percentile)
         found = self._with_version(usable, usable.percentile, group, retry=retry, moment=then)
@@ -191,8 +192,8 @@ class ClassEvaluator:
     def _with_version(
         self, usable: Usable, percentile: Percentile, group: SlotGroup, *, retry: bool, moment: Moment | None = None
     ) -> Evaluation | Refusal:
-        speed = usable.speed
-        moment = moment or self.load.moment(usable.version, usable.percentile)
+        usable, speed = usable.for_job(group.job_class.ncpus), usable.speed
+        moment = moment or self.load.moment(usable.version, usable.plan, usable.percentile)
         runtime_s = speed.runtime_s(group.job_class.fpops_est_flop)
         safe_s = speed.safe_runtime_s(runtime_s, self._settings.min_slack_s)
         job = due_inputs(
@@ -205,7 +206,16 @@ class ClassEvaluator:
             low_turnaround=self._context.catalogue.low_turnaround(group.batch, self._context.host.host_id),
         )
         due = self._due(moment, job, self.gates(usable))
-        return due if isinstance(due, Refusal) else Evaluation(usable, due, runtime_s, percentile, moment, safe_s)
+        if isinstance(due, Refusal):
+            return _naming_cpus(due, usable)
+        return Evaluation(usable, due, runtime_s, percentile, moment, safe_s)
+
+
+def _naming_cpus(why: Refusal, usable: Usable) -> Refusal:
+    """Return the refusal of a busy host with the number of CPUs that have to be free, if the job needs several."""
+    if usable.usage <= 1.0 or why.code not in BUSY or usable.version.processor_type != CPU:
+        return why
+    return replace(why, sentence=f"{why.sentence}; the job needs {usable.usage:g} CPUs at once")
 
 
 def _sending(found: Evaluation, job_class: JobClass) -> Sending:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from domain.apps import ANONYMOUS, CPU, AppVersion
+from domain.apps import ANONYMOUS, CPU, AppVersion, plan_of
 from domain.catalogue import Catalogue
 from domain.formatting import in_words
 from domain.hosts import Host
@@ -70,15 +70,15 @@ def work_s(
     Uses the client's own estimate for new jobs, fpops_est over the speed sent to it, divided by the processors of the
     type; jobs in progress count in full.
     """
-    sent = [(job.version, job.job_class.fpops_est_flop / job.flop_per_s) for job in jobs]
-    kinds = {version.processor_type for version, _ in sent}
+    sent = [(job.plan, job.job_class.fpops_est_flop / job.flop_per_s) for job in jobs]
+    kinds = {plan.processor_type for plan, _ in sent}
     counts = {want.processor_type: max(1, want.count) for want in wants}
     left = {kind: 0.0 for kind in counts if kind in kinds or not kinds}
-    known = [(versions[one.app_version_id], one.est_runtime_s) for one in held if one.app_version_id in versions]
-    for version, runtime_s in (*sent, *known):
-        kind = version.processor_type
+    known = [(plan_of(versions, one.app_version_id, one.ncpus), one.est_runtime_s) for one in held]
+    for plan, runtime_s in (*sent, *known):
+        kind = plan.processor_type
         if kind in left:
-            left[kind] += usage_of(version.plan_class) * runtime_s / counts[kind]
+            left[kind] += usage_of(plan) * runtime_s / counts[kind]
     return Seconds(min(left.values(), default=0.0))
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
-from domain.apps import App, AppVersion, PlanClass, ProcessorType
+from domain.apps import App, AppVersion, PlanClass, ProcessorType, plan_for
 from domain.formatting import both_in_words
 from domain.hosts import Coprocessor, Host
 from domain.quick import quick_dataclass
@@ -102,8 +103,14 @@ class Usable:
     percentile: Percentile
     proven: bool
     quota_left: int
+    plan: PlanClass
     usage: float
     cuts: CutPoints | None
+
+    def for_job(self, ncpus: float) -> Usable:
+        """Return the version as it runs a job of this many CPUs."""
+        plan = plan_for(self.plan, ncpus)
+        return self if plan is self.plan else replace(self, plan=plan, usage=usage_of(plan))
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -215,6 +222,7 @@ def _usable(version: AppVersion, context: SchedulingContext, sent: int) -> Usabl
         percentile,
         proven=hav is not None and (ranked or samples(hav, context.now) >= settings.ranking.min_samples),
         quota_left=left,
+        plan=version.plan_class,
         usage=usage_of(version.plan_class),
         cuts=cuts,
     )

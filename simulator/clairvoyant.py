@@ -45,7 +45,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from domain.apps import CPU, AppVersion
+from domain.apps import CPU, AppVersion, plan_for
 from domain.errors import InvalidInputError
 from domain.units import Instant, Seconds
 from simulator.availability import Availability
@@ -180,7 +180,7 @@ def _lanes(
         if start_at >= traits.leaves_at:
             continue
         for kind, count in counts.items():
-            speeds = [_speed_of(one, traits) for one in fitting if one.processor_type == kind]
+            speeds = [_speed_of(one, traits, plan.ncpus) for one in fitting if one.processor_type == kind]
             if speeds:
                 fastest = max(flop_per_s for flop_per_s, _ in speeds)
                 together = count * max(flop_per_s / usage for flop_per_s, usage in speeds)
@@ -194,8 +194,8 @@ def _runs_on(version: AppVersion, traits: Traits) -> bool:
     return version.platform == traits.platform and traits.ncpus >= needed
 
 
-def _speed_of(version: AppVersion, traits: Traits) -> tuple[float, float]:
-    """Return the speed of a job that runs alone, in flop/s, and the processors of its kind that it uses."""
-    plan = version.plan_class
+def _speed_of(version: AppVersion, traits: Traits, ncpus: float) -> tuple[float, float]:
+    """Return the speed of a job of `ncpus` that runs alone, in flop/s, and the processors of its kind that it uses."""
+    plan = plan_for(version.plan_class, ncpus)
     gpu_count = plan.gpu_count if plan.gpu_type is not None else 0.0
     return traits.flop_per_s_of(plan.ncpus, gpu_count), gpu_count or min(plan.ncpus, float(traits.ncpus))

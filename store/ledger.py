@@ -40,7 +40,7 @@ LARGEST_ID = 2**63 - 1
 HELD = (  # the columns of `held` in the query who_asks
     "instance_id job_id batch_id job_class_id app_version_id host_id volunteer_id sent_at due_at est_runtime_s tight"
     " gated app_name no_longer_needed median_turnaround_s state turnaround_sample timeout_at reported_at"
-    " fpops_est_flop outputs uploads"
+    " fpops_est_flop ncpus outputs uploads"
 )
 _HELD_NAMES = HELD.split()
 

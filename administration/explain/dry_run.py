@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import feeder.ports
 import feeder.service
-from domain.apps import CPU, ProcessorType
+from domain.apps import CPU, ProcessorType, plan_of
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -177,9 +177,7 @@ def idle_instances(
     kind: ProcessorType, count: int, held: tuple[InstanceInProgress, ...], catalogue: Catalogue
 ) -> float:
     """Return the processors of a type that no job in progress occupies."""
-    plans = [
-        catalogue.versions[one.app_version_id].plan_class for one in held if one.app_version_id in catalogue.versions
-    ]
+    plans = [plan_of(catalogue.versions, one.app_version_id, one.ncpus) for one in held]
     used = sum(usage_of(plan) for plan in plans if plan.processor_type == kind)
     return max(0.0, count - used)
 

@@ -307,6 +307,7 @@ _as_held = taken(
     job_id="job.job_id",
     batch_id="job.batch.batch_id",
     job_class_id="job.job_class.job_class_id",
+    ncpus="job.job_class.ncpus",
     no_longer_needed="job.is_over",
     median_turnaround_s="job.median_turnaround_s",
 )

@@ -45,7 +45,8 @@ SELECT
     instance.gated,
     app.name AS app_name, job.state <> 'open' AS no_longer_needed,
     coalesce(batch.median_turnaround_s, app.turnaround_s_per_flop * job_class.fpops_est_flop) AS median_turnaround_s,
-    instance.state, instance.turnaround_sample, instance.timeout_at, instance.reported_at, job_class.fpops_est_flop, job_class.outputs,
+    instance.state, instance.turnaround_sample, instance.timeout_at, instance.reported_at, job_class.fpops_est_flop,
+    job_class.ncpus, job_class.outputs,
     (
         SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
         FROM upload
@@ -393,7 +394,7 @@ SELECT
             app.name, job.state <> 'open',
             coalesce(batch.median_turnaround_s, app.turnaround_s_per_flop * job_class.fpops_est_flop),
             instance.state, instance.turnaround_sample, instance.timeout_at, instance.reported_at, job_class.fpops_est_flop,
-            job_class.outputs,
+            job_class.ncpus, job_class.outputs,
             (
                 SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
                 FROM upload

@@ -145,7 +145,7 @@ SELECT
     instance.gated,
     app.name AS app_name, job.state <> 'open' AS no_longer_needed,
     coalesce(batch.median_turnaround_s, app.turnaround_s_per_flop * job_class.fpops_est_flop) AS median_turnaround_s,
-    job_class.fpops_est_flop
+    job_class.fpops_est_flop, job_class.ncpus
 FROM (
     SELECT *
     FROM instance

@@ -70,11 +70,12 @@ class Busy:
 
 @pytest.fixture
 async def pi(server: LiveServer) -> LiveServer:
-    """Small jobs of an hour, and an app that uses all four processors."""
+    """Small jobs of an hour, and apps for jobs on all four processors: one with such a plan class, one without."""
     await server.add_app()
     await server.store.applications.put_plan_class(PlanClass("wide", ncpus=float(CORES)))
     await server.add_app("wide", versions=0)
     await server.add_version("wide", plan_class="wide")
+    await server.add_app("plain")
     for key, value in SETTINGS.items():
         await server.create("PUT", f"/settings/{key}", json={"value": value, "why": "a test"})
     return server
@@ -91,15 +92,16 @@ async def hours_until_sent(server: LiveServer, computer: Busy, batch_id: BatchId
     return None
 
 
-async def test_big_job_reserves_a_host_busy_with_small_jobs(pi: LiveServer) -> None:
+@pytest.mark.parametrize(("app", "hours"), [("wide", 16.0), ("plain", 4.5)])
+async def test_big_job_reserves_a_host_busy_with_small_jobs(pi: LiveServer, app: str, hours: float) -> None:
     day_s = 86400.0
     small = {"count": 40, "fpops_est": FLOP_PER_H, "fpops_bound": 100 * FLOP_PER_H, "delay_bound_s": 30 * day_s}
     await pi.submit(jobs=small)
     computer = Busy(await pi.add_host("ada", ncpus=CORES))
     await computer.call(pi.clock.now())  # the first call registers the host
     await computer.call(pi.clock.now())
-    wide = {"fpops_est": 16 * FLOP_PER_H, "ncpus": CORES, "delay_bound_s": 12 * HOUR_S}
-    big = await pi.submit(app="wide", jobs={**wide, "memory_bytes": 1e8})
+    wide = {"fpops_est": hours * FLOP_PER_H, "ncpus": CORES, "delay_bound_s": 12 * HOUR_S}
+    big = await pi.submit(app=app, jobs={**wide, "memory_bytes": 1e8})
     await pi.submit(jobs={**small, "count": 400})  # queued behind it
     await run_duty(pi, "ordering")
 

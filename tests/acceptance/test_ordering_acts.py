@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from domain.limits import Limit, Quantity, Scope
 from domain.settings import FeederSettings
-from domain.units import DAY_S, BatchId, Instant, Seconds, utc
+from domain.units import DAY_S, HOUR_S, BatchId, Instant, Seconds, later, utc
 from jobs.ordering.rows import TURNS
 from tests.acceptance.faces import command, json_of
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer, a_batch
 from tests.acceptance.test_ordering_faces import order
 from tests.facts import missing
+from wire.messages import InProgress
+
+HOUR_FLOP = HOUR_S * 1e9  # of one CPU of the hosts
 
 
 @pytest.fixture
@@ -28,7 +33,11 @@ async def pi(server: LiveServer) -> LiveServer:
 async def given(server: LiveServer, host: Host) -> BatchId | None:
     """Request one job; return its batch."""
     tasks = await host.ask()
-    return BatchId(int(tasks[0].result.name.split("_")[1])) if tasks else None
+    return batch_of(tasks[0].result.name) if tasks else None
+
+
+def batch_of(result: str) -> BatchId:
+    return BatchId(int(result.split("_")[1]))
 
 
 async def test_who_was_served_goes_after_who_was_not(pi: LiveServer) -> None:
@@ -156,6 +165,63 @@ async def test_spent_grant_is_named_where_the_place_is_explained(pi: LiveServer)
 async def test_usage_weight_of_a_small_unit_is_taken(pi: LiveServer) -> None:
     changed = {"value": "flop=1e-9 memory_byte_s=1e-12", "why": "a test"}
     assert (await pi.create("PUT", "/settings/ordering.usage_weights", json=changed))["value"] == changed["value"]
+
+
+async def wide_and_small(pi: LiveServer) -> tuple[Host, list[BatchId]]:
+    """Return an idle host of 8 CPUs, and the batches of a job for all of them and of 7 jobs, first and second."""
+    for key, value in {"ordering.policy": "fifo", "deadline.rule": "fixed"}.items():
+        await pi.create("PUT", f"/settings/{key}", json={"value": value, "why": "a test"})
+    bound = {"delay_bound_s": 4.5 * HOUR_S}
+    wide = await pi.submit(submitter="ada", jobs={**bound, "count": 1, "ncpus": 8, "fpops_est": 4 * HOUR_FLOP})
+    small = await pi.submit(submitter="bob", jobs={**bound, "count": 7, "fpops_est": HOUR_FLOP})
+    await order(pi)
+    await pi.feed()
+    return await pi.add_host("ada", ncpus=8), [wide, small]
+
+
+async def test_plain_version_leaves_no_cpu_beside_a_wide_job(pi: LiveServer) -> None:
+    """The client counts the CPUs of a job by its app version, so the reply describes one with 8."""
+    host, [wide, small] = await wide_and_small(pi)
+
+    reply = await host.call(cpu_req_s=Seconds(8.0), cpu_req_instances=8.0)
+
+    assert [batch_of(result.name) for result in reply.results] == [wide]
+    [version] = reply.app_versions
+    assert (version.avg_ncpus, version.plan_class) == (8.0, reply.results[0].plan_class)
+    [listed] = [InProgress(one.name, one.report_deadline, Seconds(4 * HOUR_S)) for one in reply.results]
+    for queue in (None, (listed,), (replace(listed, ncpus=8.0),)):  # 4 h of work on every CPU: too long for the others
+        assert not await host.ask(7, in_progress=queue, cpu_req_instances=0.0)
+
+    words = (await command(pi, "explain", "host", str(host.host_id))).stdout
+    assert not missing(words, "too_slow", "4 h of queued work", "4 h 30 min")
+    await pi.forward(4 * HOUR_S)
+    await host.work(next(iter(host.held.values())))
+    tasks = await host.ask(8)
+    assert [batch_of(task.result.name) for task in tasks] == [small] * 7
+    assert {task.result.plan_class for task in tasks} == {""}
+
+
+async def test_lost_wide_job_is_sent_again_with_its_cpus(pi: LiveServer) -> None:
+    host, [wide, _] = await wide_and_small(pi)
+    await host.ask(8)
+    host.held.clear()
+
+    reply = await host.call(cpu_req_s=Seconds(8.0), cpu_req_instances=8.0)
+
+    assert [batch_of(result.name) for result in reply.results] == [wide]
+    assert [version.avg_ncpus for version in reply.app_versions] == [8.0]
+
+
+async def test_busy_host_is_refused_with_the_cpus_needed(pi: LiveServer) -> None:
+    """One CPU is busy for a month: the others get the small jobs, and the wide job would start too late."""
+    host, [_, small] = await wide_and_small(pi)
+    busy = (InProgress("other", later(pi.clock.now(), 60 * DAY_S), Seconds(30 * DAY_S)),)
+
+    tasks = await host.ask(7, in_progress=busy)
+
+    assert [batch_of(task.result.name) for task in tasks] == [small] * 7
+    words = (await command(pi, "explain", "host", str(host.host_id))).stdout
+    assert not missing(words, "too_slow", "1 h of queued work", "needs 8 CPUs")
 
 
 async def test_level_without_permission_is_refused_in_words(pi: LiveServer) -> None:

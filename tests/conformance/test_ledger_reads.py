@@ -8,8 +8,8 @@ from domain.apps import NVIDIA
 from domain.dispatch import RequestKey, RequestView, RequestWrites, Upload
 from domain.hosts import Coprocessor, Host
 from domain.jobs import InstanceState
-from domain.units import FlopPerSecond, HostId, InstanceId, later
-from tests.builders import NOW, a_host
+from domain.units import DAY_S, FlopPerSecond, HostId, InstanceId, later
+from tests.builders import NOW, a_host, a_job_class
 from tests.stores import Store
 from tests.worlds import (
     a_registered_host,
@@ -209,3 +209,19 @@ async def test_other_hosts_and_unsent_instances_are_not_returned(store: Store) -
     view = await read(store, host, sent.instance_id, unsent.ready.instance_id)
 
     assert (view.held, view.reported) == ((), {})
+
+
+async def test_cpus_of_a_job_are_returned_with_its_instances(store: Store) -> None:
+    wide = await a_submitted_batch(store, jobs=1, job_class=a_job_class(ncpus=8.0))
+    host = await a_registered_host(store)
+    sent = await a_sent_instance(store, wide.batch_id, host)
+
+    [held] = (await read(store, host)).held
+    reported = (await read(store, host, sent.instance_id)).reported[sent.instance_id]
+    same = {"volunteer_id": host.volunteer_id, "host_cpid": host.host.host_cpid}
+    copy = await a_registered_host(store, account_key=host.account_key, **same)
+    key = replace(copy.key(sent.instance_id), of_computer=True)
+    by_copy = (await store.ledger.read(key)).reported[sent.instance_id]
+    [overdue] = await store.overdue.overdue(now=later(NOW, 99 * DAY_S), limit=9)
+
+    assert [one.ncpus for one in (held, reported.held, by_copy.held, overdue.held)] == [8.0] * 4

@@ -48,12 +48,21 @@ fpops_est = {fpops}
 delay_bound_s = {bound}
 max_errors = {max_errors}
 max_instances = {max_errors}
+ncpus = {ncpus}
 outputs = [{{ name = "out", max_bytes = 30000000 }}]
 """
 
 
 def jobs(**changes: Any) -> str:
-    values = {"qos": "throughput", "count": 1, "command": "1", "fpops": 1e9, "bound": 86400, "max_errors": 1}
+    values = {
+        "qos": "throughput",
+        "count": 1,
+        "command": "1",
+        "fpops": 1e9,
+        "bound": 86400,
+        "max_errors": 1,
+        "ncpus": 1,
+    }
     return JOBS.format(**{**values, **changes})
 
 
@@ -244,6 +253,28 @@ def test_a_declared_gpu_gets_a_job_of_its_own_app_version(server: Server, client
     wait_for(lambda: ended(server, batch_id), AT_MOST_S, "the batch")
 
     assert server.batch(batch_id)["jobs_validated"] == 1
+
+
+def test_job_of_two_cpus_runs_alone(server: Server, client: MakeClient, app_binary: Path) -> None:
+    """The app version uses one CPU; the client keeps a second description of it, for the job of two."""
+    server.init()
+    server.start()
+    server.add_app("testapp", app_binary)
+    wide = server.submit(jobs(command="5", ncpus=2))
+    small = server.submit(jobs(count=2, command="5"), "small.toml")
+    working, seen = client(ncpus=2), set()
+
+    def all_ended() -> bool:
+        seen.add(frozenset(int(name.split("_")[1]) for name in working.active_tasks()))
+        return all(ended(server, batch_id) for batch_id in (wide, small))
+
+    wait_for(all_ended, 2 * AT_MOST_S, "the batches")
+
+    assert frozenset({wide}) in seen, seen
+    assert not [one for one in seen if wide in one and len(one) > 1]
+    assert [server.batch(batch_id)["jobs_validated"] for batch_id in (wide, small)] == [1, 2]
+    state = (working.folder / "client_state.xml").read_text()
+    assert "<avg_ncpus>2.000000</avg_ncpus>" in state and "+2cpus" in state
 
 
 def test_tight_deadline_adds_estimated_delay(server: Server, client: MakeClient, app_binary: Path) -> None:

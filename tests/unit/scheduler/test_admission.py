@@ -169,6 +169,15 @@ def test_resent_jobs_reduce_the_requested_seconds() -> None:
     assert [w.processor_type for w in less_resent(wants, [a_held(est_runtime_s=Seconds(1e6))], catalogue)] == [GPU]
 
 
+def test_resent_job_reduces_the_request_by_its_cpus() -> None:
+    [left] = less_resent(
+        (WorkRequest(CPU, 4, Seconds(36_000.0), 4.0),),
+        [a_held(ncpus=3.0, est_runtime_s=Seconds(3600.0))],
+        Catalogue(versions={AppVersionId(1): an_app_version()}),
+    )
+    assert (left.req_s, left.req_instances) == (36_000.0 - 3 * 3600.0, 1.0)
+
+
 def test_the_queue_of_the_client_is_taken_over_with_sane_numbers() -> None:
     queue = (InProgress("other_1", Instant(NOW), Seconds(-5.0), ncpus=1e9, gpu_type="NVIDIA", gpu_count=1.0),)
     view = RequestView(a_volunteer(), a_host())

@@ -334,6 +334,32 @@ def test_tight_job_delays_others_at_most_by_displace_factor() -> None:
     assert len(tight(2.6, ordering__displace=True, ordering__displace_factor=1.3).chosen) == 1
 
 
+@pytest.mark.parametrize("reported", [True, False], ids=["reported", "known"])
+@pytest.mark.parametrize(("ncpus", "plan_ncpus"), [(4.0, 1.0), (1.0, 4.0)])
+@pytest.mark.parametrize(("held_ncpus", "count"), [(2.0, 1), (5.0, 0)])
+def test_displacement_counts_the_cpus_of_jobs(
+    ncpus: float, plan_ncpus: float, held_ncpus: float, count: int, *, reported: bool
+) -> None:
+    """Tight jobs use 4 of 8 CPUs: beside a held job of 2 CPUs there is room for one, beside one of 5 CPUs for none."""
+    version = an_app_version(plan_class=a_plan_class(ncpus=plan_ncpus))
+    version_of_held = an_app_version(app_version_id=AppVersionId(5))
+    length_s, due_at = Seconds(20 * HOUR_S), later(NOW, 22 * HOUR_S)
+    held = a_held(app_version_id=5, ncpus=held_ncpus, sent_at=NOW, est_runtime_s=length_s, due_at=due_at, batch_id=9)
+    request = an_asking(
+        host=a_host(ncpus=CORES),
+        catalogue=a_catalogue(
+            version, version_of_held, cuts=[some_cuts()], scheduler__urgent_share_fraction=1.0, ordering__displace=True
+        ),
+        havs=ranked(),
+        held=(held,),
+        in_progress=(ClientTask(held.name, due_at, length_s),) if reported else None,
+        wants=(a_want(count=CORES, req_s=Seconds(1e6)),),
+    )
+    job = a_group(1, 3, qos=QoS.AFAP, fpops_est_flop=Flop(10 * HOUR_S * 1e9 * plan_ncpus), ncpus=ncpus)
+
+    assert len(chosen(request, job).chosen) == count
+
+
 def test_what_the_same_reply_gives_counts() -> None:
     assert len(tight(2.0, jobs=8, ordering__displace=True).chosen) == 2
 

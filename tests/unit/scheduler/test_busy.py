@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from domain.apps import CPU, NVIDIA, PlanClass, ProcessorType
 from domain.hosts import Coprocessor
-from domain.units import Instant, Seconds
+from domain.units import AppVersionId, Instant, Seconds
 from scheduler.busy import Timeline, busy_of, held_work, reported_work
 from scheduler.context import ClientTask
 from tests.builders import NOW, a_held, a_host, a_plan_class, an_app_version
@@ -102,6 +106,28 @@ def test_a_held_job_occupies_what_its_version_says() -> None:
     work = held_work(held, {version.app_version_id: version}, now=NOW)
     busy = busy_of((a_want(count=2),), a_host(ncpus=2), work)
     assert busy.queue_s(ONE_CPU) == 1000.0
+
+
+@pytest.mark.parametrize(("app_version_id", "ncpus"), [(1, 4.0), (2, 1.0), (2, 4.0), (7, 4.0)])
+def test_held_job_occupies_its_cpus_with_any_version(app_version_id: AppVersionId, ncpus: float) -> None:
+    """Version 1 uses one CPU, version 2 four, and version 7 is unknown."""
+    four = an_app_version(app_version_id=AppVersionId(2), plan_class=a_plan_class(ncpus=4.0))
+    versions = {one.app_version_id: one for one in (an_app_version(), four)}
+    held = [a_held(app_version_id=app_version_id, ncpus=ncpus, sent_at=NOW, est_runtime_s=Seconds(1000.0))]
+    host, wants = a_host(ncpus=4), (a_want(count=4),)
+    assert busy_of(wants, host, held_work(held, versions, now=NOW)).queue_s(ONE_CPU) == 1000.0
+
+    queue = (ClientTask(held[0].name, Instant(NOW + 9e5), Seconds(1000.0), ncpus=1.0 if ncpus > 1.0 else 4.0),)
+    assert busy_of(wants, host, reported_work(queue, held, host)).queue_s(ONE_CPU) == 1000.0
+
+
+def test_gpu_job_occupies_what_its_version_says() -> None:
+    version = an_app_version(plan_class=replace(HALF_GPU, ncpus=0.2))
+    held = [a_held(ncpus=2.0, sent_at=NOW, est_runtime_s=Seconds(1000.0))]
+    host = a_host(ncpus=2, coprocessors=(Coprocessor(NVIDIA, 1),))
+    queue = (ClientTask(held[0].name, Instant(NOW + 9e5), Seconds(1000.0), 0.2, NVIDIA, 0.5),)
+    for work in (held_work(held, {version.app_version_id: version}, now=NOW), reported_work(queue, held, host)):
+        assert busy_of((a_want(count=2),), host, work).queue_s(ONE_CPU) == 0.0
 
 
 def test_client_queue_counts_availability_and_other_projects() -> None:

@@ -44,6 +44,33 @@ def test_two_jobs_share_their_app_version_and_files() -> None:
     assert [upload.name for upload in work.uploads] == ["pi_1_1_1_r0", "pi_1_2_2_r0"]
 
 
+def test_version_is_described_once_per_number_of_cpus() -> None:
+    """A client keeps one number of CPUs for each version and plan class."""
+    wide, wider = a_job_class(ncpus=8.0), a_job_class(ncpus=16.0)
+    work = described(a_job(1), a_job(2, job_class=wide), a_job(3, job_class=wide), a_job(4, job_class=wider))
+
+    assert {one.plan_class: one.avg_ncpus for one in work.app_versions} == {"": 1.0, "+8cpus": 8.0, "+16cpus": 16.0}
+    assert [result.plan_class for result in work.results] == ["", "+8cpus", "+8cpus", "+16cpus"]
+    assert len({one.file_refs for one in work.app_versions}) == 1
+    assert [file.name for file in work.downloads] == ["pi_1.00_linux", "table_v1"]
+
+
+def test_plan_class_of_more_cpus_or_a_gpu_keeps_its_name() -> None:
+    for plan_class in (
+        a_plan_class(name="mt", ncpus=8.0),
+        a_plan_class(name="cuda", gpu_type=NVIDIA, ncpus=0.1),
+        a_plan_class(name="half", ncpus=0.5),
+    ):
+        for ncpus in (1.0, 8.0):
+            job = a_job(version=an_app_version(plan_class=plan_class), job_class=a_job_class(ncpus=ncpus))
+            work = described(job)
+            if plan_class.name != "half" or ncpus == 1.0:
+                assert work.app_versions[0].avg_ncpus == plan_class.ncpus
+                assert work.results[0].plan_class == plan_class.name
+            else:
+                assert (work.app_versions[0].avg_ncpus, work.results[0].plan_class) == (8.0, "half+8cpus")
+
+
 def test_everything_a_reply_refers_to_is_in_it() -> None:
     work = described(a_job(1, sent=SentJob(InstanceId(1), "", (OWN,))), a_job(2))
     files = {file.name for file in work.downloads} | {file.name for file in work.uploads}

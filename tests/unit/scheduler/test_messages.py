@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,13 +121,13 @@ def test_no_delay_is_shorter_than_a_sixth(work: float, sent: bool, wanted: bool,
     assert delay_s(code, sent=sent, wanted=wanted, work=work) >= SchedulerSettings().request_delay_s / 6
 
 
-def a_job(hours: float, *, gpu: bool = False) -> JobToSend:
+def a_job(hours: float, *, gpu: bool = False, ncpus: float = 1.0) -> JobToSend:
     plan_class = a_plan_class(name="cuda", ncpus=0.1, gpu_type=NVIDIA) if gpu else a_plan_class(ncpus=1.0)
     version = an_app_version(app_version_id=AppVersionId(2 if gpu else 1), plan_class=plan_class)
     return JobToSend(
         a_held(),
         version,
-        a_job_class(fpops_est_flop=3600e9 * hours),
+        a_job_class(fpops_est_flop=3600e9 * hours, ncpus=ncpus),
         FlopPerSecond(1e9),
         SentJob(InstanceId(1), "", None),
     )
@@ -140,6 +142,7 @@ def test_work_is_what_all_processors_of_a_type_have() -> None:
     assert work_s([a_job(1.0), a_job(0.5, gpu=True)], (), wants, versions) == 900.0
     assert work_s([], held, (a_want(CPU, count=4),), versions) == 1800.0
     assert work_s([], (), wants, versions) == 0.0
+    assert work_s([a_job(1.0, ncpus=4.0)], [replace(held[0], ncpus=2.0)], wants, versions) == 3600.0 + 3600.0
 
 
 def of(*platforms: str, added_at: float = NOW - 2 * DAY_S, gpu: bool = False) -> Catalogue:

@@ -17,7 +17,7 @@ from domain.units import FlopPerSecond, HostId, InstanceId, JobId, Seconds, Volu
 from feeder.array import JobArray
 from scheduler.context import SchedulingContext
 from scheduler.selection import choose
-from tests.builders import NOW, a_batch, a_job_class, a_ready
+from tests.builders import NOW, a_batch, a_held, a_job_class, a_ready
 from tests.unit.jobs.projects import HandClock
 from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking
 
@@ -83,6 +83,13 @@ def jobs_for(ncpus: int, flop_per_s: float) -> int:
 @pytest.mark.parametrize("ncpus", [1, 3])
 def test_idle_host_requests_one_job_per_processor(ncpus: int, flop_per_s: float) -> None:
     assert jobs_for(ncpus, flop_per_s) == ncpus
+
+
+def test_idle_processors_are_those_no_job_occupies() -> None:
+    held = (a_held(ncpus=3.0), a_held())
+    request = assumed_request(replace(an_asking().host, ncpus=8), held, a_catalogue())
+
+    assert request.cpu_req_instances == 4.0
 
 
 def test_host_without_idle_processor_requests_one_job() -> None:
