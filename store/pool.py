@@ -188,6 +188,7 @@ async def _open(
         target_session_attrs=None if address is None else SessionAttribute.read_write,
         statement_cache_size=500,
         max_cached_statement_lifetime=0,
+        max_cacheable_statement_size=0,  # of any size: asyncpg would prepare a long one at every call
         server_settings=SESSION | (settings or {}),
     )
     session.keep_alive()
