@@ -14,7 +14,7 @@ from math import floor
 import asyncpg
 
 from domain.batches import BatchCounts
-from domain.dispatch import InstanceStep, Report
+from domain.dispatch import InstanceStep
 from domain.havs import HavDelta, HavEvent, combine
 from domain.quotas import earned
 from domain.settings import SchedulerSettings
@@ -33,15 +33,10 @@ class CountChanges:
 
     def __init__(self) -> None:
         self._changes: dict[BatchId, dict[BatchCounts, int]] = defaultdict(dict)
-        self._first_dispatch_at: dict[BatchId, Instant] = {}
 
     def add(self, batch_id: BatchId, change: BatchCounts, times: int = 1) -> None:
         changes = self._changes[batch_id]
         changes[change] = changes.get(change, 0) + times
-
-    def note_first_dispatch(self, batch_id: BatchId, sent_at: Instant) -> None:
-        """Record that a job's first instance was sent; accompanies an `add` for the same batch."""
-        self._first_dispatch_at[batch_id] = max(self._first_dispatch_at.get(batch_id, sent_at), sent_at)
 
     def rising(self) -> set[BatchId]:
         """Return the batches that gain more unsent instances than they lose.
@@ -68,7 +63,7 @@ class CountChanges:
     def _line(self, batch_id: BatchId) -> tuple[object, ...]:
         """Return one entry for each array argument of sql/settling.sql (add_counts)."""
         sums = (self._sum(batch_id, field) for field in FIELDS)
-        return (batch_id, *sums, self._first_dispatch_at.get(batch_id))
+        return (batch_id, *sums)
 
     def _sum(self, batch_id: BatchId, field: str) -> int:
         return sum(getattr(change, field) * times for change, times in self._changes[batch_id].items())
@@ -97,13 +92,10 @@ class StatisticsChanges:
 
     async def write(self, connection: Connection, settings: SchedulerSettings) -> None:
         """Add the collected changes to the rows; missing rows are inserted."""
+        if self._events or self._sent:
+            await _change(connection, self._columns(settings.daily_quota), settings.daily_quota_start)
         if self._events:
-            columns = self._columns(settings.daily_quota)
-            await _change(connection, "change_statistics", columns, (settings.daily_quota_start,))
             await quotas.earn(connection, earned(self._events), settings.shared_quota_start)
-        elif self._sent:
-            lines = [(*key, *self._sent[key]) for key in sorted(self._sent)]
-            await _change(connection, "count_sent", [list(column) for column in zip(*lines, strict=True)], ())
 
     def _columns(self, quota_most: int) -> list[list[object]]:
         """Return the array arguments of sql/percentiles.sql (change_statistics), in key order."""
@@ -126,18 +118,16 @@ _delta_values = values_of(
 )
 
 
-async def _change(
-    connection: Connection, query: str, columns: Sequence[list[object]], others: tuple[object, ...]
-) -> None:
-    """Run a statement whose first two arguments are keys, and once more for keys that had no row."""
-    found = await connection.fetch(load(query), *columns, *others)
+async def _change(connection: Connection, columns: Sequence[list[object]], quota_start: int) -> None:
+    """Run the statement, whose first two arguments are keys, and once more for keys that had no row."""
+    found = await connection.fetch(load("change_statistics"), *columns, quota_start)
     if len(found) == len(columns[0]):
         return
     there = {(row["host_id"], row["app_version_id"]) for row in found}
     new = [position for position, key in enumerate(zip(columns[0], columns[1], strict=True)) if key not in there]
     columns = [[column[position] for position in new] for column in columns]
     await connection.execute(load("add_statistics_rows"), columns[0], columns[1])
-    await connection.execute(load(query), *columns, *others)
+    await connection.execute(load("change_statistics"), *columns, quota_start)
 
 
 def distinct_steps(steps: Sequence[InstanceStep]) -> dict[InstanceId, InstanceStep]:
@@ -170,8 +160,7 @@ def count_steps(
         row = rows.get(instance_id)
         if row is None:
             continue
-        reported_before_at = step.reported_before_at if isinstance(step, Report) else row["reported_at"]
-        before = Counted(step.from_state, row["sent_at"], row["due_at"], reported_before_at)
+        before = Counted(step.from_state, row["sent_at"], row["due_at"], row["reported_at"])
         after = Counted(step.to_state, row["sent_at"], row["due_at"], row["reported_at"])
         counts.add(row["batch_id"], change_counts(before, after))
         statistics.add(step.hav_event)

@@ -94,9 +94,12 @@ class Grouped(Generic[Ask, Answer]):
 
     An idle group starts as soon as no more calls arrive; later calls join the next one (see Pace). A group that fails
     is rolled back and retried in halves, recursively, so that only the failing call gets the exception; a group that
-    conflicted with another transaction is first retried as a whole. A lost connection raises UnavailableError for the
-    calls in the statement in which it was lost. A lane that cannot connect, or loses its connection before its first
-    statement, leaves the work to the other lanes; if none is connected, all waiting calls get UnavailableError at once.
+    conflicted with another transaction is first retried as a whole, if `retried` (default: `in_transaction`). Without
+    `in_transaction` the work commits by itself: in one statement, or in a transaction that it begins.
+
+    A lost connection raises UnavailableError for the calls in the statement in which it was lost. A lane that cannot
+    connect, or loses its connection before its first statement, leaves the work to the other lanes; if none is
+    connected, all waiting calls get UnavailableError at once.
     The work of a cancelled call may still be done.
     """
 
@@ -106,6 +109,7 @@ class Grouped(Generic[Ask, Answer]):
         work: Callable[[DatabaseSession, Sequence[Ask]], Awaitable[Sequence[Answer]]],
         *,
         in_transaction: bool,
+        retried: bool | None = None,
         most: int = MOST,
         lanes: int = LANES,
         sits_out: int = SITS_OUT,
@@ -115,6 +119,7 @@ class Grouped(Generic[Ask, Answer]):
         self.dsn = dsn
         self._work = work
         self._in_transaction = in_transaction
+        self._retried = in_transaction if retried is None else retried
         self._most = most
         self._sits_out = sits_out
         self._pace = Pace(beside_s)
@@ -303,7 +308,7 @@ class Grouped(Generic[Ask, Answer]):
 
     async def _attempt(self, session: DatabaseSession, asks: Sequence[Ask], tries: int) -> Sequence[Answer]:
         """Return the results of a group, or its exception. After a conflict the group is retried unchanged."""
-        if not self._in_transaction:
+        if not self._retried:
             return await self._answers(session, asks)
         for _ in range((tries if len(asks) > 1 else TRIES) - 1):
             try:
@@ -314,6 +319,8 @@ class Grouped(Generic[Ask, Answer]):
         return await self._transact(session, asks)
 
     async def _transact(self, session: DatabaseSession, asks: Sequence[Ask]) -> Sequence[Answer]:
+        if not self._in_transaction:
+            return await self._answers(session, asks)
         async with session.transaction():
             return await self._answers(session, asks)
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 import asyncpg
 
 from domain.dispatch import (
-    Assignment,
     AssignmentFate,
     Reported,
     RequestKey,
@@ -28,13 +27,11 @@ from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest
 from domain.settings import SchedulerSettings
 from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
 from store import hosts, quotas, rows
-from store.counters import CountChanges, StatisticsChanges
 from store.group import Grouped
 from store.outputs import PostgresTrickles
 from store.pool import Connection, Database
 from store.queries import load
-from store.request_writes import Dispatched, Ends, record_ends, send
-from store.reserving import insert_leases
+from store.request_writes import REPORTED, GroupWrites, Written, write_group
 
 LARGEST_ID = 2**63 - 1
 HELD = (  # the columns of `held` in the query who_asks
@@ -126,7 +123,7 @@ class PostgresLedger:
         self._database = database
         self._settings = settings
         self.reads = Grouped(database.dsn, read_many, in_transaction=False)
-        self.writes = Grouped(database.dsn, self._write_many, in_transaction=True)
+        self.writes = Grouped(database.dsn, self._write_many, in_transaction=False, retried=True)
         self.quotas = Grouped(database.dsn, self._reserve_many, in_transaction=True, lanes=1)
         self._forgotten_on = 0  # day
 
@@ -146,7 +143,7 @@ class PostgresLedger:
         await self._database.in_transaction(lambda connection: quotas.release(connection, request, unused))
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
-        """Write assignments and reports. Raises UnavailableError; after a loss during COMMIT they may be stored.
+        """Write assignments and reports. Raises UnavailableError; after a lost connection they may be stored.
 
         A repeated write omits what was stored: each step applies only to the state it was decided in. An instance whose
         reply was lost is in progress: no other host can get it, and its own host gets it again at its next request.
@@ -186,41 +183,30 @@ class PostgresLedger:
 async def write_many(
     connection: Connection, writes: Sequence[RequestWrites], settings: SchedulerSettings
 ) -> list[WriteOutcome]:
-    """Write any number of requests inside the caller's transaction; returns one outcome each, in order.
+    """Write any number of requests, all or none; returns one outcome each, in order.
 
-    Rows are locked in one global order: hosts, instances (all in one statement, by id), jobs, marks, counters,
-    statistics, shared quotas, leases. Locked unsent instances are skipped, not waited for.
+    Rows are locked in one global order: hosts, instances (by id), jobs, marks, counters, statistics, shared quotas,
+    leases. Locked unsent instances are skipped, not waited for.
     """
-    counts, statistics = CountChanges(), StatisticsChanges()
-    await connection.execute(load("update_hosts"), *hosts.host_columns(writes), hosts.OVERTAKEN_S)
-    ends = await record_ends(connection, writes, counts, statistics)
-    first: dict[InstanceId, Assignment] = {}
-    for write in writes:
-        for assignment in write.assignments:
-            first.setdefault(assignment.instance_id, assignment)
-    dispatched = await send(connection, list(first.values()), counts, statistics)
-    marked = ends.jobs | dispatched.jobs_short
-    if marked:
-        await connection.execute(load("mark_jobs"), sorted(marked))
-    await counts.write(connection)
-    await statistics.write(connection, settings)
-    await insert_leases(connection, writes)
-    return [_outcome(write, first, dispatched, ends) for write in writes]
+    group = GroupWrites.of(writes)
+    written = await write_group(connection, group, settings)
+    reported = set(written.with_fate(REPORTED))
+    return [_outcome(write, group, written, reported) for write in writes]
 
 
 def _outcome(
-    write: RequestWrites, first: Mapping[InstanceId, Assignment], dispatched: Dispatched, ends: Ends
+    write: RequestWrites, group: GroupWrites, written: Written, reported: Collection[InstanceId]
 ) -> WriteOutcome:
     """Return the outcome of one request; an instance chosen twice goes to the first request."""
-    fates = {
-        a.instance_id: dispatched.fates[a.instance_id] if first[a.instance_id] is a else AssignmentFate.LOST
-        for a in write.assignments
-    }
-    sent = {i: dispatched.sent[i] for i, fate in fates.items() if fate is AssignmentFate.SENT}
-    left_out = frozenset([report.instance_id for report in write.reports if report.instance_id not in ends.reported])
-    return WriteOutcome(fates, sent, left_out, _moved(write, ends))
-
-
-def _moved(write: RequestWrites, ends: Ends) -> frozenset[InstanceId]:
-    host_id = write.host.host_id
-    return frozenset([one.instance_id for one in write.take_over if ends.moved.get(one.instance_id) == host_id])
+    fates = dict.fromkeys([one.instance_id for one in write.assignments], AssignmentFate.LOST)
+    sent: dict[InstanceId, SentJob] = {}
+    for one in write.assignments:
+        row = written.rows.get(one.instance_id)
+        if row is None or group.assignments[one.instance_id] is not one:
+            continue
+        fates[one.instance_id] = AssignmentFate(row["fate"])
+        if row["fate"] == AssignmentFate.SENT:
+            sent[one.instance_id] = rows.sent_job(row)
+    left_out = frozenset([report.instance_id for report in write.reports if report.instance_id not in reported])
+    moved = [one.instance_id for one in write.take_over if written.moved.get(one.instance_id) == write.host.host_id]
+    return WriteOutcome(fates, sent, left_out, frozenset(moved))

@@ -188,6 +188,7 @@ async def _open(
         target_session_attrs=None if address is None else SessionAttribute.read_write,
         statement_cache_size=500,
         max_cached_statement_lifetime=0,
+        max_cacheable_statement_size=0,  # of any size: asyncpg would prepare a long one at every call
         server_settings=SESSION | (settings or {}),
     )
     session.keep_alive()
@@ -255,6 +256,7 @@ Result = TypeVar("Result")
 
 COMMAND_TIMEOUT_S = 60.0  # also of an idle transaction: others may wait for its locks
 REQUEST_TIMEOUT_S = 10.0  # the same while clients wait
+STATEMENT_TIMEOUT_S = 12.0  # at the server; longer, so that the client's limit applies first
 CLOSE_S = 5.0  # a connection that has not closed by then is dropped
 TRIES = 4  # of a transaction after a conflict
 
@@ -320,12 +322,12 @@ async def _pass_fence(connection: Connection) -> None:
 async def connect(dsn: str) -> DatabaseSession:
     """Open a dedicated connection outside the pool, for the short commands of requests.
 
-    A command of 10 s ends it, and so does a transaction idle for 10 s. Raises UnavailableError.
+    A command of 10 s ends it, and so does a transaction idle for 10 s. The server stops a statement soon after its
+    client gave up: it might commit much later. Raises UnavailableError.
     """
+    settings = _idle_in_transaction(REQUEST_TIMEOUT_S) | {"statement_timeout": f"{STATEMENT_TIMEOUT_S * 1000:.0f}"}
     with lost_means_unavailable():
-        return await open_session(
-            dsn, ShortSession, command_timeout_s=REQUEST_TIMEOUT_S, settings=_idle_in_transaction(REQUEST_TIMEOUT_S)
-        )
+        return await open_session(dsn, ShortSession, command_timeout_s=REQUEST_TIMEOUT_S, settings=settings)
 
 
 async def connect_patiently(dsn: str) -> DatabaseSession:

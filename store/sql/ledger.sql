@@ -1,13 +1,3 @@
--- name: abort_instances
--- Purpose: end the instances lost by detached hosts as aborted; they are locked and in progress.
--- Arguments: $1 instance_ids.
--- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at, host_id,
---   app_version_id.
-UPDATE instance SET state = 'aborted', reason = 'the host lost all its instances'
-WHERE instance_id = ANY($1::bigint[])
-RETURNING instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at, host_id, app_version_id;
-
-
 -- name: forget_trickles
 -- Purpose: delete expired trickle messages, up to a limit.
 -- Arguments: $1 before which time, $2 limit.
@@ -93,68 +83,24 @@ kept AS (
 SELECT count(*) AS too_many FROM fresh WHERE number > $7;
 
 
--- name: lock_ended
--- Purpose: lock reported instances and those lost by detached hosts, in the same order as transactions that settle
---   their jobs.
--- Arguments: $1 instance_ids, $2 host_ids (arrays).
--- Result: instance_id, host_id, state and reported_at, ascending.
-SELECT instance_id, host_id, state, reported_at
+-- name: lock_claimed
+-- Purpose: lock hosts, then their reported and claimed instances and those that detached hosts lose, as write_group does
+--   and in the same order as transactions that settle their jobs.
+-- Arguments: $1 host_ids, $2 instance_ids, $3 detached host_ids (arrays).
+-- Result: instance_id, ascending.
+WITH hosts AS MATERIALIZED (
+    SELECT host_id FROM host WHERE host_id = ANY($1::int[]) ORDER BY host_id FOR NO KEY UPDATE
+)
+SELECT instance_id
 FROM instance
 WHERE instance_id = ANY(ARRAY(
-    SELECT unnest($1::bigint[])
+    SELECT unnest($2::bigint[])
     UNION ALL
-    SELECT instance_id FROM instance WHERE host_id = ANY($2::int[]) AND state = 'in_progress'
+    SELECT instance_id FROM instance WHERE host_id = ANY($3::int[]) AND state = 'in_progress'
 ))
+    AND (SELECT count(*) FROM hosts) >= 0  -- after them
 ORDER BY instance_id
 FOR UPDATE;
-
-
--- name: lock_unsent
--- Purpose: lock those of some instances that are still unsent and not locked by another transaction, with the data to
---   decide assignments.
--- Arguments: $1 instance_ids.
--- Result: by id: the instance, its job, whether job and batch still want it, how the app spreads instances, how many results
---   must agree at present, the volunteers of sent instances with their places (nths), the hosts that had the job
---   (that have it in progress, where the app allows a host several), and how many instances of the job may still be of use.
-WITH locked AS (
-    SELECT instance_id, job_id, batch_id, job_class_id, shard
-    FROM instance
-    WHERE instance_id = ANY($1::bigint[]) AND state = 'unsent'
-    ORDER BY instance_id
-    FOR UPDATE SKIP LOCKED
-)
-SELECT
-    locked.instance_id, locked.job_id, locked.batch_id, locked.shard,
-    job.state = 'open' AND batch.state = 'active' AS wanted,
-    job.hr_class, job.copies,
-    CASE WHEN job.template_id IS NULL THEN job.command_line ELSE (
-        SELECT replace(template.command_line, '{i}', job.number::text)
-        FROM job_template AS template WHERE template.template_id = job.template_id
-    ) END AS command_line,
-    CASE WHEN job.template_id IS NULL THEN job.inputs ELSE (
-        SELECT template.inputs FROM job_template AS template WHERE template.template_id = job.template_id
-    ) END AS inputs,
-    app.one_per_host, app.one_per_volunteer, greatest(job_class.quorum, app.adaptive_copies, job.copies) AS agreeing,
-    siblings.hosts, siblings.volunteers, siblings.nths, siblings.of_use
-FROM locked
-JOIN job ON job.job_id = locked.job_id
-JOIN batch ON batch.batch_id = locked.batch_id
-JOIN job_class ON job_class.job_class_id = locked.job_class_id
-JOIN app ON app.app_id = batch.app_id
-CROSS JOIN LATERAL (
-    SELECT
-        array_agg(sibling.host_id) FILTER (
-            WHERE sibling.host_id IS NOT NULL AND (app.one_per_host OR sibling.state = 'in_progress')
-        ) AS hosts,
-        array_agg(sibling.volunteer_id) FILTER (WHERE sibling.volunteer_id IS NOT NULL) AS volunteers,
-        array_agg(sibling.nth) FILTER (WHERE sibling.volunteer_id IS NOT NULL) AS nths,
-        count(*) FILTER (
-            WHERE sibling.state IN ('unsent', 'in_progress', 'reported', 'inconclusive', 'valid')
-        ) AS of_use
-    FROM instance AS sibling
-    WHERE sibling.job_id = locked.job_id
-) AS siblings
-ORDER BY locked.instance_id;
 
 
 -- name: move_instances
@@ -192,98 +138,6 @@ WHERE instance.instance_id = claim.instance_id
 RETURNING instance.instance_id, instance.app_version_id;
 
 
--- name: note_dispatches
--- Purpose: record what a dispatch fixes for its job: the homogeneous-redundancy class and the number of copies. In
---   key order.
--- Arguments: $1 job_ids, $2 hr_classes, $3 copies (arrays, the job_ids distinct).
--- Result: job_id of each; left out when another transaction fixed another class.
-UPDATE job SET
-    hr_class = sent.hr_class,
-    copies = greatest(job.copies, sent.copies)
-FROM (
-    SELECT *
-    FROM unnest($1::bigint[], $2::int[], $3::int[]) AS sent (job_id, hr_class, copies)
-    ORDER BY sent.job_id
-) AS sent
-WHERE job.job_id = sent.job_id AND job.hr_class IN (0, sent.hr_class)
-RETURNING job.job_id;
-
-
--- name: record_reports
--- Purpose: end instances as reported, each only from the expected state; in key order.
--- Arguments: $1 instance_ids, $2 host_ids, $3 from_states, $4 to_states, $5 reported_at, $6 elapsed_s, $7 cpu_s,
---   $8 exit_statuses or nulls, $9 reasons, $10 turnaround_samples or nulls (arrays, the instance_ids distinct).
--- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at.
-UPDATE instance SET
-    state = report.to_state,
-    reported_at = report.reported_at,
-    elapsed_s = report.elapsed_s,
-    cpu_s = report.cpu_s,
-    exit_status = report.exit_status,
-    reason = nullif(report.reason, ''),
-    turnaround_sample = coalesce(report.turnaround_sample, instance.turnaround_sample)
-FROM (
-    SELECT *
-    FROM unnest(
-        $1::bigint[], $2::int[], $3::text[], $4::text[], $5::double precision[], $6::double precision[],
-        $7::double precision[], $8::int[], $9::text[], $10::double precision[]
-    ) AS report (
-        instance_id, host_id, from_state, to_state, reported_at, elapsed_s, cpu_s, exit_status, reason, turnaround_sample
-    )
-    ORDER BY report.instance_id
-) AS report
-WHERE instance.instance_id = report.instance_id
-    AND instance.host_id = report.host_id
-    AND instance.state = report.from_state
-RETURNING
-    instance.instance_id, instance.job_id, instance.batch_id, instance.shard, instance.sent_at, instance.due_at,
-    instance.reported_at;
-
-
--- name: record_stderr
--- Purpose: store the standard error of instances.
--- Arguments: $1 instance_ids, $2 texts (arrays, the instance_ids distinct).
--- Result: none.
-INSERT INTO instance_stderr (instance_id, stderr)
-SELECT * FROM unnest($1::bigint[], $2::text[]) AS new (instance_id, stderr) ORDER BY new.instance_id
-ON CONFLICT (instance_id) DO UPDATE SET stderr = excluded.stderr;
-
-
--- name: send_instances
--- Purpose: assign instances locked by lock_unsent to hosts. In the order of the unique key (job, volunteer, nth), so
---   that no two transactions wait for each other.
--- Arguments: $1 instance_ids, $2 host_ids, $3 volunteer_ids, $4 app_version_ids, $5 sent_at, $6 due_at, $7 timeout_at,
---   $8 est_runtime_s, $9 tight, $10 due_terms, $11 job_ids, $12 gated, $13 nths (arrays, the
---   instance_ids distinct).
--- Result: none.
-UPDATE instance SET
-    state = 'in_progress',
-    host_id = assigned.host_id,
-    volunteer_id = assigned.volunteer_id,
-    app_version_id = assigned.app_version_id,
-    sent_at = assigned.sent_at,
-    due_at = assigned.due_at,
-    timeout_at = assigned.timeout_at,
-    est_runtime_s = assigned.est_runtime_s,
-    tight = assigned.tight,
-    due_terms = assigned.due_terms,
-    gated = assigned.gated,
-    nth = assigned.nth
-FROM (
-    SELECT *
-    FROM unnest(
-        $1::bigint[], $2::int[], $3::int[], $4::int[], $5::double precision[], $6::double precision[],
-        $7::double precision[], $8::double precision[], $9::boolean[], $10::jsonb[], $11::bigint[],
-        $12::boolean[], $13::smallint[]
-    ) AS assigned (
-        instance_id, host_id, volunteer_id, app_version_id, sent_at, due_at, timeout_at, est_runtime_s, tight,
-        due_terms, job_id, gated, nth
-    )
-    ORDER BY assigned.job_id, assigned.volunteer_id, assigned.nth
-) AS assigned
-WHERE instance.instance_id = assigned.instance_id AND instance.state = 'unsent';
-
-
 -- name: sent_jobs
 -- Purpose: return what a reply needs to send instances again.
 -- Arguments: $1 instance_ids.
@@ -308,64 +162,6 @@ FROM trickle
 WHERE instance_id = $1 AND trickle_id > $2
 ORDER BY trickle_id
 LIMIT $3;
-
-
--- name: update_hosts
--- Purpose: write hosts' descriptions, in key order. rpc_interval_s moves a tenth of the way to the time since the
---   last request. A description from shortly before the last written request is ignored: two requests of one host may
---   be written out of order. A last request further in the future was recorded with a wrong clock.
--- Arguments: $1 host_ids, $2 rpc_seqnos, $3 last_rpc_at, then the description, all null if unchanged: $4 host_cpids,
---   $5 domain_names, $6 ncpus, $7 flop_per_s, $8 ram_bytes, $9 disk_free_bytes, $10 on_fractions, $11 active_fractions,
---   $12 gpu_active_fractions, $13 platforms (JSON arrays), $14 os_names, $15 os_versions, $16 cpu_vendors, $17 cpu_models,
---   $18 client_versions, $19 coprocessors (JSON), $20 clock_skew_s, then $21 why they got no job (JSON), null where
---   they got one or requested none (arrays, the host_ids distinct), $22 by how much a request may be overtaken, s.
--- Result: none.
-UPDATE host SET
-    rpc_seqno = said.rpc_seqno,
-    rpc_interval_s = CASE
-        WHEN said.last_rpc_at > host.last_rpc_at
-        THEN coalesce(0.9 * host.rpc_interval_s + 0.1 * (said.last_rpc_at - host.last_rpc_at),
-                      said.last_rpc_at - host.last_rpc_at)
-        ELSE host.rpc_interval_s
-    END,
-    last_rpc_at = said.last_rpc_at,
-    host_cpid = coalesce(said.host_cpid, host.host_cpid),
-    domain_name = coalesce(said.domain_name, host.domain_name),
-    ncpus = coalesce(said.ncpus, host.ncpus),
-    flop_per_s = coalesce(said.flop_per_s, host.flop_per_s),
-    ram_bytes = coalesce(said.ram_bytes, host.ram_bytes),
-    disk_free_bytes = coalesce(said.disk_free_bytes, host.disk_free_bytes),
-    on_fraction = coalesce(said.on_fraction, host.on_fraction),
-    active_fraction = coalesce(said.active_fraction, host.active_fraction),
-    gpu_active_fraction = coalesce(said.gpu_active_fraction, host.gpu_active_fraction),
-    platforms = CASE
-        WHEN said.platforms IS NULL THEN host.platforms ELSE ARRAY(SELECT jsonb_array_elements_text(said.platforms))
-    END,
-    os_name = coalesce(said.os_name, host.os_name),
-    os_version = coalesce(said.os_version, host.os_version),
-    cpu_vendor = coalesce(said.cpu_vendor, host.cpu_vendor),
-    cpu_model = coalesce(said.cpu_model, host.cpu_model),
-    client_version = coalesce(said.client_version, host.client_version),
-    coprocessors = coalesce(said.coprocessors, host.coprocessors),
-    clock_skew_s = coalesce(said.clock_skew_s, host.clock_skew_s),
-    refused_at = CASE WHEN said.refused IS NULL THEN host.refused_at ELSE said.last_rpc_at END,
-    refused = coalesce(said.refused, host.refused)
-FROM (
-    SELECT *
-    FROM unnest(
-        $1::int[], $2::int[], $3::double precision[], $4::text[], $5::text[], $6::int[], $7::double precision[],
-        $8::double precision[], $9::double precision[], $10::double precision[], $11::double precision[],
-        $12::double precision[], $13::jsonb[], $14::text[], $15::text[], $16::text[], $17::text[], $18::int[], $19::jsonb[],
-        $20::double precision[], $21::jsonb[]
-    ) AS said (
-        host_id, rpc_seqno, last_rpc_at, host_cpid, domain_name, ncpus, flop_per_s, ram_bytes, disk_free_bytes, on_fraction,
-        active_fraction, gpu_active_fraction, platforms, os_name, os_version, cpu_vendor, cpu_model, client_version,
-        coprocessors, clock_skew_s, refused
-    )
-    ORDER BY said.host_id
-) AS said
-WHERE host.host_id = said.host_id
-    AND (host.last_rpc_at <= said.last_rpc_at OR host.last_rpc_at > said.last_rpc_at + $22::double precision);
 
 
 -- name: who_asks
@@ -441,3 +237,356 @@ LEFT JOIN LATERAL (
     )
 ) AS host ON true
 ORDER BY asked.position;
+
+
+-- name: write_group
+-- Purpose: write what a group of requests changes: hosts, reports, instances lost by detached hosts, assignments, and what
+--   follows from them for jobs, marks, counters and statistics. One statement, so that a round trip commits it.
+--   Rows are locked in the order of all transactions: hosts, instances, jobs, marks, counters, statistics, and within a
+--   table by key. PostgreSQL runs a part of WITH when another part reads it: each part that locks reads a count of the
+--   part before it, and is fed in key order. Every part sees the tables as they were before the statement, therefore
+--   no row may be changed by two parts, and what an earlier part changed is taken from its result. An update waits for
+--   a concurrent change of its row and checks its conditions again; an unsent instance that is locked is left out.
+-- Arguments: arrays, their ids distinct. Of hosts: $1 host_ids, $2 rpc_seqnos, $3 last_rpc_at, then the description, all null
+--   if unchanged: $4 host_cpids, $5 domain_names, $6 ncpus, $7 flop_per_s, $8 ram_bytes, $9 disk_free_bytes,
+--   $10 on_fractions, $11 active_fractions, $12 gpu_active_fractions, $13 platforms (JSON arrays), $14 os_names,
+--   $15 os_versions, $16 cpu_vendors, $17 cpu_models, $18 client_versions, $19 coprocessors (JSON), $20 clock_skew_s, then
+--   $21 why they got no job (JSON), null where they got one or requested none; $22 by how much a request may be
+--   overtaken, s. Reports: $23 instance_ids, $24 host_ids, $25 from_states, $26 to_states, $27 reported_at, $28 elapsed_s,
+--   $29 cpu_s, $30 exit_statuses or nulls, $31 reasons, $32 turnaround_samples or nulls, $33 standard errors or nulls,
+--   $34 reported_before_at or nulls, then the changes of the batch's counters, but for late results: $35 in_progress,
+--   $36 retries, $37 reported, $38 deadlines_missed. $39 host_ids of detached hosts, $40 instance_ids that are not lost
+--   with them. Assignments, in order: $41 instance_ids, $42 host_ids, $43 volunteer_ids, $44 app_version_ids,
+--   $45 sent_at, $46 due_at, $47 timeout_at, $48 est_runtime_s, $49 tight, $50 due_terms, $51 job_ids, $52 gated,
+--   $53 hr_classes, $54 copies. $55 whether to count sent instances in their hosts' statistics (not an array).
+-- Result: one row per step made and per assignment that is a sibling: instance_id, fate (reported, aborted, sent,
+--   sibling), host_id and app_version_id of aborted ones, command_line and inputs (JSON or null) of sent ones.
+WITH hosts AS (
+    -- rpc_interval_s moves a tenth of the way to the time since the last request. A description from shortly before the
+    -- last written request is ignored: two requests of one host may be written out of order. A last request further in
+    -- the future was recorded with a wrong clock.
+    UPDATE host SET
+        rpc_seqno = said.rpc_seqno,
+        rpc_interval_s = CASE
+            WHEN said.last_rpc_at > host.last_rpc_at
+            THEN coalesce(0.9 * host.rpc_interval_s + 0.1 * (said.last_rpc_at - host.last_rpc_at),
+                          said.last_rpc_at - host.last_rpc_at)
+            ELSE host.rpc_interval_s
+        END,
+        last_rpc_at = said.last_rpc_at,
+        host_cpid = coalesce(said.host_cpid, host.host_cpid),
+        domain_name = coalesce(said.domain_name, host.domain_name),
+        ncpus = coalesce(said.ncpus, host.ncpus),
+        flop_per_s = coalesce(said.flop_per_s, host.flop_per_s),
+        ram_bytes = coalesce(said.ram_bytes, host.ram_bytes),
+        disk_free_bytes = coalesce(said.disk_free_bytes, host.disk_free_bytes),
+        on_fraction = coalesce(said.on_fraction, host.on_fraction),
+        active_fraction = coalesce(said.active_fraction, host.active_fraction),
+        gpu_active_fraction = coalesce(said.gpu_active_fraction, host.gpu_active_fraction),
+        platforms = CASE
+            WHEN said.platforms IS NULL THEN host.platforms ELSE ARRAY(SELECT jsonb_array_elements_text(said.platforms))
+        END,
+        os_name = coalesce(said.os_name, host.os_name),
+        os_version = coalesce(said.os_version, host.os_version),
+        cpu_vendor = coalesce(said.cpu_vendor, host.cpu_vendor),
+        cpu_model = coalesce(said.cpu_model, host.cpu_model),
+        client_version = coalesce(said.client_version, host.client_version),
+        coprocessors = coalesce(said.coprocessors, host.coprocessors),
+        clock_skew_s = coalesce(said.clock_skew_s, host.clock_skew_s),
+        refused_at = CASE WHEN said.refused IS NULL THEN host.refused_at ELSE said.last_rpc_at END,
+        refused = coalesce(said.refused, host.refused)
+    FROM (
+        SELECT *
+        FROM unnest(
+            $1::int[], $2::int[], $3::double precision[], $4::text[], $5::text[], $6::int[], $7::double precision[],
+            $8::double precision[], $9::double precision[], $10::double precision[], $11::double precision[],
+            $12::double precision[], $13::jsonb[], $14::text[], $15::text[], $16::text[], $17::text[], $18::int[], $19::jsonb[],
+            $20::double precision[], $21::jsonb[]
+        ) AS said (
+            host_id, rpc_seqno, last_rpc_at, host_cpid, domain_name, ncpus, flop_per_s, ram_bytes, disk_free_bytes, on_fraction,
+            active_fraction, gpu_active_fraction, platforms, os_name, os_version, cpu_vendor, cpu_model, client_version,
+            coprocessors, clock_skew_s, refused
+        )
+        ORDER BY said.host_id
+    ) AS said
+    WHERE host.host_id = said.host_id
+        AND (host.last_rpc_at <= said.last_rpc_at OR host.last_rpc_at > said.last_rpc_at + $22::double precision)
+    RETURNING host.host_id
+),
+held AS MATERIALIZED (
+    -- With a detached host, reported and lost instances are locked together, as transactions that settle jobs lock them.
+    SELECT instance_id, host_id, state
+    FROM instance
+    WHERE instance_id = ANY(ARRAY(
+        SELECT reported.instance_id FROM unnest($23::bigint[]) AS reported (instance_id) WHERE cardinality($39::int[]) > 0
+        UNION ALL
+        SELECT instance_id FROM instance WHERE host_id = ANY($39::int[]) AND state = 'in_progress'
+    ))
+        AND (SELECT count(*) FROM hosts) >= 0
+    ORDER BY instance_id
+    FOR UPDATE
+),
+reported AS (
+    UPDATE instance SET
+        state = report.to_state,
+        reported_at = report.reported_at,
+        elapsed_s = report.elapsed_s,
+        cpu_s = report.cpu_s,
+        exit_status = report.exit_status,
+        reason = nullif(report.reason, ''),
+        turnaround_sample = coalesce(report.turnaround_sample, instance.turnaround_sample)
+    FROM (
+        SELECT *
+        FROM unnest(
+            $23::bigint[], $24::int[], $25::text[], $26::text[], $27::double precision[], $28::double precision[],
+            $29::double precision[], $30::int[], $31::text[], $32::double precision[], $33::text[],
+            $34::double precision[], $35::int[], $36::int[], $37::int[], $38::int[]
+        ) AS report (
+            instance_id, host_id, from_state, to_state, reported_at, elapsed_s, cpu_s, exit_status, reason,
+            turnaround_sample, stderr, reported_before_at, in_progress, retries, reported, deadlines_missed
+        )
+        ORDER BY report.instance_id
+    ) AS report
+    WHERE instance.instance_id = report.instance_id
+        AND instance.host_id = report.host_id
+        AND instance.state = report.from_state
+        AND (SELECT count(*) FROM held) >= 0
+    RETURNING
+        instance.instance_id, instance.job_id, instance.batch_id, report.stderr, report.in_progress, report.retries,
+        report.reported,
+        report.deadlines_missed + (report.reported_at > instance.due_at)::int
+            - coalesce(report.reported_before_at > instance.due_at, false)::int AS deadlines_missed
+),
+errors AS (
+    INSERT INTO instance_stderr (instance_id, stderr)
+    SELECT instance_id, stderr FROM reported WHERE stderr IS NOT NULL ORDER BY instance_id
+    ON CONFLICT (instance_id) DO UPDATE SET stderr = excluded.stderr
+),
+aborted AS (
+    UPDATE instance SET state = 'aborted', reason = 'the host lost all its instances'
+    WHERE instance_id = ANY(ARRAY(
+        SELECT instance_id FROM held WHERE host_id = ANY($39::int[]) AND state = 'in_progress'
+        EXCEPT
+        (SELECT instance_id FROM reported UNION ALL SELECT unnest($40::bigint[]))
+    ))
+    RETURNING instance_id, job_id, batch_id, host_id, app_version_id
+),
+unsent AS MATERIALIZED (
+    SELECT assigned.*, instance.batch_id, instance.job_class_id
+    FROM unnest(
+        $41::bigint[], $42::int[], $43::int[], $44::int[], $45::double precision[], $46::double precision[],
+        $47::double precision[], $48::double precision[], $49::boolean[], $50::jsonb[], $51::bigint[], $52::boolean[],
+        $53::int[], $54::int[]
+    ) WITH ORDINALITY AS assigned (
+        instance_id, host_id, volunteer_id, app_version_id, sent_at, due_at, timeout_at, est_runtime_s, tight,
+        due_terms, job_id, gated, hr_class, copies, position
+    )
+    JOIN instance ON instance.instance_id = assigned.instance_id
+    WHERE instance.job_id = assigned.job_id
+        AND instance.state = 'unsent'
+        AND (SELECT count(*) FROM reported) + (SELECT count(*) FROM aborted) >= 0
+    ORDER BY instance.instance_id
+    FOR UPDATE OF instance SKIP LOCKED
+),
+judged AS (
+    -- Whether the host or its volunteer had the job already, and the job's homogeneous-redundancy class: the first of
+    -- the group's assignments that is no sibling fixes it.
+    SELECT
+        unsent.*, wanted.*,
+        coalesce(
+            nullif(wanted.fixed_hr_class, 0),
+            first_value(unsent.hr_class) OVER (PARTITION BY unsent.job_id ORDER BY wanted.is_sibling, unsent.position)
+        ) AS job_hr_class
+    FROM unsent
+    CROSS JOIN LATERAL (
+        SELECT
+            -- not a condition: an index of the active batches would serve it
+            job.state = 'open' AND batch.state = 'active' AS is_wanted,
+            job.hr_class AS fixed_hr_class, job.copies AS job_copies,
+            CASE WHEN job.template_id IS NULL THEN job.command_line ELSE (
+                SELECT replace(template.command_line, '{i}', job.number::text)
+                FROM job_template AS template WHERE template.template_id = job.template_id
+            ) END AS command_line,
+            CASE WHEN job.template_id IS NULL THEN job.inputs ELSE (
+                SELECT template.inputs FROM job_template AS template WHERE template.template_id = job.template_id
+            ) END AS inputs,
+            spread.per_volunteer, siblings.first_nth, siblings.of_use, siblings.none_was_sent,
+            siblings.on_host OR (spread.per_volunteer AND siblings.of_volunteer) AS is_sibling
+        FROM job
+        JOIN batch ON batch.batch_id = job.batch_id
+        JOIN job_class ON job_class.job_class_id = unsent.job_class_id
+        JOIN app ON app.app_id = batch.app_id
+        CROSS JOIN LATERAL (
+            SELECT app.one_per_volunteer = 'always' OR (
+                app.one_per_volunteer = 'quorum'
+                AND greatest(job_class.quorum, app.adaptive_copies, job.copies) > 1
+            ) AS per_volunteer
+        ) AS spread
+        CROSS JOIN LATERAL (
+            SELECT
+                coalesce(bool_or(
+                    sibling.host_id = unsent.host_id
+                    AND (
+                        app.one_per_host
+                        OR (
+                            sibling.state = 'in_progress'
+                            AND NOT sibling.instance_id = ANY(ARRAY(
+                                SELECT instance_id FROM reported UNION ALL SELECT instance_id FROM aborted
+                            ))
+                        )
+                    )
+                ), false) AS on_host,
+                coalesce(bool_or(sibling.volunteer_id = unsent.volunteer_id), false) AS of_volunteer,
+                coalesce(max(sibling.nth) FILTER (WHERE sibling.volunteer_id = unsent.volunteer_id) + 1, 0) AS first_nth,
+                count(sibling.volunteer_id) = 0 AS none_was_sent,
+                count(*) FILTER (
+                    WHERE sibling.state IN ('unsent', 'in_progress', 'reported', 'inconclusive', 'valid')
+                ) AS of_use
+            FROM instance AS sibling
+            WHERE sibling.job_id = unsent.job_id
+        ) AS siblings
+        WHERE job.job_id = unsent.job_id
+    ) AS wanted
+),
+placed AS (
+    -- Of a job's assignments to one host, or to one volunteer where that is the limit, the first is sent.
+    SELECT
+        judged.*,
+        row_number() OVER (
+            PARTITION BY job_id, CASE WHEN per_volunteer THEN volunteer_id ELSE host_id END ORDER BY position
+        ) AS turn
+    FROM judged
+    WHERE is_wanted AND NOT is_sibling AND job_hr_class IN (0, hr_class)
+),
+chosen AS (
+    SELECT
+        placed.*,
+        first_nth + row_number() OVER (PARTITION BY job_id, volunteer_id ORDER BY position) - 1 AS nth,
+        row_number() OVER (PARTITION BY job_id ORDER BY position) = 1 AS leads,
+        max(copies) OVER (PARTITION BY job_id) AS most_copies,
+        job_hr_class <> fixed_hr_class OR max(copies) OVER (PARTITION BY job_id) > job_copies AS changes_job
+    FROM placed
+    WHERE turn = 1
+),
+noted AS (
+    -- Another transaction may have fixed another class meanwhile: then the job is left out.
+    UPDATE job SET
+        hr_class = first.job_hr_class,
+        copies = greatest(job.copies, first.most_copies)
+    FROM (SELECT * FROM chosen WHERE leads AND changes_job ORDER BY job_id) AS first
+    WHERE job.job_id = first.job_id AND job.hr_class IN (0, first.job_hr_class)
+    RETURNING job.job_id, job.copies > first.of_use AS is_short
+),
+sent AS (
+    -- In the order of the unique key (job, volunteer, nth), so that no two transactions wait for each other.
+    UPDATE instance SET
+        state = 'in_progress',
+        host_id = assigned.host_id,
+        volunteer_id = assigned.volunteer_id,
+        app_version_id = assigned.app_version_id,
+        sent_at = assigned.sent_at,
+        due_at = assigned.due_at,
+        timeout_at = assigned.timeout_at,
+        est_runtime_s = assigned.est_runtime_s,
+        tight = assigned.tight,
+        due_terms = assigned.due_terms,
+        gated = assigned.gated,
+        nth = assigned.nth
+    FROM (
+        SELECT *
+        FROM chosen
+        WHERE NOT changes_job OR job_id IN (SELECT job_id FROM noted)
+        ORDER BY job_id, volunteer_id, nth
+    ) AS assigned
+    WHERE instance.instance_id = assigned.instance_id AND instance.state = 'unsent'
+    RETURNING
+        instance.instance_id, instance.batch_id, instance.host_id, instance.app_version_id, instance.sent_at,
+        assigned.command_line, assigned.inputs,
+        CASE WHEN assigned.leads AND assigned.none_was_sent THEN instance.sent_at END AS first_dispatch_at
+),
+marked AS (
+    INSERT INTO job_todo (job_id, serial)
+    SELECT marked.job_id, nextval('job_todo_serial')
+    FROM (
+        SELECT job_id FROM reported
+        UNION SELECT job_id FROM aborted
+        UNION SELECT job_id FROM noted WHERE is_short
+        ORDER BY job_id
+    ) AS marked
+    WHERE (SELECT count(*) FROM sent) >= 0
+    ORDER BY marked.job_id
+    ON CONFLICT (job_id) DO UPDATE SET serial = excluded.serial, not_before = 0
+    RETURNING job_id
+),
+counted AS (
+    -- In the first free stripe, as add_counts does.
+    INSERT INTO batch_count AS old (
+        batch_id, stripe, unsent, in_progress, retries, sent, reported, deadlines_missed, last_first_dispatch_at
+    )
+    SELECT
+        change.batch_id, mine.stripe, sum(change.unsent), sum(change.in_progress), sum(change.retries), sum(change.sent),
+        sum(change.reported), sum(change.deadlines_missed), max(change.first_dispatch_at)
+    FROM (
+        SELECT coalesce(
+            (
+                SELECT stripe
+                FROM generate_series(0, 15) AS stripe
+                WHERE pg_try_advisory_xact_lock(1297437782, stripe)
+                LIMIT 1
+            ),
+            pg_backend_pid() % 16
+        )::smallint AS stripe
+        WHERE (SELECT count(*) FROM marked) >= 0
+        OFFSET 0  -- evaluated once
+    ) AS mine
+    CROSS JOIN (
+        SELECT
+            batch_id, 0 AS unsent, in_progress, retries, 0 AS sent, reported, deadlines_missed,
+            NULL::double precision AS first_dispatch_at
+        FROM reported
+        UNION ALL
+        SELECT batch_id, 0, -1, 1, 0, 0, 0, NULL FROM aborted
+        UNION ALL
+        SELECT batch_id, -1, 1, 0, 1, 0, 0, first_dispatch_at FROM sent
+    ) AS change
+    GROUP BY change.batch_id, mine.stripe
+    ORDER BY change.batch_id
+    ON CONFLICT (batch_id, stripe) DO UPDATE SET
+        unsent = old.unsent + excluded.unsent,
+        in_progress = old.in_progress + excluded.in_progress,
+        retries = old.retries + excluded.retries,
+        sent = old.sent + excluded.sent,
+        reported = old.reported + excluded.reported,
+        deadlines_missed = old.deadlines_missed + excluded.deadlines_missed,
+        last_first_dispatch_at = greatest(old.last_first_dispatch_at, excluded.last_first_dispatch_at)
+    RETURNING old.batch_id
+),
+statistics AS (
+    -- Of two days, the later one counts.
+    INSERT INTO host_app_version AS old (host_id, app_version_id, day, sent_today)
+    SELECT DISTINCT ON (host_id, app_version_id) host_id, app_version_id, day, sent_today
+    FROM (
+        SELECT host_id, app_version_id, floor(sent_at / 86400)::int AS day, count(*) AS sent_today
+        FROM sent
+        WHERE $55::boolean AND (SELECT count(*) FROM counted) >= 0
+        GROUP BY host_id, app_version_id, day
+    ) AS of_day
+    ORDER BY host_id, app_version_id, day DESC
+    ON CONFLICT (host_id, app_version_id) DO UPDATE SET
+        day = greatest(old.day, excluded.day),
+        sent_today = CASE
+            WHEN excluded.day > old.day THEN excluded.sent_today ELSE old.sent_today + excluded.sent_today
+        END
+)
+SELECT
+    instance_id, 'reported' AS fate, NULL::int AS host_id, NULL::int AS app_version_id, NULL::text AS command_line,
+    NULL::jsonb AS inputs
+FROM reported
+UNION ALL
+SELECT instance_id, 'aborted', host_id, app_version_id, NULL, NULL FROM aborted
+UNION ALL
+SELECT instance_id, 'sent', NULL, NULL, command_line, inputs FROM sent
+UNION ALL
+SELECT instance_id, 'sibling', NULL, NULL, NULL, NULL FROM judged WHERE is_wanted AND is_sibling
+UNION ALL
+SELECT instance_id, 'sibling', NULL, NULL, NULL, NULL FROM placed WHERE turn > 1;

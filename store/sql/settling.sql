@@ -1,7 +1,7 @@
 -- name: add_counts
 -- Purpose: add to the counters of batches, in rows that no other transaction is adding to, in key order.
 -- Arguments: $1 batch_ids, $2 jobs_validated, $3 jobs_failed, $4 unsent, $5 in_progress, $6 retries, $7 sent, $8 reported,
---   $9 deadlines_missed, $10 last_first_dispatch_at or nulls (arrays, the batch_ids distinct).
+--   $9 deadlines_missed (arrays, the batch_ids distinct).
 -- Result: none.
 WITH mine AS MATERIALIZED (
     -- The first free stripe, locked until this transaction ends; the subquery tries them in turn. When
@@ -12,19 +12,17 @@ WITH mine AS MATERIALIZED (
     )::smallint AS stripe
 )
 INSERT INTO batch_count AS old (
-    batch_id, stripe, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported, deadlines_missed,
-    last_first_dispatch_at
+    batch_id, stripe, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported, deadlines_missed
 )
 SELECT
     change.batch_id, mine.stripe, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported,
-    deadlines_missed, last_first_dispatch_at
+    deadlines_missed
 FROM mine
 CROSS JOIN unnest(
     $1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-    $9::bigint[], $10::double precision[]
+    $9::bigint[]
 ) AS change (
-    batch_id, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported, deadlines_missed,
-    last_first_dispatch_at
+    batch_id, jobs_validated, jobs_failed, unsent, in_progress, retries, sent, reported, deadlines_missed
 )
 ORDER BY change.batch_id
 ON CONFLICT (batch_id, stripe) DO UPDATE SET
@@ -35,8 +33,7 @@ ON CONFLICT (batch_id, stripe) DO UPDATE SET
     retries = old.retries + excluded.retries,
     sent = old.sent + excluded.sent,
     reported = old.reported + excluded.reported,
-    deadlines_missed = old.deadlines_missed + excluded.deadlines_missed,
-    last_first_dispatch_at = greatest(old.last_first_dispatch_at, excluded.last_first_dispatch_at);
+    deadlines_missed = old.deadlines_missed + excluded.deadlines_missed;
 
 
 -- name: begin_comparisons

@@ -9,17 +9,19 @@ from itertools import count
 
 import asyncpg
 
+from domain.apps import AppVersion
 from domain.batches import BatchCounts, BatchState
-from domain.dispatch import Assignment, AssignmentFate, InstanceStep, RequestWrites
+from domain.dispatch import AssignmentFate, InstanceStep, RequestWrites, WriteOutcome
 from domain.havs import HavEventKind
-from domain.jobs import InstanceState, JobState
+from domain.jobs import Candidate, InstanceState, JobState
 from domain.quotas import QuotaRequest
+from domain.settings import SchedulerSettings
 from domain.settlement import JobFacts, JobSettlement
 from domain.units import BatchId, Instant
-from store.counters import CountChanges, StatisticsChanges
+from store.counters import CountChanges
+from store.ledger import write_many
 from store.pool import DatabaseSession, connect
 from store.postgres import PostgresStore, open_store
-from store.request_writes import Dispatched, send
 from tests.builders import NOW
 from tests.database.blocking import until_blocked
 from tests.worlds import (
@@ -211,20 +213,21 @@ async def test_seventeenth_counting_transaction_waits(store: PostgresStore) -> N
 async def test_groups_sending_siblings_crosswise_do_not_deadlock(store: PostgresStore) -> None:
     """Both write keys (job, volunteer); a third transaction delays the first one in the middle of its keys."""
     batch = await a_submitted_batch(store, jobs=3, quorum=2)
-    host, version = await a_registered_host(store), await the_version(store)
-    copies: dict[int, list[Assignment]] = {}
+    mine, version = await a_registered_host(store), await the_version(store)
+    theirs_too, third = [await a_registered_host(store, volunteer_id=mine.volunteer_id) for _ in range(2)]
+    copies: dict[int, list[Candidate]] = {}
     for one in sorted(await waiting_of(store, batch.batch_id), key=lambda one: one.ready.instance_id):
-        copies.setdefault(one.ready.job_id, []).append(an_assignment(one, host, version))
+        copies.setdefault(one.ready.job_id, []).append(one)
     (a, other_a), (b, other_b), (held_up, blocking) = (copies[job_id] for job_id in sorted(copies))
     nodes = [await connect(store.ledger.writes.dsn) for _ in range(3)]
     blocker, first, second = [node.transaction() for node in nodes]
     for transaction in (blocker, first, second):
         await transaction.start()
 
-    await send_only(nodes[0], [blocking])
-    ours = asyncio.create_task(send_only(nodes[1], [a, held_up, b]))
+    await send_only(nodes[0], third, [blocking], version)
+    ours = asyncio.create_task(send_only(nodes[1], mine, [a, held_up, b], version))
     await until_blocked(nodes[0], 1, ours)
-    theirs = asyncio.create_task(send_only(nodes[2], [other_b, other_a]))
+    theirs = asyncio.create_task(send_only(nodes[2], theirs_too, [other_b, other_a], version))
     await until_blocked(nodes[0], 2, theirs)
     await blocker.rollback()
 
@@ -236,8 +239,13 @@ async def test_groups_sending_siblings_crosswise_do_not_deadlock(store: Postgres
         await node.close()
 
 
-async def send_only(node: asyncpg.Connection[asyncpg.Record], assignments: Sequence[Assignment]) -> Dispatched:
-    return await send(node, assignments, CountChanges(), StatisticsChanges())
+async def send_only(
+    node: DatabaseSession, host: RegisteredHost, chosen: Sequence[Candidate], version: AppVersion
+) -> WriteOutcome:
+    """Send them in the node's transaction."""
+    assignments = tuple(an_assignment(one, host, version) for one in chosen)
+    [outcome] = await write_many(node, [RequestWrites(host.host, assignments=assignments)], SchedulerSettings())
+    return outcome
 
 
 async def test_group_locks_ended_instances_by_id(store: PostgresStore) -> None:

@@ -157,7 +157,7 @@ async def test_a_listing_reads_only_the_month_in_which_its_batch_ended(dsn: str)
 async def test_no_query_of_a_request_or_a_refill_looks_at_the_history(dsn: str) -> None:
     connection = await asyncpg.connect(dsn, server_settings=SESSION)
     touched = set()
-    for name in ("instances_reported", "lock_ended", "record_reports", "lock_unsent", "fresh_instances"):
+    for name in ("instances_reported", "lock_claimed", "write_group", "fresh_instances"):
         nodes = list(walk(await plan_of(connection, name)))
         touched |= {node["Relation Name"] for node in nodes if "Relation Name" in node}
     await connection.close()

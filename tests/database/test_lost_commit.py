@@ -1,4 +1,4 @@
-"""Tests a connection lost during COMMIT: the outcome is unknown, and nothing is done twice."""
+"""Tests a connection lost while a write commits: the outcome is unknown, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.worlds import (
     waiting_of,
 )
 
-COMMITTED = b"COMMIT\x00"  # the server's reply
+COMMITTED = (b"COMMIT\x00", b"SELECT 1\x00Z\x00\x00\x00\x05I")  # the server's reply: ready, outside a transaction
 
 
 class Cut:
-    """A proxy between clients and server that, while armed, drops the reply to a COMMIT."""
+    """A proxy between clients and server that, while armed, drops the reply that says that a write is committed."""
 
     def __init__(self, server: str | tuple[str, int]) -> None:
         self._server = server
@@ -41,14 +41,16 @@ class Cut:
             from_server, to_server = await asyncio.open_unix_connection(self._server)
         else:
             from_server, to_server = await asyncio.open_connection(*self._server)
-        there = asyncio.create_task(self._pass(reader, to_server, b""))
+        there = asyncio.create_task(self._pass(reader, to_server, ()))
         back = asyncio.create_task(self._pass(from_server, writer, COMMITTED))
         self._passing |= {there, back}
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cut_at: bytes) -> None:
+    async def _pass(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cut_at: tuple[bytes, ...]
+    ) -> None:
         try:
             while data := await reader.read(65_536):
-                if self.armed and cut_at and cut_at in data:
+                if self.armed and any(one in data for one in cut_at):
                     break
                 writer.write(data)
                 await writer.drain()
@@ -95,6 +97,7 @@ async def test_instance_of_lost_reply_is_not_sent_to_another_host(store: Postgre
     version, [candidate] = await the_version(store), await waiting_of(store, batch.batch_id)
     first, second = (an_assignment(candidate, host, version) for host in (one, other))
     async with through_a_cut(store.ledger.writes.dsn) as (node, cut):
+        await node.ledger.write(RequestWrites(one.host))  # connects, and prepares the statement
         cut.armed = True
         with pytest.raises(UnavailableError):
             await node.ledger.write(RequestWrites(one.host, assignments=(first,)))
@@ -112,6 +115,7 @@ async def test_a_report_that_was_written_unheard_counts_once(store: PostgresStor
     sent = await a_sent_instance(store, batch.batch_id, host)
     said = RequestWrites(host.host, reports=(a_report(sent, to_state=InstanceState.FAILED),))
     async with through_a_cut(store.ledger.writes.dsn) as (node, cut):
+        await node.ledger.write(RequestWrites(host.host))  # connects, and prepares the statement
         cut.armed = True
         with pytest.raises(UnavailableError):
             await node.ledger.write(said)

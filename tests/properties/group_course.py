@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
 from domain.errors import UnavailableError
@@ -22,19 +23,28 @@ SITS_OUT = 2  # groups
 MOST_TURNS = 200  # turns of the loop without an event: a deadlock
 
 
+class Kind(StrEnum):
+    """The kinds of groups."""
+
+    READS = "reads"
+    WRITES = "writes"  # in a transaction around the work
+    WRITES_AT_ONCE = "writes at once"  # the work is one statement, which commits
+
+
 class Course:
     """Askers, the groups under test, and their database; time advances only by `turn` and `rest`."""
 
     def __init__(
-        self, *, lanes: int = 2, most: int = 2, in_transaction: bool = True, gated: frozenset[Place] = frozenset(Place)
+        self, *, lanes: int = 2, most: int = 2, kind: Kind = Kind.WRITES, gated: frozenset[Place] = frozenset(Place)
     ) -> None:
         self.loop = SteppedLoop()  # type: ignore[abstract]  # as much of it as groups use
         self.database = FakeDatabase(gated)
-        self.lanes, self.most, self.in_transaction = lanes, most, in_transaction
+        self.lanes, self.most, self.kind, self.commits = lanes, most, kind, kind is not Kind.READS
         self.grouped: Grouped[Ask, Added] = Grouped(
             "dsn",
             self._work,
-            in_transaction=in_transaction,
+            in_transaction=kind is Kind.WRITES,
+            retried=self.commits,
             most=most,
             lanes=lanes,
             sits_out=SITS_OUT,
@@ -153,7 +163,7 @@ class Course:
                 assert (ask.bad, error.args) == (True, (number,))
             else:
                 assert isinstance(error, CONFLICTS)
-                assert self._conflicts_alone(number) >= (TRIES if self.in_transaction else 1)
+                assert self._conflicts_alone(number) >= (TRIES if self.commits else 1)
         losses = self.database.losses_outside + self.database.broken_off
         assert unexplained <= losses * self.most or self._lost_unused()
 
@@ -162,7 +172,7 @@ class Course:
         added = self.database.added()
         assert not added or max(added.values()) == 1
         for number, requester in self.requesters.items():
-            if requester.cancelled() or not self.in_transaction:
+            if requester.cancelled() or not self.commits:
                 continue
             error = requester.exception()
             if error is None:
@@ -185,10 +195,10 @@ class Course:
             assert numbers
             assert losses or numbers == sorted(numbers)
             (alone if len(numbers) == 1 else together).update(numbers)
-        whole = GROUP_TRIES if self.in_transaction else 1
+        whole = GROUP_TRIES if self.commits else 1
         halvings = (self.most - 1).bit_length()  # from the whole group down to one alone
         assert max(together.values(), default=0) <= (whole + max(0, halvings - 1)) * (losses + 1)
-        assert max(alone.values(), default=0) <= (TRIES if self.in_transaction else 1) * (losses + 1)
+        assert max(alone.values(), default=0) <= (TRIES if self.commits else 1) * (losses + 1)
         assert not self.left & self._attempted()
 
     def losses(self) -> int:
@@ -219,7 +229,7 @@ class Course:
                 if not full and self._closing is None:
                     self.wrongs.append(f"ask {ask.number} was rejected by a group that was neither full nor closed")
             raise
-        if self.in_transaction and self.database.added()[ask.number] != 1:
+        if self.commits and self.database.added()[ask.number] != 1:
             self.wrongs.append(f"ask {ask.number} was answered before it was committed")
         return answer
 
@@ -234,7 +244,8 @@ class Course:
             raise
 
     async def _work(self, session: DatabaseSession, asks: Sequence[Ask]) -> Sequence[Added]:
-        return await cast("FakeSession", session).add(asks)
+        fake = cast("FakeSession", session)
+        return await (fake.add_at_once(asks) if self.kind is Kind.WRITES_AT_ONCE else fake.add(asks))
 
     def _lost_unused(self) -> bool:
         """Return whether a connection was lost before its first statement, which counts as no connection."""

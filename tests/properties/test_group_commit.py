@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from tests.facts import missing
-from tests.properties.group_course import SITS_OUT, Course
+from tests.properties.group_course import SITS_OUT, Course, Kind
 from tests.properties.stepped import Fate, Place
 
 some = st.integers(0, 1000)  # one of the existing ones
@@ -36,11 +36,14 @@ class Courses(RuleBasedStateMachine):
     end: Fate  # of the sessions
 
     @initialize(
-        lanes=st.integers(1, 3), most=st.integers(1, 4), in_transaction=st.sampled_from([True, True, False]), end=fates
+        lanes=st.integers(1, 3),
+        most=st.integers(1, 4),
+        kind=st.sampled_from([Kind.WRITES, Kind.WRITES_AT_ONCE, Kind.READS]),
+        end=fates,
     )
-    def begin(self, lanes: int, most: int, in_transaction: bool, end: Fate) -> None:
+    def begin(self, lanes: int, most: int, kind: Kind, end: Fate) -> None:
         self.end = end
-        self.course = Course(lanes=lanes, most=most, in_transaction=in_transaction)
+        self.course = Course(lanes=lanes, most=most, kind=kind)
 
     @rule(row=st.integers(0, 2), count=st.integers(1, 3))
     def good_asks(self, row: int, count: int) -> None:
@@ -139,9 +142,9 @@ def every_course(run: Callable[[Choose], None]) -> int:
         prefix[-1] += 1
 
 
-def three_asks(asks: Sequence[dict[str, Any]], in_transaction: bool, choose: Choose) -> None:
+def three_asks(asks: Sequence[dict[str, Any]], kind: Kind, choose: Choose) -> None:
     """Asks arrive, singly or together, and steps happen in a chosen order, with one failure at a chosen moment."""
-    course, coming, troubles = Course(in_transaction=in_transaction, gated=HELD_UP), list(asks), [True]
+    course, coming, troubles = Course(kind=kind, gated=HELD_UP), list(asks), [True]
 
     def trouble(happens: Callable[[], object]) -> None:
         troubles.clear()
@@ -172,7 +175,7 @@ def three_asks(asks: Sequence[dict[str, Any]], in_transaction: bool, choose: Cho
     course.finish()
 
 
-@pytest.mark.parametrize("in_transaction", [True, False], ids=["writes", "reads"])
+@pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize(
     "asks",
     [
@@ -183,10 +186,8 @@ def three_asks(asks: Sequence[dict[str, Any]], in_transaction: bool, choose: Cho
     ],
     ids=["of three rows", "two of one row", "one bad", "one bad and one with a conflict"],
 )
-def test_every_order_of_three_asks_their_steps_and_one_trouble(
-    asks: Sequence[dict[str, Any]], in_transaction: bool
-) -> None:
-    assert every_course(partial(three_asks, asks, in_transaction)) > 400
+def test_every_order_of_three_asks_their_steps_and_one_trouble(asks: Sequence[dict[str, Any]], kind: Kind) -> None:
+    assert every_course(partial(three_asks, asks, kind)) > 400
 
 
 # ---------------------------------------------------------------- one event at any turn of the loop
@@ -206,10 +207,11 @@ EVENTS: dict[str, Callable[[Course], object]] = {
 TURNS = 80  # more than four asks need from start to end
 
 
+@pytest.mark.parametrize("kind", [Kind.WRITES, Kind.WRITES_AT_ONCE])
 @pytest.mark.parametrize("happens", EVENTS.values(), ids=EVENTS)
-def test_an_event_may_come_at_any_turn_of_the_loop(happens: Callable[[Course], object]) -> None:
+def test_an_event_may_come_at_any_turn_of_the_loop(happens: Callable[[Course], object], kind: Kind) -> None:
     for turns_before in range(TURNS + 1):
-        course = Course()
+        course = Course(kind=kind)
         for row in range(4):
             course.ask(row=row % 3, bad=row == 1)
         for _ in range(turns_before):
