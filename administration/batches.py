@@ -172,6 +172,7 @@ class Batches:
         queue: str | None = None,
         account: str | None = None,
         deadline_at: float | None = None,
+        release: bool = False,
     ) -> shapes.Importance:
         """Change the given fields from the next ordering pass on. Raises the errors of `set_importance`."""
         deadline = None if deadline_at is None else NewDeadline(Instant(deadline_at), self._clock.now())
@@ -183,6 +184,7 @@ class Batches:
             queue=queue,
             account=account,
             deadline=deadline,
+            release=release,
         )
         batch = await self._store.views.batch(batch_id)
         names = {one.account_id: one.name for one in await self._store.people.accounts()}

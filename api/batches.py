@@ -82,6 +82,7 @@ class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
     queue: str | None = None
     account: str | None = None
     deadline_at: float | None = None
+    release: bool = False
 
 
 class ResultParams(msgspec.Struct, forbid_unknown_fields=True):

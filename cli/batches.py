@@ -85,8 +85,10 @@ batch.add_command(results)
 @batch.command("submit")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--preview", is_flag=True, help="Only forecast the completion time; the batch is not submitted.")
+@click.option("--after-ok", type=ID, multiple=True, help="Send nothing until all jobs of this batch are valid.")
+@click.option("--after-any", type=ID, multiple=True, help="Send nothing until this batch has ended.")
 @command
-async def submit(run: Run, file: Path, preview: bool) -> None:
+async def submit(run: Run, file: Path, preview: bool, after_ok: tuple[int, ...], after_any: tuple[int, ...]) -> None:
     """Submit the batch described by a TOML or JSON file, all jobs or none, and forecast its completion.
 
     Input files given by path are uploaded first.
@@ -97,6 +99,8 @@ async def submit(run: Run, file: Path, preview: bool) -> None:
 
     configure_logs("error")
     values = await asyncio.to_thread(read_batch_file, file)
+    waits = {"after_ok": list(after_ok), "after_any": list(after_any)}
+    values = {**values, **{name: ids for name, ids in waits.items() if ids}}
 
     async with run.client() as client:
         complete = await brought(client, values, file.parent)
@@ -146,6 +150,7 @@ async def list_batches(run: Run, limit: int) -> None:
 )
 @click.option("--level", default=None, help="Service level: standby, normal, or expedite (needs the permission).")
 @click.option("--queue", default=None, help="One of ordering.queues.")
+@click.option("--release", is_flag=True, help="Wait for no other batch any more.")
 @click.option("--account", default=None, help="Account to charge; can be changed until the batch's first job is sent.")
 @click.option(
     "--deadline",

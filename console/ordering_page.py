@@ -50,7 +50,7 @@ GROUPS: Mapping[str, Sequence[str]] = {  # group (a policy, or settings shared b
     "components": ("components", "soft_limits", "xfactor_min_s", "target_wait_s", "target_xfactor"),
     "equal_access": ("bypass_weight", "equal_among"),
     "logical_time": ("let_rule",),
-    "queues": ("queues",),
+    "queues": ("queues", "accrual"),
     "fair-share": ("fairshare", "half_life_s", "damping_factor", "usage_weights", "targets"),
 }
 SAID = {

@@ -50,7 +50,8 @@ class OrderedBatch:
 
     `job_flop` is the mean estimate of its jobs. `notes` None: it has not been ordered yet. `explained`: it has a stored
     breakdown. `charged_s` was charged to its submitter's logical time at submission, `refunded_s` of that has been
-    refunded.
+    refunded. It waits for the batches `awaited` to end. Of those `unmet`, some job failed, or they were aborted or
+    purged: it starts only if it is released.
     """
 
     batch: Batch
@@ -62,6 +63,16 @@ class OrderedBatch:
     explained: bool = True
     charged_s: Seconds = Seconds(0.0)
     refunded_s: Seconds = Seconds(0.0)
+    awaited: tuple[BatchId, ...] = ()
+    unmet: tuple[BatchId, ...] = ()
+
+    def waits_for(self) -> tuple[str, ...]:
+        """Return why other batches keep its jobs from being sent."""
+        never = "ended without all jobs valid: release this batch, or abort it"
+        return (
+            *(f"waits for batch {batch_id} to end" for batch_id in self.awaited),
+            *(f"batch {batch_id} {never}" for batch_id in self.unmet),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,12 @@ class OrderingSettings:
         1.0, "equal_access: PE credited to a batch each time another batch overtakes it", low=0, high=HEAVIEST
     )
 
+    accrual: str = one_of(
+        "eligible",
+        "queue time counts while jobs of the batch could be sent (eligible), or also while it is blocked (always)",
+        "eligible",
+        "always",
+    )
     idle_fraction: float = knob(0.25, "maximum share of the job array for one submitter's unsent jobs", low=0, high=1)
     idle_jobs: int = knob(4, "minimum number of array slots granted to each submitter", low=1)
     reservation_slots: int = knob(1, "maximum number of big jobs with reserved array slots; 0 = none", low=0, high=1000)

@@ -51,6 +51,9 @@ class NewBatch:
     level: ServiceLevel = ServiceLevel.NORMAL
     unpaid: bool = False
     job_pe: float = 1.0
+    hold: str | None = None
+    after_ok: tuple[BatchId, ...] = ()
+    after_any: tuple[BatchId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -117,6 +117,16 @@ class Fields:
             raise InvalidInputError(self.path(name), "a list of tables", value)
         return value
 
+    def ids(self, name: str, *, most: int) -> tuple[int, ...]:
+        """Return a list of distinct positive whole numbers, ascending; empty if there is none."""
+        expected = f"a list of at most {most} numbers from 1 on"
+        value = self._given(name, expected, ())
+        if not isinstance(value, (list, tuple)) or len(value) > most:
+            raise InvalidInputError(self.path(name), expected, value)
+        if any(isinstance(one, bool) or not isinstance(one, int) or not 1 <= one < 2**62 for one in value):
+            raise InvalidInputError(self.path(name), expected, value)
+        return tuple(sorted(set(value)))
+
     def _given(self, name: str, expected: str, default: object) -> object:
         value = self._values.get(name, _MISSING)
         if value is not _MISSING:

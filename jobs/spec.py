@@ -22,7 +22,7 @@ from domain.jobs import JobClass
 from domain.ordering import Request, ServiceLevel
 from domain.settings import FileSettings
 from domain.submission import MAX_JOBS
-from domain.units import Flop, Seconds
+from domain.units import BatchId, Flop, Seconds
 from jobs.fields import Fields
 from jobs.requirements import (
     COLUMNS,
@@ -37,6 +37,7 @@ from jobs.requirements import (
 
 MAX_NAME_CHARS = 200
 MAX_QUEUE_CHARS = 32
+MAX_AFTER = 20  # batches that one may wait for, of each kind
 LOWEST_PRIORITY = -1024
 HIGHEST_PRIORITY = 1023
 
@@ -50,6 +51,8 @@ _BATCH_FIELDS = (
     "level",
     "deadline_s",
     "user_priority",
+    "after_ok",
+    "after_any",
     "jobs",
     "job",
     "jobs_csv",
@@ -65,7 +68,8 @@ Rows = Callable[[], Iterable[Mapping[str, str]]]
 class BatchSpec:
     """A checked batch. `jobs` may be iterated more than once; each entry stands for `count` jobs.
 
-    `account` empty: the submitter's own. `deadline_s` counts from submission. `jobs_csv` names the file whose rows
+    `account` empty: the submitter's own. `deadline_s` counts from submission. Nothing is sent until all jobs of the
+    batches `after_ok` are valid and the batches `after_any` have ended. `jobs_csv` names the file whose rows
     `with_rows` will add; empty if there is none.
     """
 
@@ -78,6 +82,8 @@ class BatchSpec:
     level: ServiceLevel = ServiceLevel.NORMAL
     deadline_s: Seconds | None = None
     user_priority: int = 0
+    after_ok: tuple[BatchId, ...] = ()
+    after_any: tuple[BatchId, ...] = ()
     jobs: Iterable[JobSpec] = ()
     jobs_csv: str = ""
     defaults: Mapping[str, object] | None = None  # [jobs], for the rows of a CSV file
@@ -126,6 +132,8 @@ def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSetti
         level=ServiceLevel(fields.choice("level", list(ServiceLevel), default=ServiceLevel.NORMAL)),
         deadline_s=_deadline_s(fields, qos),
         user_priority=_user_priority(fields),
+        after_ok=tuple(map(BatchId, fields.ids("after_ok", most=MAX_AFTER))),
+        after_any=tuple(map(BatchId, fields.ids("after_any", most=MAX_AFTER))),
     )
     return _with_jobs(spec, fields, files)
 

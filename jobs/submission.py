@@ -274,7 +274,7 @@ def _new_batch(
         queue=spec.queue,
         level=spec.level,
         user_priority=spec.user_priority,
-        clock=QueueClock(since=now),
+        clock=QueueClock(since=now),  # a pass pauses it if it waits for other batches
         deadline_at=deadline_at if batch.may_date else None,
         batch_flop=size.flop,
         unsent=size.jobs,
@@ -309,6 +309,9 @@ def _new_batch(
         level=spec.level,
         unpaid=found.queue.is_unpaid,
         job_pe=one_job.pe,
+        hold="; ".join(f"waits for batch {one}" for one in sorted({*spec.after_ok, *spec.after_any})) or None,
+        after_ok=spec.after_ok,
+        after_any=spec.after_any,
     )
     return new, found
 

@@ -38,6 +38,8 @@ ordered_batch = mapper(  # a row of batches_to_order, or of ended_batch_to_corre
     batch=rows.batch,
     request=mapper(Request, left_out=["gpus"]),
     notes=lambda row: None if row["noted_sent"] is None else _notes(row),
+    awaited=lambda row: tuple(row["awaited"] or ()),
+    unmet=lambda row: tuple(row["unmet"] or ()),
 )
 
 

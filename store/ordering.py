@@ -189,6 +189,10 @@ class PostgresOrderingRules(OnDatabase):
         """Effective from the next ordering pass. Raises NotFoundError unless the batch is active."""
         await self._database.fetch_known("set_user_priority", batch_id, priority, kind="active batch")
 
+    async def release(self, batch_id: BatchId) -> None:
+        """The batch waits for no other batch, from the next ordering pass. Raises NotFoundError likewise."""
+        await self._database.fetch_known("release_batch", batch_id, kind="active batch")
+
     async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
         """Change the level, the queue, or both, from the next ordering pass on. Raises NotFoundError likewise."""
         await self._database.fetch_known("set_service", batch_id, level, queue, kind="active batch")

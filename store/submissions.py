@@ -48,7 +48,7 @@ _submitted_before = mapper(
 )
 _batch_values = values_of(
     "submitter_id account_id app_id name qos state jobs_total created_at order_tier order_key logical_start_at"
-    " logical_end_at charged_s batch_flop deadline_at user_priority queue level unpaid job_pe"
+    " logical_end_at charged_s batch_flop deadline_at user_priority queue level unpaid job_pe hold after_ok after_any"
 )
 
 
@@ -89,6 +89,12 @@ class PostgresBatchWriter:
         )
 
     async def add_batch(self, batch: NewBatch) -> BatchId:
+        before = [*batch.after_ok, *batch.after_any]
+        if before:
+            found = {row["batch_id"] for row in await self._connection.fetch(load("which_batches"), before)}
+            for batch_id in before:
+                if batch_id not in found:
+                    raise NotFoundError("batch", batch_id)
         batch_id = await self._connection.fetchval(load("insert_batch"), *_batch_values(batch))
         await self._connection.execute(load("add_batch_order"), batch_id, batch.created_at)
         await self._connection.execute(load("advance_submitter"), batch.submitter_id, batch.submitter_logical_at)

@@ -105,6 +105,8 @@ def _batch(shown: Document) -> Iterator[str]:
     )
     if order["queue"] is not None:
         yield f"queue: {order['queue']}"
+    if order["hold"] is not None:
+        yield f"blocked: {order['hold']}"
     if shown["complete_in_s"] is None:
         yield "C: none, or no estimate yet"
     elif shown["complete_in_s"] >= 0:

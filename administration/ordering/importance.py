@@ -42,19 +42,18 @@ async def set_importance(
     queue: str | None = None,
     account: str | None = None,
     deadline: NewDeadline | None = None,
+    release: bool = False,
 ) -> None:
-    """Change the given fields, all or none, from the next ordering pass on.
+    """Change the given fields, all or none, from the next ordering pass on; `release` lets it wait for no other batch.
 
     The account can change until the first instance is sent; the deadline only if the batch has one, and sent instances
     keep their due dates. Raises InvalidInputError for values out of range, missing permissions, or a late change,
     NotFoundError if the batch is not active.
     """
-    if all(one is None for one in (user_priority, level, queue, account, deadline)):
-        expected = "a user priority, a level, a queue, an account or a deadline to change"
+    if all(one is None for one in (user_priority, level, queue, account, deadline)) and not release:
+        expected = "a user priority, a level, a queue, an account or a deadline to change, or release"
         raise InvalidInputError("batch", expected, "none of them")
-    if user_priority is not None and not LOWEST_PRIORITY <= user_priority <= HIGHEST_PRIORITY:
-        expected = f"a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}"
-        raise InvalidInputError("user_priority", expected, user_priority)
+    _check_priority(user_priority)
     wanted = None if level is None else chosen(ServiceLevel, level, "level")
     known = queues(Settings.from_stored(await store.settings.settings())[0].ordering.queues)
     if queue is not None and queue not in known:
@@ -75,6 +74,14 @@ async def set_importance(
         await rules.set_service(batch_id, level=wanted, queue=queue)
     if user_priority is not None:
         await rules.set_user_priority(batch_id, user_priority)
+    if release:
+        await rules.release(batch_id)
+
+
+def _check_priority(user_priority: int | None) -> None:
+    if user_priority is not None and not LOWEST_PRIORITY <= user_priority <= HIGHEST_PRIORITY:
+        expected = f"a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}"
+        raise InvalidInputError("user_priority", expected, user_priority)
 
 
 async def _allowed(

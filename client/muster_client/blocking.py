@@ -56,10 +56,12 @@ class SyncClient(LoopThread):
         queue: str | None = None,
         account: str | None = None,
         deadline_at: float | None = None,
+        release: bool = False,
     ) -> shapes.Importance:
         """Change a batch's user priority (-1024 to 0, or to 1023 with a permission), service level and queue.
 
-        The account can change until the first job is sent; the deadline only for batches that have one.
+        The account can change until the first job is sent; the deadline only for batches that have one. `release`: it
+        waits for no other batch any more.
         """
         return self._run(
             self._client.set_batch(
@@ -69,6 +71,7 @@ class SyncClient(LoopThread):
                 queue=queue,
                 account=account,
                 deadline_at=deadline_at,
+                release=release,
             )
         )
 

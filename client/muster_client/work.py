@@ -55,10 +55,12 @@ class Work(Transport):
         queue: str | None = None,
         account: str | None = None,
         deadline_at: float | None = None,
+        release: bool = False,
     ) -> shapes.Importance:
         """Change a batch's user priority (-1024 to 0, or to 1023 with a permission), service level and queue.
 
-        The account can change until the first job is sent; the deadline only for batches that have one.
+        The account can change until the first job is sent; the deadline only for batches that have one. `release`: it
+        waits for no other batch any more.
         """
         body = {
             "user_priority": user_priority,
@@ -66,6 +68,7 @@ class Work(Transport):
             "queue": queue,
             "account": account,
             "deadline_at": deadline_at,
+            "release": release,
         }
         found: shapes.Importance = await self._call("PATCH", f"batches/{batch_id}", body)
         return found

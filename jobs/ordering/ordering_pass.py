@@ -228,7 +228,8 @@ class _Ordering:
         claims = []
         for row in waiting:
             others_wait = len(leaves) > 1
-            others = caps.barred(row.leaf, row.one.batch.level, row.size.amounts.flop, others_wait=others_wait)
+            caps_said = caps.barred(row.leaf, row.one.batch.level, row.size.amounts.flop, others_wait=others_wait)
+            others = (*row.one.waits_for(), *caps_said)
             claim = self._claims[row.batch_id]
             claims.append(replace(claim, others=others) if others else claim)
         return {row.batch_id: UNBOUNDED for row in in_order} | headrooms(claims, self._view.limits, self._totals)
@@ -245,6 +246,8 @@ class _Ordering:
             least=self._settings.idle_jobs,
         )
         eligible = {row.batch_id for row in free} - idle
+        if self._settings.accrual == "always":
+            eligible = {row.batch_id for row in in_order if row.waits}
         noted = {}
         for row in self._rows:
             clock = clocked(row.notes.clock, eligible=row.batch_id in eligible, now=self._now)

@@ -56,9 +56,13 @@ class OrderBook:
         self.limits: dict[LimitKey, Limit] = {}
 
 
-def ordered_batch(batch: StoredBatch, book: OrderBook) -> OrderedBatch:
+def ordered_batch(batch: StoredBatch, book: OrderBook, batches: Mapping[BatchId, StoredBatch]) -> OrderedBatch:
     """Return a batch in the form of the ordering pass."""
-    classes = batch.classes
+    classes, new = batch.classes, batch.new
+    awaited = [
+        one for one in sorted((*new.after_ok, *new.after_any)) if (found := batches.get(one)) and found.ended_at is None
+    ]
+    unmet = [one for one in new.after_ok if one not in awaited and not _all_valid(batches.get(one))]
     return OrderedBatch(
         batch.as_batch(),
         batch.new.batch_flop,
@@ -73,7 +77,13 @@ def ordered_batch(batch: StoredBatch, book: OrderBook) -> OrderedBatch:
         batch.batch_id in book.breakdowns,
         batch.new.charged_s,
         batch.refunded_s,
+        tuple(awaited),
+        tuple(unmet),
     )
+
+
+def _all_valid(batch: StoredBatch | None) -> bool:
+    return batch is not None and batch.state is BatchState.COMPLETE and not batch.counts.jobs_failed
 
 
 def correct_logical_times(registry: Registry, work: Work, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
@@ -104,7 +114,7 @@ class MemoryOrdering:
         wanted = [one for one in batches.values() if one.state is BatchState.ACTIVE or one.batch_id in book.notes]
         return OrderingView(
             book.serial,
-            [ordered_batch(batch, book) for batch in wanted],
+            [ordered_batch(batch, book, batches) for batch in wanted],
             list(self._registry.accounts.values()),
             members_of(self._registry),
             [book.usage[leaf] for leaf in sorted(book.usage)],

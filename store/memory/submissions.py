@@ -78,6 +78,9 @@ class MemoryBatchWriter:
             raise NotFoundError("submitter", batch.submitter_id)
         if batch.app_id not in self._registry.apps:
             raise NotFoundError("app", batch.app_id)
+        for other_id in (*batch.after_ok, *batch.after_any):
+            if not self._submissions.has_batch(other_id):
+                raise NotFoundError("batch", other_id)
         batch_id = self._submissions.next_batch_id()
         self._drafts[batch_id] = _Draft(batch)
         self._logical_at[batch.submitter_id] = batch.submitter_logical_at
@@ -156,7 +159,7 @@ class MemorySubmissions:
         if batch.state is not BatchState.ACTIVE:
             return batch.as_batch()
         self._work.end_batch(batch, BatchState.ABORTED, now=now)
-        refund = abort_refund(ordered_batch(batch, self._book))
+        refund = abort_refund(ordered_batch(batch, self._book, self._work.batches))
         if refund is not None and not self.lock(batch.new.submitter_id).locked():
             correct_logical_times(self.registry, self._work, [refund])
         for job_id in batch.job_ids:
@@ -228,6 +231,9 @@ class MemorySubmissions:
             if host.last_rpc_at >= now - ACTIVE_HOST_S
         )
 
+    def has_batch(self, batch_id: BatchId) -> bool:
+        return batch_id in self._work.batches
+
     def write(self, batch_id: BatchId, draft: _Draft) -> None:
         """Store the batch, with its classes, jobs and first instances."""
         work, new = self._work, draft.new
@@ -239,6 +245,7 @@ class MemorySubmissions:
             BatchCounts(jobs_total=new.jobs_total),
             turnaround_s_per_flop=work.turnaround_s_per_flop,
         )
+        batch.hold = new.hold
         work.batches[batch_id] = batch
         self._book.notes[batch_id] = OrderNotes(QueueClock(since=new.created_at))
         batch.classes.extend(draft.classes)

@@ -15,7 +15,8 @@ ON CONFLICT (submitter_id, account_id, level, starts_at, length_s) DO UPDATE SET
 -- Purpose: return every active batch, and every other one with charges still due.
 -- Arguments: none.
 -- Result: rows of batch_with_counts by batch_id with refunded_s, with what the ordering noted of each (columns noted_*, null where it noted
---   nothing yet), whether it is explained, and what its jobs ask for: the most of its classes, and the mean estimate.
+--   nothing yet), whether it is explained, what its jobs ask for: the most of its classes, and the mean estimate, and
+--   the batches that it waits for: awaited (not ended), unmet (ended without all jobs valid, or purged), or null.
 SELECT
     batch_with_counts.*,
     (SELECT refunded_s FROM batch WHERE batch.batch_id = wanted.batch_id) AS refunded_s,
@@ -30,11 +31,16 @@ SELECT
     noted.sampled AS noted_sampled,
     noted.rate AS noted_rate,
     EXISTS (SELECT FROM batch_breakdown WHERE batch_breakdown.batch_id = wanted.batch_id) AS explained,
-    class.cores, class.memory_bytes, class.disk_bytes, class.job_flop, class.max_errors
+    class.cores, class.memory_bytes, class.disk_bytes, class.job_flop, class.max_errors,
+    before.awaited, before.unmet
 FROM (
-    SELECT batch_id FROM batch WHERE state = 'active'
-    UNION
-    SELECT batch_id FROM batch_order
+    SELECT batch_id, bool_or(waits) AS waits
+    FROM (
+        SELECT batch_id, after_ok <> '{}' OR after_any <> '{}' AS waits FROM batch WHERE state = 'active'
+        UNION ALL
+        SELECT batch_id, false FROM batch_order
+    ) AS every
+    GROUP BY batch_id
 ) AS wanted
 JOIN batch_with_counts ON batch_with_counts.batch_id = wanted.batch_id
 LEFT JOIN LATERAL (
@@ -47,6 +53,20 @@ CROSS JOIN LATERAL (
     FROM job_class
     WHERE job_class.batch_id = wanted.batch_id
 ) AS class
+LEFT JOIN LATERAL (
+    SELECT
+        array_agg(own.batch_id ORDER BY own.batch_id) FILTER (WHERE other.state = 'active') AS awaited,
+        array_agg(own.batch_id ORDER BY own.batch_id) FILTER (
+            WHERE own.ok AND other.state IS DISTINCT FROM 'active'
+                AND (other.state IS DISTINCT FROM 'complete' OR other.jobs_failed > 0)
+        ) AS unmet
+    FROM (
+        SELECT unnest(after_ok) AS batch_id, true AS ok FROM batch WHERE batch.batch_id = wanted.batch_id
+        UNION ALL
+        SELECT unnest(after_any), false FROM batch WHERE batch.batch_id = wanted.batch_id
+    ) AS own
+    LEFT JOIN batch_with_counts AS other ON other.batch_id = own.batch_id
+) AS before ON wanted.waits
 ORDER BY wanted.batch_id;
 
 
@@ -367,6 +387,14 @@ ON CONFLICT (account_id) DO UPDATE SET
 -- Result: none.
 INSERT INTO work_limit (scope, quantity, name, soft, hard) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (scope, quantity, name) DO UPDATE SET soft = excluded.soft, hard = excluded.hard;
+
+
+-- name: release_batch
+-- Purpose: let an active batch wait for no other batch any more.
+-- Arguments: $1 batch_id.
+-- Result: batch_id; no row when there is no such active batch.
+UPDATE batch SET after_ok = '{}', after_any = '{}' WHERE batch_id = $1 AND ended_at IS NULL
+RETURNING batch_id;
 
 
 -- name: set_account

@@ -115,7 +115,8 @@ SELECT
     noted.used_fraction AS noted_used_fraction,
     noted.sampled AS noted_sampled,
     noted.rate AS noted_rate,
-    class.cores, class.memory_bytes, class.disk_bytes, class.job_flop, class.max_errors
+    class.cores, class.memory_bytes, class.disk_bytes, class.job_flop, class.max_errors,
+    NULL AS awaited, NULL AS unmet
 FROM batch
 JOIN batch_with_counts USING (batch_id)
 LEFT JOIN batch_order AS noted USING (batch_id)
@@ -161,14 +162,15 @@ DELETE FROM submission_key WHERE (owner, key) IN (
 -- Purpose: insert a batch.
 -- Arguments: $1 submitter_id, $2 account_id, $3 app_id, $4 name, $5 qos, $6 state, $7 jobs_total, $8 created_at,
 --   $9 order_tier, $10 order_key, $11 logical_start_at, $12 logical_end_at, $13 charged_s, $14 batch_flop,
---   $15 deadline_at, $16 user_priority, $17 queue, $18 level, $19 unpaid, $20 job_pe.
+--   $15 deadline_at, $16 user_priority, $17 queue, $18 level, $19 unpaid, $20 job_pe, $21 hold, $22 after_ok,
+--   $23 after_any (arrays).
 -- Result: batch_id.
 INSERT INTO batch (
     submitter_id, account_id, app_id, name, qos, state, jobs_total, created_at, order_tier, order_key, logical_start_at,
     logical_end_at, charged_s, batch_flop, deadline_at, user_priority, queue, level,
-    unpaid, job_pe
+    unpaid, job_pe, hold, after_ok, after_any
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
 RETURNING batch_id;
 
 
@@ -276,3 +278,10 @@ SELECT batch_id, batch.ended_at
 FROM abort_todo
 JOIN batch USING (batch_id)
 ORDER BY batch_id;
+
+
+-- name: which_batches
+-- Purpose: return those of some batches that exist.
+-- Arguments: $1 batch_ids.
+-- Result: batch_id, ascending.
+SELECT batch_id FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY batch_id;

@@ -15,7 +15,7 @@ from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer, a_batch
 from tests.acceptance.test_ordering_faces import order
 from tests.facts import missing
-from wire.messages import InProgress
+from wire.messages import STATE_COMPUTE_ERROR, InProgress
 
 HOUR_FLOP = HOUR_S * 1e9  # of one CPU of the hosts
 
@@ -324,3 +324,75 @@ async def test_order_lists_who_waits_and_how_long(pi: LiveServer) -> None:
     assert {one["name"] for one in preview["reasons"][0]["components"]} >= {"wait", "fairshare"}
     explained = (await command(pi, "priority", "preview", "policy=multifactor", "--verbose")).stdout
     assert "wait * wait_weight" in explained
+
+
+async def test_batch_waits_until_others_are_valid_or_ended(pi: LiveServer) -> None:
+    first = await pi.submit(submitter="ada", jobs={"count": 1})
+    then = await pi.submit(submitter="ada", after_ok=[first], jobs={"count": 1})
+    last = await pi.submit(submitter="bob", after_any=[first, then], jobs={"count": 1})
+    await order(pi)
+    await pi.feed()
+    hosts = [await pi.add_host(name) for name in ("one", "two", "three")]
+
+    assert [await given(pi, host) for host in hosts] == [first, None, None]
+    holds = [(await pi.batch(one))["hold"] or "" for one in (first, then, last)]
+    assert [[str(one) in hold for one in (first, then)] for hold in holds] == [[False] * 2, [True, False], [True] * 2]
+    assert (await json_of(pi, "explain", "batch", str(then)))["order"]["hold"] == holds[1]
+
+    for host, batch_id in zip(hosts, (first, then, last), strict=True):
+        if not host.held:
+            await order(pi)
+            await pi.feed()
+            assert await given(pi, host) == batch_id
+        [task] = host.held.values()
+        await host.work(task)
+        await pi.validate()
+    assert (await pi.batch(last))["state"] == "complete"
+
+
+async def test_batch_behind_a_failed_one_starts_when_released(pi: LiveServer) -> None:
+    first = await pi.submit(submitter="ada", jobs={"count": 1, "max_errors": 1})
+    then = await pi.submit(submitter="ada", after_ok=[first], jobs={"count": 1})
+    host = await pi.add_host("one")
+    await order(pi)
+    await pi.feed()
+    assert await given(pi, host) == first
+    [task] = host.held.values()
+    host.end(task, STATE_COMPUTE_ERROR, 1)
+    await host.call()
+    await pi.validate()
+    assert (await pi.batch(first))["jobs_failed"] == 1
+
+    await order(pi)
+    await pi.feed()
+    other = await pi.add_host("two")
+    assert await given(pi, other) is None
+    assert not missing((await pi.batch(then))["hold"], f"batch {first}", "release")
+
+    await json_of(pi, "batch", "set", str(then), "--release")
+    await order(pi)
+    await pi.feed()
+    assert await given(pi, other) == then
+
+
+@pytest.mark.parametrize("wrong", [[99], [0], ["1"], 1, list(range(1, 30))])
+async def test_unknown_or_odd_predecessors_are_refused(pi: LiveServer, wrong: object) -> None:
+    status, answer = await pi.api("POST", "/batches", json=a_batch(submitter="ada", after_ok=wrong))
+    assert status in (404, 422) and not missing(str(answer["detail"]), "99" if wrong == [99] else "after_ok")
+    assert await pi.store.views.batches(limit=1) == []
+
+
+@pytest.mark.parametrize(("accrual", "waited_s"), [("eligible", 0.0), ("always", 600.0)])
+async def test_queue_time_of_a_blocked_batch_follows_the_setting(pi: LiveServer, accrual: str, waited_s: float) -> None:
+    for key, value in (("policy", "components"), ("accrual", accrual)):
+        await pi.create("PUT", f"/settings/ordering.{key}", json={"value": value, "why": "a test"})
+    await pi.store.ordering_rules.put_limit(Limit(Scope.SUBMITTER, Quantity.JOBS, "ada", hard=0.0))
+    batch_id = await pi.submit(submitter="ada", jobs={"count": 5})
+    await order(pi)
+    await pi.forward(600.0)
+    for _ in range(TURNS):
+        await order(pi)
+
+    shown = await json_of(pi, "priority", "show", "--batch", str(batch_id))
+    [queued] = [one["raw"] for one in shown["batches"][0]["components"] if one["name"] == "QUEUETIME"] or [0.0]
+    assert queued == pytest.approx(waited_s / 60.0, abs=0.1)

@@ -237,6 +237,8 @@ BY_KEY = {  # query -> the indexes it must use
     "batches_in_order": {"batch_in_order"},
     "places_of_batches": {"batch_in_order"},
     "set_service": {"batch_pkey"},
+    "release_batch": {"batch_pkey"},
+    "which_batches": {"batch_pkey"},
     "set_deadline": {"batch_pkey"},
     "ended_batch_to_correct": {"batch_pkey", "batch_count_pkey", "job_class_by_batch", "batch_order_pkey"},
     "set_account": {"batch_pkey", "batch_count_pkey"},

@@ -66,6 +66,12 @@ class MemoryOrderingRules:
             raise NotFoundError("active batch", batch_id)
         batch.new = replace(batch.new, user_priority=priority)
 
+    async def release(self, batch_id: BatchId) -> None:
+        batch = self._work.batches.get(batch_id)
+        if batch is None or batch.state is not BatchState.ACTIVE:
+            raise NotFoundError("active batch", batch_id)
+        batch.new = replace(batch.new, after_ok=(), after_any=())
+
     async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
         batch = self._work.batches.get(batch_id)
         if batch is None or batch.state is not BatchState.ACTIVE:

@@ -201,9 +201,12 @@ class SampleShown(TypedDict):
 
 
 class OrderShown(TypedDict):
-    """A batch's place in the order; `queue`: its effective queue and the reason, None until it is ordered."""
+    """A batch's place in the order. `queue`: its effective queue and the reason, None until it is ordered; `hold`: what
+    blocks it, None if nothing does.
+    """
 
     queue: str | None
+    hold: str | None
     order_tier: int
     order_key: float
     logical_end_at: float
