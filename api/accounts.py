@@ -49,10 +49,12 @@ class EmailParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AccountBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Omitted fields keep their values. `permissions` replaces the whole list."""
+    """Omitted fields keep their values. `permissions` replaces the whole list; `parent` empty: to the top level."""
 
     shares: float | None = None
     permissions: list[str] | None = None
+    parent: str | None = None
+    name: str | None = None
 
 
 class SubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,6 +63,7 @@ class SubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
     shares: float | None = None
     account: str | None = None
     permissions: list[str] | None = None
+    name: str | None = None
 
 
 class AccountsApi:
@@ -149,26 +152,50 @@ class AccountsApi:
     @operation(
         "PATCH",
         "/accounts/{name}",
-        "Change an account's shares, and the permissions of all submitters in it or below it.",
+        "Change an account's shares, place or name, and the permissions of all submitters in it or below it.",
         right=Right.OPERATE,
-        errors=(404,),
+        errors=(404, 409),
     )
     async def set_account(self, ask: Ask[NameParams, AccountBody]) -> shapes.AccountStanding:
-        body = ask.body
-        return await self._sharing.set_account(ask.params.name, shares=body.shares, permissions=body.permissions)
+        body, name = ask.body, ask.params.name
+        if body.parent is not None:
+            await self._people.move_account(name, parent=body.parent or None)
+        if body.name is not None:
+            await self._people.rename("account", name, checked_name(body.name))
+        return await self._sharing.set_account(body.name or name, shares=body.shares, permissions=body.permissions)
+
+    @operation(
+        "DELETE",
+        "/accounts/{name}",
+        "Delete an account without accounts, submitters or batches.",
+        right=Right.OPERATE,
+        errors=(404, 409),
+    )
+    async def delete_account(self, ask: Ask[NameParams, None]) -> shapes.Deleted:
+        await self._people.drop("account", ask.params.name)
+        return {"deleted": ask.params.name}
 
     @operation(
         "PATCH",
         "/submitters/{name}",
-        "Change a submitter's shares, accounts and permissions.",
+        "Change a submitter's shares, accounts, permissions and name.",
         right=Right.OPERATE,
-        errors=(404,),
+        errors=(404, 409),
     )
     async def set_submitter(self, ask: Ask[NameParams, SubmitterBody]) -> shapes.SubmitterStanding:
-        body = ask.body
+        body, name = ask.body, ask.params.name
+        if body.name is not None:
+            await self._people.rename("submitter", name, checked_name(body.name))
         return await self._sharing.set_submitter(
-            ask.params.name, shares=body.shares, account=body.account, permissions=body.permissions
+            body.name or name, shares=body.shares, account=body.account, permissions=body.permissions
         )
+
+    @operation(
+        "DELETE", "/submitters/{name}", "Delete a submitter without batches.", right=Right.OPERATE, errors=(404, 409)
+    )
+    async def delete_submitter(self, ask: Ask[NameParams, None]) -> shapes.Deleted:
+        await self._people.drop("submitter", ask.params.name)
+        return {"deleted": ask.params.name}
 
     @operation(
         "PATCH",

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from administration.access.authentication import Authenticator
 from administration.ordering.priorities import (
     Priorities,
     grant_as_json,
@@ -53,6 +54,14 @@ class SharesBody(msgspec.Struct, forbid_unknown_fields=True):
     account: str | None = None
 
 
+class ResetBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Both omitted: the usage of all submitters."""
+
+    why: str
+    submitter: str | None = None
+    account: str | None = None
+
+
 class PermissionsBody(msgspec.Struct, forbid_unknown_fields=True):
     kind: Literal["account", "submitter"]
     name: str
@@ -81,8 +90,9 @@ class EmulateBody(msgspec.Struct, forbid_unknown_fields=True):
 class OrderingApi:
     TAG = "ordering"
 
-    def __init__(self, store: PostgresStore, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, authenticator: Authenticator, clock: Clock) -> None:
         self._clock = clock
+        self._authenticator = authenticator
         self._priorities = Priorities(store, clock)
         self._sharing = Sharing(store, clock)
         self._rules = Rules(store, clock)
@@ -129,6 +139,20 @@ class OrderingApi:
             return {"account": body.name, "shares": body.shares}
         await self._sharing.set_submitter(body.name, shares=body.shares, account=body.account)
         return {"submitter": body.name, "account": body.account, "shares": body.shares}
+
+    @operation(
+        "POST",
+        "/fairshare/reset",
+        "Set recorded usage to 0, of all submitters or some. Grants stay as they are.",
+        right=Right.OPERATE,
+        errors=(404,),
+    )
+    async def reset_usage(self, ask: Ask[NoParams, ResetBody]) -> shapes.UsageReset:
+        body = ask.body
+        count = await self._sharing.reset(submitter=body.submitter, account=body.account)
+        whose = f"{body.submitter or 'all'} in {body.account or 'all accounts'}"
+        await self._authenticator.note(ask.request, "reset_usage", whose, why=body.why, records=count)
+        return {"records": count}
 
     @operation("POST", "/fairshare/emulate", "Compute another system's fair-share for a given tree.")
     async def emulate_fairshare(self, ask: Ask[NoParams, EmulateBody]) -> shapes.TableShown:

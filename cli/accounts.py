@@ -22,6 +22,7 @@ PERMIT = click.option(
     type=click.Choice([one.value for one in Permission]),
     help="expedite: the service level; raise: user priorities above 0. Replaces all current permissions.",
 )
+NEW_NAME = click.option("--name", "new_name", default=None, help="New name; ordering.targets does not follow it.")
 NO_PERMISSIONS = click.option("--no-permissions", is_flag=True, help="Remove all permissions.")
 
 
@@ -54,16 +55,33 @@ async def list_accounts(run: Run) -> None:
 @NEW_SHARES
 @PERMIT
 @NO_PERMISSIONS
+@click.option("--parent", default=None, help="Move it below this account, with everything in it; '' = to the top.")
+@NEW_NAME
 @command
 async def set_account(
-    run: Run, name: str, shares: float | None, permissions: tuple[str, ...], no_permissions: bool
+    run: Run,
+    name: str,
+    shares: float | None,
+    permissions: tuple[str, ...],
+    no_permissions: bool,
+    parent: str | None,
+    new_name: str | None,
 ) -> None:
-    """Change an account's shares, and the permissions of all submitters in it or below it."""
-    asked = _something_of(shares, permissions, no_permissions)
+    """Change an account's shares, place or name, and the permissions of all submitters in it or below it."""
+    asked = _something_of(permissions, no_permissions, shares, parent, new_name)
     shown = await run.ask(
-        lambda client: client.set_account(name, shares=shares, permissions=asked),
+        lambda client: client.set_account(name, shares=shares, permissions=asked, parent=parent, new_name=new_name)
     )
-    run.show(shown, f"account {name}: {_in_words(shown)}")
+    run.show(shown, f"account {new_name or name}: {_in_words(shown)}")
+
+
+@account.command("delete")
+@click.argument("name")
+@command
+async def delete_account(run: Run, name: str) -> None:
+    """Delete an account without accounts, submitters or batches."""
+    await run.ask(lambda client: client.delete_account(name))
+    run.show({"deleted": name}, f"account {name} is deleted")
 
 
 @click.group()
@@ -97,6 +115,7 @@ async def list_submitters(run: Run) -> None:
 @click.option("--account", "account_name", default=None, help="Allow this account too; --shares apply in it.")
 @PERMIT
 @NO_PERMISSIONS
+@NEW_NAME
 @command
 async def set_submitter(
     run: Run,
@@ -105,24 +124,36 @@ async def set_submitter(
     account_name: str | None,
     permissions: tuple[str, ...],
     no_permissions: bool,
+    new_name: str | None,
 ) -> None:
-    """Change a submitter's shares, accounts and permissions."""
+    """Change a submitter's shares, accounts, permissions and name."""
     if account_name is not None and shares is None:
         shares = 1.0
-    asked = _something_of(shares, permissions, no_permissions)
+    asked = _something_of(permissions, no_permissions, shares, new_name)
     shown = await run.ask(
-        lambda client: client.set_submitter(name, shares=shares, account=account_name, permissions=asked),
+        lambda client: client.set_submitter(
+            name, shares=shares, account=account_name, permissions=asked, new_name=new_name
+        )
     )
     also = "".join(f", {part:g} in {where}" for where, part in shown["further_accounts"].items())
-    run.show(shown, f"submitter {name}: {_in_words(shown, also)}")
+    run.show(shown, f"submitter {new_name or name}: {_in_words(shown, also)}")
 
 
-def _something_of(shares: float | None, permissions: Sequence[str], no_permissions: bool) -> list[str] | None:
+@submitter.command("delete")
+@click.argument("name")
+@command
+async def delete_submitter(run: Run, name: str) -> None:
+    """Delete a submitter without batches."""
+    await run.ask(lambda client: client.delete_submitter(name))
+    run.show({"deleted": name}, f"submitter {name} is deleted")
+
+
+def _something_of(permissions: Sequence[str], no_permissions: bool, *others: object) -> list[str] | None:
     """Return the new permissions; None keeps the current ones. Raises InvalidInputError if nothing changes."""
     if permissions and no_permissions:
         raise InvalidInputError("--no-permissions", "not with --permit", "both")
-    if shares is None and not permissions and not no_permissions:
-        raise InvalidInputError("set", "--shares, --permit or --no-permissions", "none of them")
+    if not permissions and not no_permissions and all(one is None for one in others):
+        raise InvalidInputError("set", "an option: see --help", "none")
     return list(permissions) if permissions or no_permissions else None
 
 

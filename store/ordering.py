@@ -189,6 +189,10 @@ class PostgresOrderingRules(OnDatabase):
         """Effective from the next ordering pass. Raises NotFoundError unless the batch is active."""
         await self._database.fetch_known("set_user_priority", batch_id, priority, kind="active batch")
 
+    async def reset_usage(self, *, submitter: str | None, account: str | None) -> int:
+        """Forget the usage so far of a submitter, in an account, or of all (None); returns how many records it had."""
+        return len(await self._database.fetch("reset_usage", submitter, account))
+
     async def release(self, batch_id: BatchId) -> None:
         """The batch waits for no other batch, from the next ordering pass. Raises NotFoundError likewise."""
         await self._database.fetch_known("release_batch", batch_id, kind="active batch")

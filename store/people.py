@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import asyncpg
 
@@ -34,6 +36,18 @@ _credential_values = values_of("authenticator_nonce authenticator_hash password_
 _volunteer_values = values_of("volunteer_id name beta no_gpu max_jobs apps no_cpu max_cpus preferred_at")
 
 
+Kind = Literal["account", "submitter"]
+RENAME: Mapping[Kind, str] = {"account": "rename_account", "submitter": "rename_submitter"}  # queries
+DROP: Mapping[Kind, str] = {"account": "drop_account", "submitter": "drop_submitter"}
+WHAT_STAYS = defaultdict(lambda: "something that belongs to it") | {  # by table
+    "account": "accounts below it: move or delete them first",
+    "submitter": "submitters: delete them first",
+    "membership": "submitters of other accounts that may use it: delete them first",
+    "batch": "batches: they leave with `muster purge` once they have ended",
+    "person": "an operator account: see `muster operator set`",
+}
+
+
 class PostgresPeople(OnDatabase):
     """Accounts and submitters. Names are unique: AlreadyExistsError, NotFoundError."""
 
@@ -50,6 +64,45 @@ class PostgresPeople(OnDatabase):
 
     async def set_account(self, name: str, *, shares: float) -> Account:
         return rows.account(await self._database.fetch_known("update_account_shares", name, shares, kind="account"))
+
+    async def move_account(self, name: str, *, parent: str | None) -> None:
+        """Move an account, with everything in it, below another, or to the top. Raises ConflictError for a circle."""
+
+        async def write(connection: Connection) -> None:
+            found = [rows.account(row) for row in await connection.fetch(load("lock_accounts"))]
+            by_name, by_id = {one.name: one for one in found}, {one.account_id: one for one in found}
+            for wanted in (name, *([] if parent is None else [parent])):
+                if wanted not in by_name:
+                    raise NotFoundError("account", wanted)
+            above = None if parent is None else by_name[parent]
+            parent_id = None if above is None else above.account_id
+            while above is not None:
+                if above.name == name:
+                    raise ConflictError(f"account {name} would be below itself")
+                above = None if above.parent_id is None else by_id[above.parent_id]
+            await connection.execute(load("move_account"), name, parent_id)
+
+        await self._database.in_transaction(write)
+
+    async def rename(self, kind: Kind, name: str, new_name: str) -> None:
+        """Rename an account or a submitter, also in its limits."""
+
+        async def write(connection: Connection) -> None:
+            if await connection.fetchval(load(RENAME[kind]), name, new_name) is None:
+                raise NotFoundError(kind, name)
+            await connection.execute(load("rename_limits"), kind, name, new_name)
+
+        try:
+            await self._database.in_transaction(write)
+        except asyncpg.UniqueViolationError as error:
+            raise AlreadyExistsError(kind, new_name) from error
+
+    async def drop(self, kind: Kind, name: str) -> None:
+        """Delete an account or a submitter, with recorded usage. Raises ConflictError while anything belongs to it."""
+        try:
+            await self._database.fetch_known(DROP[kind], name, kind=kind)
+        except asyncpg.ForeignKeyViolationError as error:
+            raise ConflictError(f"{kind} {name} still has {WHAT_STAYS[error.table_name or '']}") from error
 
     async def add_submitter(self, name: str, *, account: str, shares: float, now: Instant) -> Submitter:
         account_id = (await self._account(account)).account_id

@@ -9,7 +9,7 @@ from administration.names import checked_shares, chosen
 from administration.show import shown
 from domain.batches import Account
 from domain.clock import Clock
-from domain.errors import InvalidInputError
+from domain.errors import NotFoundError
 from domain.ordered_work import Member, OrderingView, Permission
 from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
@@ -51,11 +51,23 @@ class Sharing:
         used = [shown(shapes.CredentialUsageShown, one) for one in rows]
         return {"window_s": length_s, "starts_at": starts, "delivered_flop": delivered, "usage": used}
 
+    async def reset(self, *, submitter: str | None, account: str | None) -> int:
+        """Set recorded usage to 0 from now on, and forget the windows of targets; returns the number of records.
+
+        Grants stay as they are. Work in progress is still corrected when it returns. Raises NotFoundError.
+        """
+        people = self._store.people
+        if submitter is not None:
+            await people.submitter(submitter)
+        if account is not None and account not in [one.name for one in await people.accounts()]:
+            raise NotFoundError("account", account)
+        return await self._store.ordering_rules.reset_usage(submitter=submitter, account=account)
+
     async def set_account(
         self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
     ) -> shapes.AccountStanding:
         """Set shares, and permissions in and below it, unless None. Raises InvalidInputError, NotFoundError."""
-        _check(shares, permissions)
+        _check(shares)
         if permissions is not None:
             await self._store.people.permit_account(name, _permitted(permissions))
         if shares is not None:
@@ -75,7 +87,7 @@ class Sharing:
         people = self._store.people
         if account is not None and shares is None:
             shares = 1.0
-        _check(shares, permissions)
+        _check(shares)
         if permissions is not None:
             await people.permit_submitter(name, _permitted(permissions))
         names = {one.account_id: one.name for one in await people.accounts()}
@@ -134,8 +146,6 @@ def _permitted(permissions: Sequence[str]) -> list[Permission]:
     return sorted({chosen(Permission, one, "permission") for one in permissions})
 
 
-def _check(shares: float | None, permissions: Sequence[str] | None) -> None:
-    if shares is None and permissions is None:
-        raise InvalidInputError("shares", "shares or permissions", "neither")
+def _check(shares: float | None) -> None:
     if shares is not None:
         checked_shares(shares)

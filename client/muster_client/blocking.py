@@ -272,6 +272,10 @@ class SyncClient(LoopThread):
         """Set the shares of an account or a submitter; with `account`, also let the submitter use that account."""
         self._run(self._client.set_shares(kind, name, shares, account=account))
 
+    def reset_usage(self, *, why: str, submitter: str | None = None, account: str | None = None) -> int:
+        """Set recorded usage to 0, of all submitters or some; returns the number of records. Grants stay."""
+        return self._run(self._client.reset_usage(why=why, submitter=submitter, account=account))
+
     def permit(self, kind: Literal["account", "submitter"], name: str, permissions: Sequence[str]) -> None:
         """Replace the permissions (expedite, raise) of an account or a submitter."""
         self._run(self._client.permit(kind, name, permissions))
@@ -371,10 +375,20 @@ class SyncClient(LoopThread):
         return self._run(self._client.add_account(name, parent=parent, shares=shares))
 
     def set_account(
-        self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
+        self,
+        name: str,
+        *,
+        shares: float | None = None,
+        permissions: Sequence[str] | None = None,
+        parent: str | None = None,
+        new_name: str | None = None,
     ) -> shapes.AccountStanding:
-        """Change an account's shares, and the permissions of all submitters in it or below it; None keeps a value."""
-        return self._run(self._client.set_account(name, shares=shares, permissions=permissions))
+        """Change an account's shares, parent (empty: the top level) or name, and the permissions of all submitters in
+        it or below it; None keeps a value.
+        """
+        return self._run(
+            self._client.set_account(name, shares=shares, permissions=permissions, parent=parent, new_name=new_name)
+        )
 
     def submitters(self, *, limit: int | None = 1000) -> list[shapes.SubmitterShown]:
         """Return submitters by id."""
@@ -391,9 +405,20 @@ class SyncClient(LoopThread):
         shares: float | None = None,
         account: str | None = None,
         permissions: Sequence[str] | None = None,
+        new_name: str | None = None,
     ) -> shapes.SubmitterStanding:
-        """Change a submitter's shares (in `account` if given) and permissions; None keeps a value."""
-        return self._run(self._client.set_submitter(name, shares=shares, account=account, permissions=permissions))
+        """Change a submitter's shares (in `account` if given), permissions and name; None keeps a value."""
+        return self._run(
+            self._client.set_submitter(name, shares=shares, account=account, permissions=permissions, new_name=new_name)
+        )
+
+    def delete_account(self, name: str) -> None:
+        """Delete an account without accounts, submitters or batches."""
+        self._run(self._client.delete_account(name))
+
+    def delete_submitter(self, name: str) -> None:
+        """Delete a submitter without batches."""
+        self._run(self._client.delete_submitter(name))
 
     def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
         """Return volunteers by id."""

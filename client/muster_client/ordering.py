@@ -59,6 +59,12 @@ class Ordering(Transport):
         """Set the shares of an account or a submitter; with `account`, also let the submitter use that account."""
         await self._call("PUT", "fairshare", {"kind": kind, "name": name, "shares": shares, "account": account})
 
+    async def reset_usage(self, *, why: str, submitter: str | None = None, account: str | None = None) -> int:
+        """Set recorded usage to 0, of all submitters or some; returns the number of records. Grants stay."""
+        body = {"why": why, "submitter": submitter, "account": account}
+        records: int = (await self._call("POST", "fairshare/reset", body))["records"]
+        return records
+
     async def permit(self, kind: Literal["account", "submitter"], name: str, permissions: Sequence[str]) -> None:
         """Replace the permissions (expedite, raise) of an account or a submitter."""
         await self._call("PUT", "permissions", {"kind": kind, "name": name, "permissions": list(permissions)})

@@ -84,10 +84,18 @@ class Administration(Transport):
         return found
 
     async def set_account(
-        self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
+        self,
+        name: str,
+        *,
+        shares: float | None = None,
+        permissions: Sequence[str] | None = None,
+        parent: str | None = None,
+        new_name: str | None = None,
     ) -> shapes.AccountStanding:
-        """Change an account's shares, and the permissions of all submitters in it or below it; None keeps a value."""
-        body = {"shares": shares, "permissions": permissions}
+        """Change an account's shares, parent (empty: the top level) or name, and the permissions of all submitters in
+        it or below it; None keeps a value.
+        """
+        body = {"shares": shares, "permissions": permissions, "parent": parent, "name": new_name}
         found: shapes.AccountStanding = await self._call("PATCH", f"accounts/{part(name)}", body)
         return found
 
@@ -108,11 +116,20 @@ class Administration(Transport):
         shares: float | None = None,
         account: str | None = None,
         permissions: Sequence[str] | None = None,
+        new_name: str | None = None,
     ) -> shapes.SubmitterStanding:
-        """Change a submitter's shares (in `account` if given) and permissions; None keeps a value."""
-        body = {"shares": shares, "account": account, "permissions": permissions}
+        """Change a submitter's shares (in `account` if given), permissions and name; None keeps a value."""
+        body = {"shares": shares, "account": account, "permissions": permissions, "name": new_name}
         found: shapes.SubmitterStanding = await self._call("PATCH", f"submitters/{part(name)}", body)
         return found
+
+    async def delete_account(self, name: str) -> None:
+        """Delete an account without accounts, submitters or batches."""
+        await self._call("DELETE", f"accounts/{part(name)}")
+
+    async def delete_submitter(self, name: str) -> None:
+        """Delete a submitter without batches."""
+        await self._call("DELETE", f"submitters/{part(name)}")
 
     async def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
         """Return volunteers by id."""

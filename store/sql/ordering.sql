@@ -397,6 +397,31 @@ UPDATE batch SET after_ok = '{}', after_any = '{}' WHERE batch_id = $1 AND ended
 RETURNING batch_id;
 
 
+-- name: reset_usage
+-- Purpose: forget the usage of submitters so far; an ordering pass that has read it is too late.
+-- Arguments: $1 submitter's name or null, $2 account's name or null.
+-- Result: submitter_id, account_id of each that had a record, by key.
+WITH chosen AS (
+    SELECT usage.submitter_id, usage.account_id
+    FROM usage
+    JOIN submitter ON submitter.submitter_id = usage.submitter_id
+    JOIN account ON account.account_id = usage.account_id
+    WHERE ($1::text IS NULL OR submitter.name = $1) AND ($2::text IS NULL OR account.name = $2)
+),
+late AS (UPDATE ordering SET serial = serial + 1),
+windows AS (
+    DELETE FROM usage_window USING chosen
+    WHERE usage_window.submitter_id = chosen.submitter_id AND usage_window.account_id = chosen.account_id
+),
+reset AS (
+    UPDATE usage SET flop = 0, cpu_s = 0, memory_byte_s = 0, gpu_s = 0
+    FROM chosen
+    WHERE usage.submitter_id = chosen.submitter_id AND usage.account_id = chosen.account_id
+    RETURNING usage.submitter_id, usage.account_id
+)
+SELECT submitter_id, account_id FROM reset ORDER BY submitter_id, account_id;
+
+
 -- name: set_account
 -- Purpose: charge an active batch to another account; sent work stays charged to the previous one.
 -- Arguments: $1 batch_id, $2 account_id.

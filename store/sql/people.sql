@@ -5,6 +5,30 @@
 SELECT account_id, name, parent_id, shares, permissions FROM account WHERE name = $1;
 
 
+-- name: drop_account
+-- Purpose: delete an account with its grant and recorded usage.
+-- Arguments: $1 name.
+-- Result: account_id; no row when there is none.
+WITH gone AS (SELECT account_id FROM account WHERE name = $1 FOR UPDATE),
+used AS (DELETE FROM usage USING gone WHERE usage.account_id = gone.account_id),
+windows AS (DELETE FROM usage_window USING gone WHERE usage_window.account_id = gone.account_id),
+granted AS (DELETE FROM account_grant USING gone WHERE account_grant.account_id = gone.account_id)
+DELETE FROM account USING gone WHERE account.account_id = gone.account_id
+RETURNING account.account_id;
+
+
+-- name: drop_submitter
+-- Purpose: delete a submitter with its further accounts and recorded usage.
+-- Arguments: $1 name.
+-- Result: submitter_id; no row when there is none.
+WITH gone AS (SELECT submitter_id FROM submitter WHERE name = $1 FOR UPDATE),
+used AS (DELETE FROM usage USING gone WHERE usage.submitter_id = gone.submitter_id),
+windows AS (DELETE FROM usage_window USING gone WHERE usage_window.submitter_id = gone.submitter_id),
+further AS (DELETE FROM membership USING gone WHERE membership.submitter_id = gone.submitter_id)
+DELETE FROM submitter USING gone WHERE submitter.submitter_id = gone.submitter_id
+RETURNING submitter.submitter_id;
+
+
 -- name: insert_account
 -- Purpose: insert an account, with or without a parent.
 -- Arguments: $1 name, $2 parent_id or null, $3 shares.
@@ -60,11 +84,25 @@ ORDER BY volunteer_id
 LIMIT $1;
 
 
+-- name: lock_accounts
+-- Purpose: return every account; none moves until the transaction ends.
+-- Arguments: none.
+-- Result: accounts by id.
+SELECT account_id, name, parent_id, shares, permissions FROM account ORDER BY account_id FOR NO KEY UPDATE;
+
+
 -- name: memberships_of
 -- Purpose: return the further accounts of a submitter.
 -- Arguments: $1 submitter_id.
 -- Result: account_id, shares, by account_id.
 SELECT account_id, shares FROM membership WHERE submitter_id = $1 ORDER BY account_id;
+
+
+-- name: move_account
+-- Purpose: move an account below another, or to the top.
+-- Arguments: $1 name, $2 parent_id or null.
+-- Result: none.
+UPDATE account SET parent_id = $2 WHERE name = $1;
 
 
 -- name: permit_account
@@ -89,6 +127,27 @@ RETURNING submitter_id;
 -- Result: none.
 INSERT INTO membership (submitter_id, account_id, shares) VALUES ($1, $2, $3)
 ON CONFLICT (submitter_id, account_id) DO UPDATE SET shares = excluded.shares;
+
+
+-- name: rename_account
+-- Purpose: rename an account.
+-- Arguments: $1 name, $2 new name.
+-- Result: account_id; no row when there is none.
+UPDATE account SET name = $2 WHERE name = $1 RETURNING account_id;
+
+
+-- name: rename_limits
+-- Purpose: rename what limits apply to.
+-- Arguments: $1 scope, $2 name, $3 new name.
+-- Result: none.
+UPDATE work_limit SET name = $3 WHERE scope = $1 AND name = $2;
+
+
+-- name: rename_submitter
+-- Purpose: rename a submitter.
+-- Arguments: $1 name, $2 new name.
+-- Result: submitter_id; no row when there is none.
+UPDATE submitter SET name = $2 WHERE name = $1 RETURNING submitter_id;
 
 
 -- name: submitter_by_name
@@ -142,6 +201,7 @@ SELECT volunteer_id, email, name, authenticator_nonce, authenticator_hash, passw
        no_gpu, max_jobs, app_ids, no_cpu, max_cpus, preferred_at, created_at
 FROM volunteer
 WHERE email = $1;
+
 
 -- name: drop_ended_sessions
 -- Purpose: delete expired sessions, up to a limit.

@@ -396,3 +396,55 @@ async def test_queue_time_of_a_blocked_batch_follows_the_setting(pi: LiveServer,
     shown = await json_of(pi, "priority", "show", "--batch", str(batch_id))
     [queued] = [one["raw"] for one in shown["batches"][0]["components"] if one["name"] == "QUEUETIME"] or [0.0]
     assert queued == pytest.approx(waited_s / 60.0, abs=0.1)
+
+
+async def test_usage_can_be_reset_and_the_reason_is_audited(pi: LiveServer) -> None:
+    await pi.submit(submitter="ada", jobs={"count": 3, "fpops_est": 1e12})
+    await pi.submit(submitter="bob", jobs={"count": 3, "fpops_est": 1e12})
+    await order(pi)
+    await pi.feed()
+    for name in ("one", "two"):
+        assert await given(pi, await pi.add_host(name)) is not None
+    await order(pi)
+    used = {one["submitter"]: one["usage"] for one in await json_of(pi, "fairshare", "show")}
+    assert used["ada"] > 0.0 and used["bob"] > 0.0
+
+    done = await json_of(pi, "fairshare", "reset", "--submitter", "ada", "--why", "a new year")
+    assert done == {"records": 1}
+    await order(pi)
+    used = {one["submitter"]: one["usage"] for one in await json_of(pi, "fairshare", "show")}
+    assert used["ada"] == 0.0 and used["bob"] > 0.0
+    assert {one["name"] for one in (await json_of(pi, "fairshare", "windows"))["usage"]} & {"ada", "bob"} == {"bob"}
+    [act, *_] = await pi.store.access.acts(limit=5)
+    assert (act.what, act.detail["why"]) == ("reset_usage", "a new year")
+    assert (await command(pi, "fairshare", "reset", "--why", "nothing")).exit_code != 0
+
+
+async def test_accounts_move_are_renamed_and_deleted(pi: LiveServer) -> None:
+    await json_of(pi, "account", "add", "physics")
+    await json_of(pi, "account", "set", "adas", "--parent", "physics")
+    await pi.store.ordering_rules.put_limit(Limit(Scope.ACCOUNT, Quantity.JOBS, "adas", hard=2.0))
+    assert (await command(pi, "account", "set", "physics", "--parent", "adas")).exit_code == 1  # a circle
+    await json_of(pi, "account", "set", "adas", "--name", "optics")
+    await json_of(pi, "submitter", "set", "ada", "--name", "lovelace")
+
+    parents = {one["name"]: one["parent"] for one in await json_of(pi, "account", "list")}
+    assert (parents["optics"], parents["physics"]) == ("physics", None) and "adas" not in parents
+    assert [limit.name for limit in await pi.store.ordering_rules.limits()] == ["optics"]
+    batch_id = await pi.submit(submitter="lovelace", jobs={"count": 1})
+    assert (await pi.batch(batch_id))["account"] == "optics"
+
+    for words in (
+        ("submitter", "delete", "lovelace"),
+        ("account", "delete", "optics"),
+        ("account", "delete", "physics"),
+    ):
+        assert (await command(pi, *words)).exit_code == 1, words
+    await json_of(pi, "submitter", "delete", "bob")
+    await json_of(pi, "account", "delete", "bobs")
+    assert {one["name"] for one in await json_of(pi, "submitter", "list")} >= {"lovelace"}
+    assert "bobs" not in {one["name"] for one in await json_of(pi, "account", "list")}
+    status, answer = await pi.api("DELETE", "/accounts/bobs")
+    assert (status, "bobs" in str(answer["detail"])) == (404, True)
+    status, answer = await pi.api("DELETE", "/accounts/physics")
+    assert status == 409 and not missing(str(answer["detail"]), "physics", "accounts below")

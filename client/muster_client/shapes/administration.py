@@ -30,6 +30,10 @@ class AccountStanding(TypedDict):
     permissions: list[str]
 
 
+class Deleted(TypedDict):
+    deleted: str
+
+
 class SubmitterStanding(TypedDict):
     """`further_accounts`: the submitter's shares in accounts other than its own, by account name."""
 

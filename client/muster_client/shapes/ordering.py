@@ -151,6 +151,12 @@ class WindowsShown(TypedDict):
     usage: list[CredentialUsageShown]
 
 
+class UsageReset(TypedDict):
+    """`records`: how many submitters in accounts had recorded usage."""
+
+    records: int
+
+
 class SharesSet(TypedDict):
     """`submitter` only if a submitter's shares were set: in `account`, or in its own account if None."""
 

@@ -33,6 +33,8 @@ NO_REPLY = (
     "permit",
     "take_grant",
     "lift_limit",
+    "delete_account",
+    "delete_submitter",
 )
 
 
