@@ -26,7 +26,7 @@ def computer_of(host: Host) -> Computer:
     return host.volunteer_id, host.host_cpid, host.domain_name
 
 
-# in the order of the queries update_hosts and insert_host
+# in the order of the queries write_group and insert_host
 said = values_of("rpc_seqno last_rpc_at")  # sent in each request
 DESCRIPTION = (
     "host_cpid domain_name ncpus flop_per_s ram_bytes disk_free_bytes on_fraction active_fraction gpu_active_fraction"
@@ -72,7 +72,7 @@ def is_overtaken(at: Instant, last_at: Instant) -> bool:
 
 
 def host_columns(writes: Sequence[RequestWrites]) -> list[list[object]]:
-    """Return the array arguments of the query update_hosts, one entry per host: that of its latest request."""
+    """Return the first array arguments of the query write_group, one entry per host: that of its latest request."""
     latest: dict[HostId, RequestWrites] = {}
     for write in writes:
         before = latest.get(write.host.host_id)

@@ -1,6 +1,6 @@
 """Loads SQL by name: a file per store module in sql/, with a block for each query.
 
-A block begins with `-- name: lock_unsent`, followed by a comment with the query's purpose, arguments and result.
+A block begins with `-- name: lock_jobs`, followed by a comment with the query's purpose, arguments and result.
 """
 
 from __future__ import annotations
