@@ -99,12 +99,12 @@ async def show_windows(run: Run) -> None:
 @fairshare.command("reset")
 @click.option("--submitter", default=None, help="Only of this submitter.")
 @click.option("--account", default=None, help="Only in this account.")
-@click.option("--all", "everybody", is_flag=True, help="Of all submitters.")
+@click.option("--all", "of_all", is_flag=True, help="Of all submitters.")
 @click.option("--why", required=True, help="Reason, for the audit trail.")
 @command
-async def reset(run: Run, submitter: str | None, account: str | None, everybody: bool, why: str) -> None:
+async def reset(run: Run, submitter: str | None, account: str | None, of_all: bool, why: str) -> None:
     """Set recorded usage to 0 from now on, and forget the windows of targets. Grants stay as they are."""
-    if everybody == (submitter is not None or account is not None):
+    if of_all == (submitter is not None or account is not None):
         raise InvalidInputError("reset", "--submitter, --account, or --all alone", "none, or --all with another")
     records = await run.ask(lambda client: client.reset_usage(why=why, submitter=submitter, account=account))
     run.show({"records": records}, f"{records} records of usage are 0")

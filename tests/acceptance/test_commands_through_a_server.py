@@ -144,6 +144,11 @@ priority preview policy=best
 = priority set policy=fifo --why {empty}
 fairshare show
 fairshare windows
+fairshare reset --why trying
+fairshare reset --account none --why trying
+account delete none
+account delete default
+submitter delete none
 fairshare set submitter sue 4 --account lab
 fairshare set account none 4
 grant add lab --units 100

@@ -27,7 +27,7 @@ KEYS = sorted(DEFAULTS)
 WITHOUT_UNIT = re.compile(
     r"(p_[a-z]+|.*_(factor|z|length|infinite|rows|samples|jobs|instances|new_hosts|rotate|per_request|per_cpu|per_gpu|per_instance"
     r"|quota|quota_start|values|depth)"
-    r"|slots|connections|processes|trusted_proxies|metrics_networks|[a-z]+_burst|name|url|down|account_creation|rule|policy|let_rule|soft_limits|afap"
+    r"|slots|connections|processes|trusted_proxies|metrics_networks|[a-z]+_burst|name|url|down|account_creation|rule|policy|let_rule|soft_limits|accrual|afap"
     r"|.*_(weight|weights|slots|xfactor|streams)|fairshare|targets|components|queues|size_favours|equal_among|displace)"
 )
 WITH_UNIT = re.compile(r".*_(s|bytes|flop|flop_per_s|fraction)")
@@ -37,6 +37,8 @@ TEXTS: dict[str, st.SearchStrategy[object]] = {
     "project.url": st.from_regex(r"\Ahttps?://[a-z0-9.:/-]{1,180}/\Z"),
     "ordering.policy": st.sampled_from(["logical_time", "multifactor", "components", "equal_access", "fifo"]),
     "ordering.let_rule": st.sampled_from(["design", "wfq"]),
+    "ordering.soft_limits": st.sampled_from(["last", "penalty"]),
+    "ordering.accrual": st.sampled_from(["eligible", "always"]),
     "ordering.fairshare": st.sampled_from(["ratio", "rank"]),
     "ordering.size_favours": st.sampled_from(["large", "small"]),
     "ordering.equal_among": st.sampled_from(["submitters", "accounts"]),
