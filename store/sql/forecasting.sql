@@ -63,13 +63,19 @@ WHERE batch.batch_id = $1 AND batch.ended_at IS NULL;  -- true for an active bat
 
 
 -- name: forecast_few_havs
--- Purpose: return whether an app's versions have only few rows of host statistics.
+-- Purpose: return whether an app's versions have only few rows of host statistics. Each version by itself: for all at
+--   once the plan may read the statistics of every host.
 -- Arguments: $1 app_version_ids, $2 what counts as few rows.
 -- Result: few.
 SELECT NOT EXISTS (
     SELECT
-    FROM host_app_version
-    WHERE app_version_id = ANY($1::int[])
+    FROM unnest($1::int[]) AS wanted (app_version_id)
+    CROSS JOIN LATERAL (
+        SELECT host_app_version.app_version_id
+        FROM host_app_version
+        WHERE host_app_version.app_version_id = wanted.app_version_id
+        LIMIT $2::bigint + 1
+    ) AS hav
     OFFSET $2::bigint
 ) AS few;
 
