@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from administration.accounts import AccountKeys, add_volunteer
 from administration.names import checked_name, checked_shares
 from administration.ordering.sharing import Sharing
+from administration.ordering.tree import AccountTree
 from administration.show import account_as_json, shown, submitter_as_json
 from administration.volunteers import VolunteerBody, change_volunteer, volunteer_as_json
 from api.paging import Page, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.access import Right
+from domain.batches import TreeKind, TreeRow
 from domain.clock import Clock
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -66,6 +68,21 @@ class SubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
     name: str | None = None
 
 
+class TreeRowBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`parent`: the account above it, the submitter's account, or the further account of a membership."""
+
+    kind: Literal["account", "submitter", "membership"]
+    name: str
+    parent: str = ""
+    shares: float = 1.0
+    permissions: list[str] = []
+
+
+class TreeBody(msgspec.Struct, forbid_unknown_fields=True):
+    rows: list[TreeRowBody]
+    dry_run: bool = False
+
+
 class AccountsApi:
     TAG = "people"
 
@@ -75,6 +92,25 @@ class AccountsApi:
         self._keys = keys
         self._clock = clock
         self._sharing = Sharing(store, clock)
+        self._tree = AccountTree(store, clock)
+
+    @operation("GET", "/account-tree", "Accounts, submitters and their further accounts, as rows to keep and load.")
+    async def account_tree(self, ask: Ask[NoParams, None]) -> shapes.TreeShown:
+        return {"rows": [shown(shapes.TreeRowShown, one) for one in await self._tree.dump()]}
+
+    @operation(
+        "PUT",
+        "/account-tree",
+        "Add and change accounts and submitters, all rows or none; deletes nothing. Returns the rows that differed.",
+        right=Right.OPERATE,
+    )
+    async def load_account_tree(self, ask: Ask[NoParams, TreeBody]) -> shapes.TreeShown:
+        rows = [
+            TreeRow(TreeKind(one.kind), one.name, one.parent, one.shares, tuple(sorted(set(one.permissions))))
+            for one in ask.body.rows
+        ]
+        changed = await self._tree.load(rows, dry_run=ask.body.dry_run)
+        return {"rows": [shown(shapes.TreeRowShown, one) for one in changed]}
 
     @operation("GET", "/accounts", "Accounts, by id.")
     async def list_accounts(self, ask: Ask[Page, None]) -> shapes.AccountPage:

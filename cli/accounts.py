@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from cli.context import Run, as_text, command
 from domain.errors import InvalidInputError
@@ -73,6 +77,74 @@ async def set_account(
         lambda client: client.set_account(name, shares=shares, permissions=asked, parent=parent, new_name=new_name)
     )
     run.show(shown, f"account {new_name or name}: {_in_words(shown)}")
+
+
+COLUMNS = ["kind", "name", "parent", "shares", "permissions"]
+MOST_BYTES = 16 * 1024**2
+
+
+@account.command("dump")
+@command
+async def dump(run: Run) -> None:
+    """Print the tree of accounts and submitters as CSV (--json: JSON), for `muster account load`."""
+    rows = await run.ask(lambda client: client.account_tree())
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({**one, "permissions": " ".join(one["permissions"])} for one in rows)
+    run.show(rows, text.getvalue().rstrip("\n"))
+
+
+@account.command("load")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.option("--dry-run", is_flag=True, help="Only print what would change.")
+@command
+async def load_tree(run: Run, file: Path, dry_run: bool) -> None:
+    """Add and change accounts and submitters from a CSV or JSON FILE as `muster account dump` writes it (- = standard
+    input), all rows or none. It deletes nothing.
+    """
+    changed = await run.ask(lambda client: client.load_account_tree(rows_of(_text_of(file)), dry_run=dry_run))
+    run.show_table(changed, COLUMNS, "Nothing differs.")
+
+
+def _text_of(file: Path) -> str:
+    try:
+        with click.open_file(str(file), encoding="utf-8") as content:
+            return content.read(MOST_BYTES + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError("file", "a readable file in UTF-8", str(error)) from None
+
+
+def rows_of(text: str) -> list[dict[str, Any]]:
+    """Return the rows of a dump. Raises InvalidInputError.
+
+    >>> rows_of("kind,name,parent,shares,permissions\\naccount,lab,,2,expedite raise\\n")[0]["permissions"]
+    ['expedite', 'raise']
+    """
+    if len(text) > MOST_BYTES:
+        raise InvalidInputError("file", f"at most {MOST_BYTES} characters", "more")
+    if text.lstrip().startswith("["):
+        try:
+            return list(msgspec.json.decode(text, type=list[dict[str, Any]]))
+        except msgspec.MsgspecError as error:
+            raise InvalidInputError("file", "a list of rows in JSON", str(error)) from None
+    found = csv.DictReader(io.StringIO(text), strict=True)
+    if found.fieldnames is None or not {"kind", "name"} <= set(found.fieldnames) <= set(COLUMNS):
+        raise InvalidInputError("file", "a heading with " + ", ".join(COLUMNS), found.fieldnames)
+    rows = []
+    for row in found:
+        if None in row or None in row.values():
+            raise InvalidInputError(f"line {found.line_num}", f"{len(found.fieldnames)} fields", "another number")
+        rows.append({**row, **_typed(row, found.line_num)})
+    return rows
+
+
+def _typed(row: Mapping[str, str], line: int) -> dict[str, object]:
+    try:
+        shares = float(row.get("shares") or 1.0)
+    except ValueError:
+        raise InvalidInputError(f"line {line}: shares", "a number", row["shares"]) from None
+    return {"shares": shares, "permissions": (row.get("permissions") or "").split()}
 
 
 @account.command("delete")

@@ -59,6 +59,29 @@ class Submitter:
     permissions: tuple[str, ...] = ()
 
 
+class TreeKind(StrEnum):
+    ACCOUNT = "account"
+    SUBMITTER = "submitter"
+    MEMBERSHIP = "membership"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """An account below `parent` (empty: at the top), a submitter of the account `parent`, or a submitter's membership
+    in a further account `parent`.
+    """
+
+    kind: TreeKind
+    name: str
+    parent: str
+    shares: float
+    permissions: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.kind, self.name, self.parent if self.kind is TreeKind.MEMBERSHIP else ""
+
+
 @quick_dataclass(frozen=True, slots=True)
 class BatchCounts:
     """A batch's counters. `unsent` and `in_progress` count instances, jobs_* count jobs.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import asyncpg
@@ -22,7 +22,7 @@ from domain.access import (
     Stretched,
     Token,
 )
-from domain.batches import Account, Submitter
+from domain.batches import Account, Submitter, TreeKind, TreeRow
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.ordered_work import Permission
 from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, later
@@ -36,6 +36,7 @@ _credential_values = values_of("authenticator_nonce authenticator_hash password_
 _volunteer_values = values_of("volunteer_id name beta no_gpu max_jobs apps no_cpu max_cpus preferred_at")
 
 
+_tree_row = mapper(TreeRow, kind=lambda row: TreeKind(row["kind"]), permissions=lambda row: tuple(row["permissions"]))
 Kind = Literal["account", "submitter"]
 RENAME: Mapping[Kind, str] = {"account": "rename_account", "submitter": "rename_submitter"}  # queries
 DROP: Mapping[Kind, str] = {"account": "drop_account", "submitter": "drop_submitter"}
@@ -83,6 +84,30 @@ class PostgresPeople(OnDatabase):
             await connection.execute(load("move_account"), name, parent_id)
 
         await self._database.in_transaction(write)
+
+    async def tree(self) -> Sequence[TreeRow]:
+        """Return accounts, parents first, then submitters, then memberships, each by name."""
+        return [_tree_row(row) for row in await self._database.fetch("account_tree")]
+
+    async def load_tree(
+        self, plan: Callable[[Sequence[TreeRow]], Sequence[TreeRow]], *, now: Instant
+    ) -> Sequence[TreeRow]:
+        """Add or change the rows that `plan` returns for the present tree, all or none; returns them."""
+
+        async def write(connection: Connection) -> Sequence[TreeRow]:
+            await connection.execute(load("lock_accounts"))
+            planned = plan([_tree_row(row) for row in await connection.fetch(load("account_tree"))])
+            for one in planned:
+                values = (one.name, one.parent or None, one.shares)
+                if one.kind is TreeKind.ACCOUNT:
+                    await connection.execute(load("put_account"), *values, list(one.permissions))
+                elif one.kind is TreeKind.SUBMITTER:
+                    await connection.execute(load("put_submitter"), *values, list(one.permissions), now)
+                else:
+                    await connection.execute(load("put_membership_by_name"), *values)
+            return planned
+
+        return await self._database.in_transaction(write)
 
     async def rename(self, kind: Kind, name: str, new_name: str) -> None:
         """Rename an account or a submitter, also in its limits."""

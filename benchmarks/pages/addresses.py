@@ -203,6 +203,7 @@ def _calls(scene: Scene) -> list[str]:
         "/priority",
         "/priority?limit=1000",
         "/priority/weights",
+        "/account-tree",
         "/fairshare",
         "/fairshare/windows",
         "/grants",

@@ -412,6 +412,16 @@ class SyncClient(LoopThread):
             self._client.set_submitter(name, shares=shares, account=account, permissions=permissions, new_name=new_name)
         )
 
+    def account_tree(self) -> list[shapes.TreeRowShown]:
+        """Return accounts, parents first, then submitters, then their further accounts."""
+        return self._run(self._client.account_tree())
+
+    def load_account_tree(
+        self, rows: Sequence[Mapping[str, object]], *, dry_run: bool = False
+    ) -> list[shapes.TreeRowShown]:
+        """Add and change accounts and submitters, all rows or none; returns the rows that differed."""
+        return self._run(self._client.load_account_tree(rows, dry_run=dry_run))
+
     def delete_account(self, name: str) -> None:
         """Delete an account without accounts, submitters or batches."""
         self._run(self._client.delete_account(name))

@@ -123,6 +123,19 @@ class Administration(Transport):
         found: shapes.SubmitterStanding = await self._call("PATCH", f"submitters/{part(name)}", body)
         return found
 
+    async def account_tree(self) -> list[shapes.TreeRowShown]:
+        """Return accounts, parents first, then submitters, then their further accounts."""
+        rows: list[shapes.TreeRowShown] = (await self._call("GET", "account-tree"))["rows"]
+        return rows
+
+    async def load_account_tree(
+        self, rows: Sequence[Mapping[str, object]], *, dry_run: bool = False
+    ) -> list[shapes.TreeRowShown]:
+        """Add and change accounts and submitters, all rows or none; returns the rows that differed."""
+        body = {"rows": list(rows), "dry_run": dry_run}
+        changed: list[shapes.TreeRowShown] = (await self._call("PUT", "account-tree", body))["rows"]
+        return changed
+
     async def delete_account(self, name: str) -> None:
         """Delete an account without accounts, submitters or batches."""
         await self._call("DELETE", f"accounts/{part(name)}")

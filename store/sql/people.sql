@@ -5,6 +5,32 @@
 SELECT account_id, name, parent_id, shares, permissions FROM account WHERE name = $1;
 
 
+-- name: account_tree
+-- Purpose: return the tree of accounts and submitters as rows that can be loaded again.
+-- Arguments: none.
+-- Result: kind, name, parent (empty: none), shares, permissions: accounts by depth and name, submitters by name,
+--   memberships by name and account.
+WITH RECURSIVE tree AS (
+    SELECT account_id, name, '' AS parent, shares, permissions, 0 AS depth FROM account WHERE parent_id IS NULL
+    UNION ALL
+    SELECT account.account_id, account.name, tree.name, account.shares, account.permissions, tree.depth + 1
+    FROM account JOIN tree ON account.parent_id = tree.account_id
+)
+SELECT kind, name, parent, shares, permissions
+FROM (
+    SELECT 0 AS place, 'account' AS kind, depth, name, parent, shares, permissions FROM tree
+    UNION ALL
+    SELECT 1, 'submitter', 0, submitter.name, account.name, submitter.shares, submitter.permissions
+    FROM submitter JOIN account USING (account_id)
+    UNION ALL
+    SELECT 2, 'membership', 0, submitter.name, account.name, membership.shares, '{}'
+    FROM membership
+    JOIN submitter ON submitter.submitter_id = membership.submitter_id
+    JOIN account ON account.account_id = membership.account_id
+) AS listed
+ORDER BY place, depth, name, parent;
+
+
 -- name: drop_account
 -- Purpose: delete an account with its grant and recorded usage.
 -- Arguments: $1 name.
@@ -121,12 +147,43 @@ UPDATE submitter SET permissions = $2 WHERE name = $1
 RETURNING submitter_id;
 
 
+-- name: put_account
+-- Purpose: insert an account, or change the one of that name.
+-- Arguments: $1 name, $2 its parent's name or null, $3 shares, $4 permissions.
+-- Result: none.
+INSERT INTO account (name, parent_id, shares, permissions)
+VALUES ($1, (SELECT account_id FROM account WHERE name = $2), $3, $4)
+ON CONFLICT (name) DO UPDATE SET
+    parent_id = excluded.parent_id, shares = excluded.shares, permissions = excluded.permissions;
+
+
 -- name: put_membership
 -- Purpose: add a submitter to a further account, with these shares.
 -- Arguments: $1 submitter_id, $2 account_id, $3 shares.
 -- Result: none.
 INSERT INTO membership (submitter_id, account_id, shares) VALUES ($1, $2, $3)
 ON CONFLICT (submitter_id, account_id) DO UPDATE SET shares = excluded.shares;
+
+
+-- name: put_membership_by_name
+-- Purpose: add a submitter to a further account, with these shares.
+-- Arguments: $1 submitter's name, $2 account's name, $3 shares.
+-- Result: none.
+INSERT INTO membership (submitter_id, account_id, shares)
+SELECT submitter.submitter_id, account.account_id, $3::double precision
+FROM submitter, account
+WHERE submitter.name = $1 AND account.name = $2
+ON CONFLICT (submitter_id, account_id) DO UPDATE SET shares = excluded.shares;
+
+
+-- name: put_submitter
+-- Purpose: insert a submitter, or change the one of that name.
+-- Arguments: $1 name, $2 account's name, $3 shares, $4 permissions, $5 now.
+-- Result: none.
+INSERT INTO submitter (name, account_id, shares, permissions, logical_at, created_at)
+VALUES ($1, (SELECT account_id FROM account WHERE name = $2), $3, $4, 0, $5)
+ON CONFLICT (name) DO UPDATE SET
+    account_id = excluded.account_id, shares = excluded.shares, permissions = excluded.permissions;
 
 
 -- name: rename_account

@@ -147,6 +147,8 @@ fairshare windows
 fairshare reset --why trying
 fairshare reset --account none --why trying
 account delete none
+account dump
+account load nofile.csv
 account delete default
 submitter delete none
 fairshare set submitter sue 4 --account lab

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from domain.limits import Limit, Quantity, Scope
+from domain.ordered_work import Permission
 from domain.settings import FeederSettings
 from domain.units import DAY_S, HOUR_S, BatchId, Instant, Seconds, later, utc
 from jobs.ordering.rows import TURNS
@@ -448,3 +450,35 @@ async def test_accounts_move_are_renamed_and_deleted(pi: LiveServer) -> None:
     assert (status, "bobs" in str(answer["detail"])) == (404, True)
     status, answer = await pi.api("DELETE", "/accounts/physics")
     assert status == 409 and not missing(str(answer["detail"]), "physics", "accounts below")
+
+
+async def test_account_tree_is_dumped_edited_and_loaded(pi: LiveServer, tmp_path: Path) -> None:
+    await pi.store.people.permit_account("adas", [Permission.EXPEDITE])
+    await pi.store.people.put_membership("bob", account="adas", shares=0.5)
+    dumped = (await command(pi, "account", "dump")).stdout
+    file = tmp_path / "tree.csv"
+    file.write_text(dumped)
+    assert await json_of(pi, "account", "load", str(file)) == []
+
+    file.write_text(dumped + "account,optics,physics,3,\naccount,physics,,2,raise\nsubmitter,eve,optics,1.5,\n")
+    would = await json_of(pi, "account", "load", str(file), "--dry-run")
+    assert [one["name"] for one in would] == ["physics", "optics", "eve"]
+    assert "eve" not in (await command(pi, "account", "dump")).stdout
+    assert await json_of(pi, "account", "load", str(file)) == would
+    again = await json_of(pi, "account", "dump")
+    assert {"kind": "submitter", "name": "eve", "parent": "optics", "shares": 1.5, "permissions": []} in again
+    assert await pi.submit(submitter="eve", jobs={"count": 1})
+
+    wrong = {
+        "account,physics,optics,1,": "rows[0].parent",
+        "submitter,max,nowhere,1,": "rows[0].parent",
+        "account,new,,-1,": "shares",
+        "account,new,,1,everything": "rows[0].permissions",
+        "account,new,,1,\naccount,new,,2,": "rows[1]",
+        "account,new,,many,": "line 2: shares",
+    }
+    for rows, field in wrong.items():
+        file.write_text("kind,name,parent,shares,permissions\n" + rows + "\n")
+        done = await command(pi, "account", "load", str(file))
+        assert (done.exit_code, field in done.stderr) == (1, True), (rows, done.stderr)
+    assert await json_of(pi, "account", "dump") == again

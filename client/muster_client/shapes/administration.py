@@ -30,6 +30,20 @@ class AccountStanding(TypedDict):
     permissions: list[str]
 
 
+class TreeRowShown(TypedDict):
+    """An account below `parent`, a submitter of the account `parent`, or a submitter's membership in `parent`."""
+
+    kind: str
+    name: str
+    parent: str
+    shares: float
+    permissions: list[str]
+
+
+class TreeShown(TypedDict):
+    rows: list[TreeRowShown]
+
+
 class Deleted(TypedDict):
     deleted: str
 
