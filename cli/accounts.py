@@ -110,9 +110,10 @@ async def load_tree(run: Run, file: Path, dry_run: bool) -> None:
 def _text_of(file: Path) -> str:
     try:
         with click.open_file(str(file), encoding="utf-8") as content:
-            return content.read(MOST_BYTES + 1)
+            text: str = content.read(MOST_BYTES + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInputError("file", "a readable file in UTF-8", str(error)) from None
+    return text
 
 
 def rows_of(text: str) -> list[dict[str, Any]]:
