@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from domain.access import Act, Guess, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
 from domain.apps import App, AppFile, AppVersion, PlanClass
-from domain.batches import Account, Batch, Submitter
+from domain.batches import Account, Batch, Submitter, TreeRow
 from domain.catalogue import Catalogue
 from domain.dispatch import Upload
 from domain.history import FinishedMonth, OutputPage
@@ -44,6 +44,7 @@ from domain.volunteers import (
     VolunteerRecord,
 )
 from hoststats.ports import Table
+from store.people import Kind
 
 
 class SignInPeople(Protocol):
@@ -146,6 +147,18 @@ class People(Protocol):
     async def set_submitter(self, name: str, *, shares: float) -> Submitter: ...
 
     async def memberships(self, submitter_id: SubmitterId) -> Mapping[AccountId, float]: ...
+
+    async def move_account(self, name: str, *, parent: str | None) -> None: ...
+
+    async def rename(self, kind: Kind, name: str, new_name: str) -> None: ...
+
+    async def drop(self, kind: Kind, name: str) -> None: ...
+
+    async def tree(self) -> Sequence[TreeRow]: ...
+
+    async def load_tree(
+        self, plan: Callable[[Sequence[TreeRow]], Sequence[TreeRow]], *, now: Instant
+    ) -> Sequence[TreeRow]: ...
 
     async def put_membership(self, submitter: str, *, account: str, shares: float) -> None: ...
 
@@ -312,6 +325,8 @@ class OrderingRules(Protocol):
     async def set_user_priority(self, batch_id: BatchId, priority: int) -> None: ...
 
     async def release(self, batch_id: BatchId) -> None: ...
+
+    async def reset_usage(self, *, submitter: str | None, account: str | None) -> int: ...
 
     async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None: ...
 

@@ -72,8 +72,10 @@ class Sharing:
             await self._store.people.permit_account(name, _permitted(permissions))
         if shares is not None:
             await self._store.people.set_account(name, shares=shares)
-        [changed] = [one for one in await self._store.people.accounts() if one.name == name]
-        return shown(shapes.AccountStanding, changed)
+        for one in await self._store.people.accounts():
+            if one.name == name:
+                return shown(shapes.AccountStanding, one)
+        raise NotFoundError("account", name)
 
     async def set_submitter(
         self,

@@ -155,7 +155,7 @@ class MemoryPeople(OnTables):
         account_id = registry.account(account).account_id
         if name in registry.submitter_ids:
             raise AlreadyExistsError("submitter", name)
-        submitter = Submitter(SubmitterId(len(registry.submitters) + 1), name, account_id, shares)
+        submitter = Submitter(SubmitterId(max(registry.submitters, default=0) + 1), name, account_id, shares)
         registry.submitters[submitter.submitter_id] = submitter
         registry.submitter_ids[name] = submitter.submitter_id
         return submitter

@@ -16,7 +16,10 @@ from tests.facts import missing
 from transfer.downloads import DownloadFolder, content_of
 
 JOB = {"fpops_est": 1e9}
-FIELDS = "account, app, deadline_s, job, jobs, jobs_csv, level, name, qos, queue, submitter, user_priority"
+FIELDS = (
+    "account, after_any, after_ok, app, deadline_s, job, jobs, jobs_csv, level, name, qos, queue, submitter, "
+    "user_priority"
+)
 JOB_FIELDS = (
     "command_line, count, delay_bound_s, disk_bytes, fpops_bound, fpops_est, hr_type, inputs, max_errors, "
     "max_instances, memory_bytes, ncpus, outputs, quorum, validator"

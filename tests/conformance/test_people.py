@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from domain.batches import TreeKind, TreeRow
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
+from domain.limits import Limit, Quantity, Scope
 from domain.units import AccountId, AppId, Instant, VolunteerId
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from tests.builders import NOW, a_volunteer
@@ -181,3 +183,80 @@ async def test_volunteers_are_listed_page_by_page(store: Store) -> None:
 async def test_an_unknown_volunteer_cannot_be_changed(store: Store) -> None:
     with pytest.raises(NotFoundError, match="no volunteer 99"):
         await store.volunteers.set_volunteer(a_volunteer(volunteer_id=VolunteerId(99)))
+
+
+async def test_accounts_move_but_not_below_themselves(store: Store) -> None:
+    people = store.people
+    for name, parent in (("science", None), ("physics", "science"), ("optics", "physics")):
+        await people.add_account(name, parent=parent, shares=1.0)
+    for above in ("science", "physics", "optics"):
+        with pytest.raises(ConflictError):
+            await people.move_account("science", parent=above)
+    with pytest.raises(NotFoundError):
+        await people.move_account("optics", parent="nowhere")
+
+    await people.move_account("optics", parent=None)
+    await people.move_account("science", parent="optics")
+
+    parents = {row.name: row.parent for row in await people.tree() if row.kind is TreeKind.ACCOUNT}
+    assert parents == {"default": "", "optics": "", "science": "optics", "physics": "science"}
+
+
+async def test_renamed_account_and_submitter_keep_their_place(store: Store) -> None:
+    account = await store.people.add_account("physics", parent=None, shares=2.0)
+    await store.people.add_submitter("ada", account="physics", shares=3.0, now=NOW)
+    for kind, name in (("account", "physics"), ("submitter", "ada")):
+        await store.ordering_rules.put_limit(Limit(Scope(kind), Quantity.JOBS, name, hard=2.0))
+    await store.people.rename("account", "physics", "optics")
+    await store.people.rename("submitter", "ada", "lovelace")
+
+    submitter = await store.people.submitter("lovelace")
+    assert (submitter.account_id, submitter.shares) == (account.account_id, 3.0)
+    assert {limit.name for limit in await store.ordering_rules.limits()} == {"optics", "lovelace"}
+    with pytest.raises(NotFoundError):
+        await store.people.rename("account", "physics", "more")
+    with pytest.raises(AlreadyExistsError):
+        await store.people.rename("submitter", "lovelace", "default")
+
+
+async def test_only_what_nothing_belongs_to_is_deleted(store: Store) -> None:
+    people = store.people
+    await people.add_account("physics", parent=None, shares=1.0)
+    await people.add_account("optics", parent="physics", shares=1.0)
+    await people.add_submitter("ada", account="optics", shares=1.0, now=NOW)
+    await people.put_membership("default", account="optics", shares=1.0)
+    for name in ("physics", "optics"):
+        with pytest.raises(ConflictError):
+            await people.drop("account", name)
+
+    await people.drop("submitter", "ada")
+    with pytest.raises(ConflictError):
+        await people.drop("account", "optics")  # of another's further accounts
+    with pytest.raises(NotFoundError):
+        await people.drop("submitter", "ada")
+    added = await people.add_submitter("eve", account="physics", shares=1.0, now=NOW)
+    assert (await people.submitter("eve")).submitter_id == added.submitter_id
+
+
+async def test_tree_is_loaded_as_planned(store: Store) -> None:
+    people = store.people
+    physics = TreeRow(TreeKind.ACCOUNT, "physics", "", 2.0, ("expedite",))
+    optics = TreeRow(TreeKind.ACCOUNT, "optics", "physics", 0.5)
+    ada = TreeRow(TreeKind.SUBMITTER, "ada", "optics", 1.5, ("raise",))
+    more = TreeRow(TreeKind.MEMBERSHIP, "ada", "physics", 0.25)
+    before = list(await people.tree())
+    assert list(await people.load_tree(lambda current: [physics, optics, ada, more], now=NOW)) == [
+        physics,
+        optics,
+        ada,
+        more,
+    ]
+    assert {*before, physics, optics, ada, more} == set(await people.tree())
+
+    moved = TreeRow(TreeKind.SUBMITTER, "ada", "physics", 4.0)
+    await people.load_tree(lambda current: [moved] if ada in current else [], now=NOW)
+    assert moved in await people.tree() and ada not in await people.tree()
+
+
+async def test_usage_of_one_submitter_is_reset(store: Store) -> None:
+    assert await store.ordering_rules.reset_usage(submitter="default", account=None) == 0

@@ -37,7 +37,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.forecasts = MemoryForecasts(registry, work)
         self.history = MemoryHistory(registry, work)
         self.insight = MemoryInsight(registry, work)
-        self.people = MemoryPeople(registry, work)
+        self.people = MemoryPeople(registry, work, book)
         self.settings = MemorySettings(registry, work)
         self.uploads = MemoryUploads(registry, work)
         self.views = MemoryViews(registry, work)
@@ -47,7 +47,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.volunteer_views = MemoryVolunteerViews(work)
         self.host_lists = MemoryHostLists(registry, work, self.generations)
         self.listings = MemoryListings(registry, work)
-        self.ordering_rules = MemoryOrderingRules(work, book)
+        self.ordering_rules = MemoryOrderingRules(registry, work, book)
         self.process_reports = MemoryProcessReports()
         self.simulations = MemorySimulations()
 

@@ -11,7 +11,9 @@ from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant, LeafUsage, WindowUsage
 from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.units import AccountId, BatchId, Instant, Seconds
+from domain.usage import Amounts, DecayedUsage
 from store.memory.ordering import LimitKey, OrderBook
+from store.memory.registry import Registry
 from store.memory.work import Work
 
 
@@ -25,7 +27,8 @@ def limit_key(scope: Scope, quantity: Quantity, name: str | None) -> LimitKey:
 
 
 class MemoryOrderingRules:
-    def __init__(self, work: Work, book: OrderBook) -> None:
+    def __init__(self, registry: Registry, work: Work, book: OrderBook) -> None:
+        self._registry = registry
         self._work = work
         self._book = book
 
@@ -65,6 +68,20 @@ class MemoryOrderingRules:
         if batch is None or batch.state is not BatchState.ACTIVE:
             raise NotFoundError("active batch", batch_id)
         batch.new = replace(batch.new, user_priority=priority)
+
+    async def reset_usage(self, *, submitter: str | None, account: str | None) -> int:
+        """By names, as the other store; both None: all."""
+        registry, book, count = self._registry, self._book, 0
+        for leaf, old in list(book.usage.items()):
+            names = registry.submitters[leaf[0]].name, registry.accounts[leaf[1]].name
+            if submitter not in (None, names[0]) or account not in (None, names[1]):
+                continue
+            book.usage[leaf] = replace(old, usage=DecayedUsage(Amounts(), old.usage.at))
+            for key in [key for key, window in book.windows.items() if window.leaf == leaf]:
+                del book.windows[key]
+            count += 1
+        book.serial += 1
+        return count
 
     async def release(self, batch_id: BatchId) -> None:
         batch = self._work.batches.get(batch_id)

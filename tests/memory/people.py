@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import store.memory.applications
 from domain.access import (
@@ -21,21 +22,28 @@ from domain.access import (
     Stretched,
     Token,
 )
-from domain.batches import Account
+from domain.batches import Account, TreeKind, TreeRow
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.ordered_work import Permission
 from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
 from domain.volunteers import Volunteer, VolunteerRecord
+from store.memory.ordering import OrderBook
 from store.memory.registry import Registry
+from store.memory.work import Work
+from store.people import Kind
 
 
 class MemoryPeople(store.memory.applications.MemoryPeople):
+    def __init__(self, registry: Registry, work: Work, book: OrderBook) -> None:
+        super().__init__(registry, work)
+        self._batches, self._book = work.batches, book
+
     async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account:
         registry = self._registry
         parent_id = None if parent is None else registry.account(parent).account_id
         if name in registry.account_ids:
             raise AlreadyExistsError("account", name)
-        account = Account(AccountId(len(registry.accounts) + 1), name, parent_id, shares)
+        account = Account(AccountId(max(registry.accounts, default=0) + 1), name, parent_id, shares)
         registry.accounts[account.account_id] = account
         registry.account_ids[name] = account.account_id
         return account
@@ -44,6 +52,110 @@ class MemoryPeople(store.memory.applications.MemoryPeople):
         account = replace(self._registry.account(name), shares=shares)
         self._registry.accounts[account.account_id] = account
         return account
+
+    async def move_account(self, name: str, *, parent: str | None) -> None:
+        registry = self._registry
+        account = registry.account(name)
+        above = None if parent is None else registry.account(parent)
+        parent_id = None if above is None else above.account_id
+        while above is not None:
+            if above.name == name:
+                raise ConflictError(f"account {name} would be below itself")
+            above = None if above.parent_id is None else registry.accounts[above.parent_id]
+        registry.accounts[account.account_id] = replace(account, parent_id=parent_id)
+
+    async def rename(self, kind: Kind, name: str, new_name: str) -> None:
+        registry = self._registry
+        ids: dict[str, Any] = registry.account_ids if kind == "account" else registry.submitter_ids
+        known: dict[Any, Any] = registry.accounts if kind == "account" else registry.submitters
+        if name not in ids:
+            raise NotFoundError(kind, name)
+        if new_name in ids and new_name != name:
+            raise AlreadyExistsError(kind, new_name)
+        number = ids.pop(name)
+        ids[new_name] = number
+        known[number] = replace(known[number], name=new_name)
+        for key, limit in list(self._book.limits.items()):
+            if limit.scope == kind and limit.name == name:
+                del self._book.limits[key]
+                renamed = replace(limit, name=new_name)
+                self._book.limits[key[0], key[1], new_name] = renamed
+
+    async def drop(self, kind: Kind, name: str) -> None:
+        registry = self._registry
+        number: int = registry.account(name).account_id if kind == "account" else registry.submitter(name).submitter_id
+        if kind == "account":
+            inside: list[int | None] = [one.parent_id for one in registry.accounts.values()]
+            inside += [one.account_id for one in registry.submitters.values()]
+            inside += [account_id for further in registry.memberships.values() for account_id in further]
+            inside += [batch.new.account_id for batch in self._batches.values()]
+        else:
+            inside = [batch.new.submitter_id for batch in self._batches.values()]
+        if number in inside:
+            raise ConflictError(f"something belongs to {kind} {name}")
+        place = 1 if kind == "account" else 0
+        for leaf in [leaf for leaf in self._book.usage if leaf[place] == number]:
+            del self._book.usage[leaf]
+        if kind == "account":
+            del registry.accounts[registry.account_ids.pop(name)]
+        else:
+            submitter_id = registry.submitter_ids.pop(name)
+            del registry.submitters[submitter_id]
+            registry.memberships.pop(submitter_id, None)
+
+    async def tree(self) -> Sequence[TreeRow]:
+        registry = self._registry
+        names: dict[AccountId | None, str] = {one.account_id: one.name for one in registry.accounts.values()}
+        depth: dict[AccountId | None, int] = {None: -1}
+        left = list(registry.accounts.values())
+        while left:
+            for one in [one for one in left if one.parent_id in depth]:
+                depth[one.account_id] = depth[one.parent_id] + 1
+                left.remove(one)
+        accounts = sorted(registry.accounts.values(), key=lambda one: (depth[one.account_id], one.name))
+        submitters = sorted(registry.submitters.values(), key=lambda one: one.name)
+        return [
+            *(
+                TreeRow(TreeKind.ACCOUNT, one.name, names.get(one.parent_id, ""), one.shares, one.permissions)
+                for one in accounts
+            ),
+            *(
+                TreeRow(TreeKind.SUBMITTER, one.name, names[one.account_id], one.shares, one.permissions)
+                for one in submitters
+            ),
+            *(
+                TreeRow(TreeKind.MEMBERSHIP, one.name, names[account_id], shares)
+                for one in submitters
+                for account_id, shares in sorted(
+                    registry.memberships.get(one.submitter_id, {}).items(), key=lambda further: names[further[0]]
+                )
+            ),
+        ]
+
+    async def load_tree(
+        self, plan: Callable[[Sequence[TreeRow]], Sequence[TreeRow]], *, now: Instant
+    ) -> Sequence[TreeRow]:
+        registry, planned = self._registry, plan(await self.tree())
+        for one in planned:
+            if one.kind is TreeKind.ACCOUNT:
+                if one.name not in registry.account_ids:
+                    await self.add_account(one.name, parent=None, shares=1.0)
+                parent_id = registry.account(one.parent).account_id if one.parent else None
+                changed = replace(
+                    registry.account(one.name), parent_id=parent_id, shares=one.shares, permissions=one.permissions
+                )
+                registry.accounts[changed.account_id] = changed
+            elif one.kind is TreeKind.SUBMITTER:
+                if one.name not in registry.submitter_ids:
+                    await self.add_submitter(one.name, account=one.parent, shares=1.0, now=now)
+                account_id = registry.account(one.parent).account_id
+                submitter = replace(
+                    registry.submitter(one.name), account_id=account_id, shares=one.shares, permissions=one.permissions
+                )
+                registry.submitters[submitter.submitter_id] = submitter
+            else:
+                await self.put_membership(one.name, account=one.parent, shares=one.shares)
+        return planned
 
     async def put_membership(self, submitter: str, *, account: str, shares: float) -> None:
         registry = self._registry
