@@ -36,6 +36,7 @@ class RefusalCode(StrEnum):
     NO_GPU = "no_gpu"
     NO_CPU = "no_cpu"
     # about a class of jobs
+    QUEUE = "queue"
     MEMORY = "memory"
     DISK = "disk"
     CPUS = "cpus"
@@ -200,6 +201,11 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         remedy="You can allow them in your preferences.",
         about=About.HOST,
         advice="Volunteers do not offer their CPUs; add a GPU version.",
+    ),
+    RefusalCode.QUEUE: RefusalTraits(
+        meaning="The available jobs are for other computers.",
+        advice="Hosts do not meet the conditions of the batch's queue; move the batch with "
+        "`muster batch set ID --queue`, or change ordering.queue_hosts.",
     ),
     RefusalCode.MEMORY: RefusalTraits(
         meaning="The available jobs need more memory than the client may use.",

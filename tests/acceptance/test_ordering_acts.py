@@ -22,16 +22,6 @@ from wire.messages import STATE_COMPUTE_ERROR, InProgress
 HOUR_FLOP = HOUR_S * 1e9  # of one CPU of the hosts
 
 
-@pytest.fixture
-async def pi(server: LiveServer) -> LiveServer:
-    """A project with an app, and two submitters in separate accounts."""
-    await server.add_app()
-    for who in ("ada", "bob"):
-        await server.store.people.add_account(f"{who}s", parent=None, shares=1.0)
-        await server.store.people.add_submitter(who, account=f"{who}s", shares=1.0, now=server.clock.now())
-    return server
-
-
 async def given(server: LiveServer, host: Host) -> BatchId | None:
     """Request one job; return its batch."""
     tasks = await host.ask()

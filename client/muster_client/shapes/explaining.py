@@ -202,11 +202,12 @@ class SampleShown(TypedDict):
 
 class OrderShown(TypedDict):
     """A batch's place in the order. `queue`: its effective queue and the reason, None until it is ordered; `hold`: what
-    blocks it, None if nothing does.
+    blocks it, None if nothing does. `queue_hosts`: the conditions of the queue it was submitted to on hosts.
     """
 
     queue: str | None
     hold: str | None
+    queue_hosts: str | None
     order_tier: int
     order_key: float
     logical_end_at: float

@@ -151,6 +151,29 @@ class WindowsShown(TypedDict):
     usage: list[CredentialUsageShown]
 
 
+class UsedShown(TypedDict):
+    """Usage of returned work. `starts_at` (of a day, week or month), `account`, `submitter`: null if not asked for."""
+
+    starts_at: float | None
+    account: str | None
+    submitter: str | None
+    instances: int
+    flop: float
+    cpu_s: float
+    memory_byte_s: float
+    gpu_s: float
+    used_su: float
+
+
+class UsageReported(TypedDict):
+    """Usage from `first_day` to `last_day`, both included, UTC, in sums by the words of `by`."""
+
+    first_day: str
+    last_day: str
+    by: list[str]
+    usage: list[UsedShown]
+
+
 class UsageReset(TypedDict):
     """`records`: how many submitters in accounts had recorded usage."""
 
