@@ -343,7 +343,9 @@ class OrderingPages(Pages[PageServices]):
         """Show the history of usage, by default of this month by account, or send it as CSV."""
         asked = {key: text for key in REPORT if (text := request.query.get(key, "").strip())}
         found = await self._reports.report(**asked)
-        if request.query.get("as") == "csv":
+        if (form := request.query.get("as", "")) not in ("", "csv"):
+            raise InvalidInputError("as", "csv, or no value for the page", form)
+        if form:
             name = f"usage-{found['first_day']}-{found['last_day']}.csv"
             headers = {"Content-Disposition": f'attachment; filename="{name}"'}
             return web.Response(text=as_csv(found), content_type="text/csv", headers=headers)

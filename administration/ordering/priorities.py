@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -126,10 +126,10 @@ def breakdown_of(record: Mapping[str, object]) -> Breakdown:
 
 
 def _in_order(
-    record: Mapping[str, object], place: PlaceInOrder | None, *, submitter: str, waiting: int
+    record: Mapping[str, Any], place: PlaceInOrder | None, *, submitter: str, waiting: int, now: Instant
 ) -> shapes.PriorityShown:
     where = {"place": None if place is None else place.place, "submitter": submitter, "waiting": waiting}
-    return cast(shapes.PriorityShown, {**where, **record})
+    return cast(shapes.PriorityShown, {**where, **record, "age_s": max(0.0, now - record["computed_at"])})
 
 
 REASONS = 30  # in a preview
@@ -175,11 +175,11 @@ class Priorities:
         if batch_id is not None and batch_id not in records:
             await views.batch(batch_id)
             raise NotFoundError("recorded ordering of batch", batch_id)
-        known = [one for one in ids if one in records]
+        known, now = [one for one in ids if one in records], self._clock.now()
         return Shown(
             [breakdown_of(records[one]) for one in known],
             [
-                _in_order(records[one], places.get(one), submitter=owners[one].submitter, waiting=waiting[one])
+                _in_order(records[one], places.get(one), submitter=owners[one].submitter, waiting=waiting[one], now=now)
                 for one in known
             ],
             [one for one in ids if one not in records],

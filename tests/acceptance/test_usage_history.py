@@ -10,11 +10,19 @@ import pytest
 from domain.units import DAY_S, HOUR_S, utc
 from tests.acceptance.faces import command, json_of
 from tests.acceptance.server import LiveServer
+from tests.acceptance.test_console import a_browser
 from tests.acceptance.test_ordering_acts import given
 from tests.acceptance.test_ordering_faces import order
+from tests.browser.scene import OPERATOR, add_operator
 from tests.facts import missing
 
 HALF_S = HOUR_S / 2
+
+
+async def begin_day(pi: LiveServer) -> str:
+    """Set the clock to shortly after midnight, so that a test's steps are on one day; return the day."""
+    await pi.forward(DAY_S + 60.0 - pi.clock.now() % DAY_S)
+    return today(pi)
 
 
 async def returned(pi: LiveServer, submitter: str, name: str) -> None:
@@ -37,9 +45,9 @@ def today(pi: LiveServer) -> str:
 
 
 async def test_returned_work_is_reported_by_account_and_day(pi: LiveServer) -> None:
+    first = await begin_day(pi)
     await returned(pi, "ada", "one")
-    first = today(pi)
-    await pi.forward(DAY_S)
+    await begin_day(pi)
     await returned(pi, "ada", "two")
     await returned(pi, "bob", "three")
     await pi.submit(submitter="bob", jobs={"count": 1})
@@ -70,12 +78,21 @@ async def test_returned_work_is_reported_by_account_and_day(pi: LiveServer) -> N
         (today(pi), "bobs", "1"),
     ]
     assert not missing((await command(pi, "usage", "report", *days)).stdout, "service_units", "adas")
+    await add_operator(pi)
+    async with a_browser(pi, OPERATOR) as grace:
+        asked = f"/ordering/usage?by=day,account&first_day={first}&last_day={today(pi)}&account=&submitter="
+        _, page = await grace.get(asked)
+        assert not missing(page, "adas", "bobs", first), page
+        assert "&amp;as=csv" in page, page
+        _, sent = await grace.get(f"{asked}&as=csv")
+    assert [row["account"] for row in csv.DictReader(io.StringIO(sent))] == ["adas", "adas", "bobs"]
     await json_of(pi, "fairshare", "reset", "--all", "--why", "a new year")
     assert (await json_of(pi, "usage", "report", *days))["usage"] == found["usage"]
 
 
 async def test_old_days_are_added_up_by_the_month(pi: LiveServer) -> None:
     await pi.create("PUT", "/settings/ordering.usage_days", json={"value": 31, "why": "a test"})
+    await begin_day(pi)
     await returned(pi, "ada", "one")
     then = pi.clock.now()
     await pi.forward(70 * DAY_S)

@@ -46,7 +46,7 @@ class PlaceReasonShown(TypedDict):
 
 class PriorityShown(TypedDict):
     """A batch's place in the order, and the terms whose points sum to `total`. `place` 1 is the first; `waiting` counts
-    its unsent instances.
+    its unsent instances. `age_s`: the time since `computed_at`.
     """
 
     batch: int
@@ -55,6 +55,7 @@ class PriorityShown(TypedDict):
     waiting: int
     policy: str
     computed_at: float
+    age_s: float
     tier: int
     total: float
     result: float
