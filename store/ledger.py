@@ -27,7 +27,7 @@ from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest
 from domain.settings import SchedulerSettings
 from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
 from store import hosts, quotas, rows
-from store.group import Grouped
+from store.group import BESIDE_S, Grouped, Pace
 from store.outputs import PostgresTrickles
 from store.pool import Connection, Database
 from store.queries import load
@@ -122,8 +122,9 @@ class PostgresLedger:
     def __init__(self, database: Database, settings: Callable[[], SchedulerSettings]) -> None:
         self._database = database
         self._settings = settings
-        self.reads = Grouped(database.dsn, read_many, in_transaction=False)
-        self.writes = Grouped(database.dsn, self._write_many, in_transaction=False, retried=True)
+        pace = Pace(BESIDE_S)
+        self.writes = Grouped(database.dsn, self._write_many, in_transaction=False, retried=True, pace=pace)
+        self.reads = Grouped(database.dsn, read_many, in_transaction=False, pace=pace)
         self.quotas = Grouped(database.dsn, self._reserve_many, in_transaction=True, lanes=1)
         self._forgotten_on = 0  # day
 
