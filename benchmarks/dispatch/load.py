@@ -28,6 +28,7 @@ import uvloop
 from benchmarks.dispatch.bodies import ClientHost, Template, results_of
 
 TICK_S = 0.001
+LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.IGNORECASE)  # a proxy may change the case
 MESSAGE = re.compile(rb"<message[^>]*>([^<]*)<")
 LAST_REPLIES_S = 30.0  # replies in flight at the end may take this long
 
@@ -85,6 +86,7 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         transport, self._transport = self._transport, None
         if transport is not None:
+            transport.set_protocol(asyncio.Protocol())  # TLS closes later, when the next connection may be open
             transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -94,8 +96,10 @@ class Connection(asyncio.Protocol):
             if end < 0:
                 self._buffer = buffer
                 return
-            at = buffer.index(b"Content-Length: ") + 16
-            self._whole = end + 4 + int(buffer[at : buffer.index(b"\r", at)])
+            length = LENGTH.search(buffer, 0, end + 2)
+            if length is None:
+                raise ValueError(f"expected a reply with a Content-Length, got {buffer[:end]!r}")
+            self._whole = end + 4 + int(length[1])
         if len(buffer) < self._whole:
             self._buffer = buffer
             return
