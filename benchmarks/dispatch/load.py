@@ -1,7 +1,7 @@
 """Simulates many clients in one process: `python -m benchmarks.dispatch.load FOLDER`, controlled by lines of JSON.
 
 Standard input: {"server": "dispatch" | "echo", "port": …, "connections": …, "seconds": …, "rate_per_s": … or null,
-"keep_alive": …}, with "latencies": PATH to save single latencies (an array of seconds), or {"save": PATH} for all jobs
+"keep_alive": …, "certificate": PATH of the server's for TLS, or ""}, with "latencies": PATH to save single latencies (an array of seconds), or {"save": PATH} for all jobs
 in the dispatch server's replies. Standard output: one line of JSON for each. Without a rate every client sends its next
 request when it has its reply. With a rate, requests start at random instants regardless of replies, and wait if no
 client is free: that is part of their latency. Each request opens a connection of its own, as stock clients do, and its
@@ -15,6 +15,7 @@ import gc
 import json
 import random
 import re
+import ssl
 import sys
 import time
 from collections import Counter, deque
@@ -111,9 +112,17 @@ class Phase:
     """One phase of load on one server."""
 
     def __init__(
-        self, clients: Clients, *, dispatch: bool, seconds: float, rate_per_s: float | None, keep_alive: bool
+        self,
+        clients: Clients,
+        *,
+        dispatch: bool,
+        seconds: float,
+        rate_per_s: float | None,
+        keep_alive: bool,
+        certificate: str = "",
     ) -> None:
         self._clients = clients
+        self._tls = ssl.create_default_context(cafile=certificate) if certificate else None
         self._keep_alive = keep_alive
         self._port = 0
         self._connecting: set[asyncio.Task[None]] = set()
@@ -165,7 +174,8 @@ class Phase:
 
     async def _open(self, connection: Connection) -> None:
         try:
-            await asyncio.get_running_loop().create_connection(lambda: connection, "127.0.0.1", self._port)
+            loop = asyncio.get_running_loop()
+            await loop.create_connection(lambda: connection, "127.0.0.1", self._port, ssl=self._tls)
         except OSError as error:
             self.lost_connection(connection, error)
 
@@ -271,6 +281,7 @@ async def _phase(clients: Clients, command: dict[str, object]) -> dict[str, obje
         seconds=float(str(command["seconds"])),
         rate_per_s=None if command["rate_per_s"] is None else float(str(command["rate_per_s"])),
         keep_alive=bool(command["keep_alive"]),
+        certificate=str(command.get("certificate", "")),
     )
     figures = await phase.run(int(str(command["port"])), int(str(command["connections"])))
     if "latencies" in command:
