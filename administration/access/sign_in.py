@@ -163,23 +163,28 @@ def _networks(listed: str, setting: str) -> Iterator[Network]:
 
 
 def _within(networks: tuple[Network, ...], address: str) -> bool:
+    found = _parsed(address)
+    return found is not None and any(found in network for network in networks)
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address; an IPv4 client of an IPv6 socket (::ffff:192.0.2.7) counts as its IPv4 address."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
-        return False
-    return any(found in network for network in networks)
+        return None
+    return (found.ipv4_mapped or found) if isinstance(found, ipaddress.IPv6Address) else found
 
 
 @lru_cache(REMEMBERED)
 def network_of(address: str) -> str:
     """Return the network that one client controls: an IPv4 address, or an IPv6 /64.
 
-    >>> network_of("192.0.2.7"), network_of("2001:db8:1:2:3::4"), network_of("?")
-    ('192.0.2.7', '2001:db8:1:2::/64', '?')
+    >>> network_of("192.0.2.7"), network_of("2001:db8:1:2:3::4"), network_of("::ffff:192.0.2.7"), network_of("?")
+    ('192.0.2.7', '2001:db8:1:2::/64', '192.0.2.7', '?')
     """
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
+    found = _parsed(address)
+    if found is None:
         return address
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, 64), strict=False))
