@@ -45,7 +45,9 @@ def build(
     *,
     share: Callable[[], JobShare] = lambda: ALL_JOBS,
 ) -> JobsServices:
-    """Build the services. `catalogue()` returns the current catalogue, with its settings; `share` is the validator's."""
+    """Build the services. `catalogue()` returns the current catalogue, with its settings, `share()` the jobs that
+    this process validates.
+    """
 
     def lifecycle() -> LifecycleSettings:
         return catalogue().settings.lifecycle

@@ -128,8 +128,13 @@ class InputFiles(Protocol):
 
 
 class UnsettledJobs(Protocol):
-    async def unsettled(self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS) -> Sequence[JobFacts]:
-        """Return jobs of the share to settle, oldest change first, without those whose outputs are being compared."""
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
+        """Return jobs of the share to settle, oldest change first, without those whose outputs are being compared.
+
+        Without `with_content`, jobs whose validator reads outputs are left out too.
+        """
         ...
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:

@@ -25,8 +25,7 @@ from jobs.writing import Resting, write_or_rest
 from lifecycle.compare import comparer_for
 from lifecycle.settle import give_up, needs_comparison, settle
 
-LIMIT = 500  # jobs per round
-MOST_COMPARING = 5000  # jobs being compared or queued for comparison; more stay in the database
+LIMIT = 500  # jobs per round, and jobs queued for comparison; more stay in the database
 PATIENCE_S = 2.0  # how long a round waits for comparisons
 MANY_ATTEMPTS = 3  # of a comparison: logged as an error for operators
 
@@ -76,6 +75,7 @@ class Validator:
         self._resting: Resting[JobId] = Resting("job", log)
         self._waiting: OrderedDict[JobId, tuple[JobFacts, Comparison]] = OrderedDict()  # queued for comparison
         self._running: dict[asyncio.Task[Compared], JobFacts] = {}
+        self._skips_content = False  # until a round is not full, because the queue was full
 
     async def run_once(self) -> ValidatorReport:
         """Run one round over at most `limit` jobs, not counting those in back-off or being compared."""
@@ -103,16 +103,21 @@ class Validator:
     async def _found(self, now: Instant) -> Sequence[JobFacts]:
         compared = self._waiting.keys() | {job.job_id for job in self._running.values()}
         limit = self._limit + len(self._resting) + len(compared)
-        found = await self._unsettled.unsettled(limit, now=now, share=self._share())
-        return [job for job in found if job.job_id not in self._resting and job.job_id not in compared][: self._limit]
+        skips = self._skips_content and bool(self._waiting)
+        found = await self._unsettled.unsettled(limit, now=now, share=self._share(), with_content=not skips)
+        jobs = [job for job in found if job.job_id not in self._resting and job.job_id not in compared][: self._limit]
+        self._skips_content = skips and len(jobs) == self._limit
+        return jobs
 
     def _settled_at_once(self, job: JobFacts, now: Instant) -> JobSettlement | None:
         """Return the job's settlement; None if its outputs must be read first, or on failure."""
         try:
             comparison = _comparison_of(job, needs_comparison(job))
             if comparer_for(comparison.validator, comparison.tolerance).needs_content and comparison.outputs:
-                if len(self._waiting) < MOST_COMPARING:
+                if len(self._waiting) < self._limit:
                     self._waiting[job.job_id] = (job, comparison)
+                else:
+                    self._skips_content = True  # other jobs do not wait behind more of these
                 return None
             return self._settled(job, compare_here(comparison, lambda _: None), now)
         except Exception as error:  # one bad job must not stop the others

@@ -339,8 +339,10 @@ class RecordedUnsettled:
         self._read: dict[JobId, JobFacts] = {}
         self.begin_comparisons = unsettled.begin_comparisons
 
-    async def unsettled(self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS) -> Sequence[JobFacts]:
-        found = await self._unsettled.unsettled(limit, now=now, share=share)
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
+        found = await self._unsettled.unsettled(limit, now=now, share=share, with_content=with_content)
         self._read = {job.job_id: job for job in found}
         return found
 

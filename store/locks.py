@@ -136,7 +136,7 @@ class DutyLocks:
 
     def __init__(self, dsn: str, shared: Collection[str] = ()) -> None:
         self._dsn = dsn
-        self._shares = {duty: ALL_JOBS for duty in shared}
+        self._shares = dict.fromkeys(shared, ALL_JOBS)
         self._connection: WatchedConnection | None = None
         self._pid = 0  # of the connection's session
         self._held: set[str] = set()

@@ -29,9 +29,11 @@ class PostgresUnsettledJobs:
         self._database = database
         self._settings = settings
 
-    async def unsettled(self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS) -> Sequence[JobFacts]:
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
         """Return the unsettled jobs, with three queries for any number of jobs."""
-        jobs = await self._database.fetch("unsettled_jobs", limit, now, share.of, share.part)
+        jobs = await self._database.fetch("unsettled_jobs", limit, now, share.of, share.part, with_content)
         job, one = rows.job_facts, rows.instance_facts
         return await _whole(self._database, jobs, "instances_of_jobs", of_job=job, of_one=one)
 

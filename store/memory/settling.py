@@ -12,7 +12,7 @@ from domain.batches import Batch, BatchCounts, BatchState
 from domain.dispatch import InstanceStep
 from domain.havs import HavEvent
 from domain.hosts import HostAppVersion
-from domain.jobs import JobState
+from domain.jobs import JobState, ValidatorKind
 from domain.ranking import SHRINKAGE
 from domain.settlement import (
     ALL_JOBS,
@@ -34,12 +34,16 @@ from store.memory.work import OnTables, Work
 
 
 class MemoryUnsettled(OnTables):
-    async def unsettled(self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS) -> Sequence[JobFacts]:
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
         waiting = self._work.compared_until
         todo = (
             (job_id, serial)
             for job_id, serial in self._work.todo.items()
-            if waiting.get(job_id, now) <= now and job_id % share.of == share.part
+            if waiting.get(job_id, now) <= now
+            and job_id % share.of == share.part
+            and (with_content or self._work.jobs[job_id - 1].job_class.validator is not ValidatorKind.TOLERANCE)
         )
         return [_job_facts(self._work.jobs[job_id - 1], serial) for job_id, serial in islice(todo, limit)]
 

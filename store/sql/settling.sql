@@ -204,7 +204,8 @@ DELETE FROM job_todo WHERE job_id = ANY($1::bigint[]);
 
 -- name: unsettled_jobs
 -- Purpose: return the jobs of a share to settle, oldest change first, except those whose outputs are being compared.
--- Arguments: $1 limit, $2 now, $3 how many shares there are, $4 this share, counted from 0.
+-- Arguments: $1 limit, $2 now, $3 how many shares there are, $4 this share, counted from 0, $5 whether to return jobs
+--   whose validator reads outputs.
 -- Result: the job's serial, state, class, copies and canonical instance, whether its batch was aborted, and its app's name; by
 --   serial.
 SELECT
@@ -214,7 +215,17 @@ SELECT
 FROM (
     SELECT job_id, serial
     FROM job_todo
-    WHERE not_before <= $2 AND job_id % $3::int = $4::int
+    WHERE not_before <= $2
+        AND job_id % $3::int = $4::int
+        AND (
+            $5::boolean
+            OR (
+                SELECT job_class.validator
+                FROM job
+                JOIN job_class ON job_class.job_class_id = job.job_class_id
+                WHERE job.job_id = job_todo.job_id
+            ) <> 'tolerance'
+        )
     ORDER BY serial
     LIMIT $1
 ) AS todo

@@ -99,7 +99,7 @@ class DutyLocks:
 
     def __init__(self, table: LockTable, process: int, link: Link, shared: Collection[str]) -> None:
         self._table, self._process, self._link = table, process, link
-        self._shares = {duty: ALL_JOBS for duty in shared}
+        self._shares = dict.fromkeys(shared, ALL_JOBS)
 
     async def mine(self, duty: str) -> bool:
         take = self._take_share if duty in self._shares else self._take

@@ -236,7 +236,9 @@ class Picky:
         self.available = available
         self.written: list[JobId] = []
 
-    async def unsettled(self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS) -> Sequence[JobFacts]:
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
         return self.jobs[:limit]
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
@@ -312,7 +314,9 @@ class Recorder:
         self.jobs = jobs
         self.steps: dict[InstanceId, InstanceStep] = {}
 
-    async def unsettled(self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS) -> Sequence[JobFacts]:
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
         return self.jobs[:limit]
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
@@ -384,7 +388,9 @@ async def test_statistics_reach_the_hosts_row(project: Project) -> None:
 
 async def test_a_full_round_says_that_more_is_waiting() -> None:
     class Shrinking(Recorder):
-        async def unsettled(self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS) -> Sequence[JobFacts]:
+        async def unsettled(
+            self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+        ) -> Sequence[JobFacts]:
             found, self.jobs = self.jobs[:limit], self.jobs[limit:]
             return found
 
@@ -483,6 +489,28 @@ async def test_full_round_does_not_wait_for_comparisons() -> None:
         await asyncio.wait([waiting], timeout=0.01)
     comparisons.end(0)
     assert (await waiting).validated == 1
+
+
+async def test_other_jobs_do_not_wait_behind_a_full_queue() -> None:
+    """Of six jobs to compare, two are being compared and two are queued; the others stay in the database."""
+    project, comparisons = Project(await a_project()), Slow()
+    project.validator = Validator(
+        project.store.unsettled, comparisons, project.clock, max_lost=lambda: 20, patience_s=0.0, limit=2
+    )
+    compared = await some_work(project, 6)
+    batches = [await a_submitted_batch(project.store, jobs=1) for _ in range(3)]
+    bitwise = [await project.send_and_bring(batch) for batch in batches]
+
+    reports = [await project.validator.run_once() for _ in range(5)]
+    assert [report.validated for report in reports] == [0, 0, 0, 2, 1]
+    assert {await project.job_state(one) for one in bitwise} == {JobState.VALID}
+
+    for number in range(6):
+        while len(comparisons.begun) <= number:
+            await project.validator.run_once()
+        comparisons.end(number)
+    await round_of(project)
+    assert {await project.job_state(one) for one in compared} == {JobState.VALID}
 
 
 async def test_validator_settles_its_share_only() -> None:
