@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import asyncpg
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from domain.batches import BatchState
 from domain.dispatch import Assignment, RequestWrites
 from domain.errors import UnavailableError
-from domain.jobs import ValidatorKind
+from domain.jobs import JobClass, ValidatorKind
 from domain.settlement import JobShare
 from domain.units import BatchId, HostId, JobId, later
 from jobs.comparisons import Compared, Comparison
@@ -70,9 +71,14 @@ async def nodes(dsn: str) -> AsyncIterator[tuple[Node, Node]]:
     for _ in range(2):
         store, locks, comparing = await open_store(dsn, min_size=1, max_size=3), DutyLocks(dsn, {DUTY}), Comparing()
         validator = Validator(
-            store.unsettled, comparing, HandClock(later(NOW, 7200.0)), max_lost=lambda: 20, limit=7, patience_s=0.0,
-            share=lambda locks=locks: locks.share(DUTY),
-        )  # fmt: skip
+            store.unsettled,
+            comparing,
+            HandClock(later(NOW, 7200.0)),
+            max_lost=lambda: 20,
+            share=partial(locks.share, DUTY),
+            limit=7,
+            patience_s=0.0,
+        )
         made.append(Node(store, locks, comparing, validator))
     for node in made:
         assert await node.locks.mine(DUTY)
@@ -83,10 +89,12 @@ async def nodes(dsn: str) -> AsyncIterator[tuple[Node, Node]]:
         await node.store.close()
 
 
-async def reported(store: PostgresStore, jobs: int, hosts: int = 3, **changes: object) -> list[tuple[BatchId, JobId]]:
+async def reported(
+    store: PostgresStore, jobs: int, hosts: int = 3, job_class: JobClass | None = None
+) -> list[tuple[BatchId, JobId]]:
     """Hosts report every job of two new batches, in random order."""
     there = [await a_registered_host(store) for _ in range(hosts)]
-    batch_ids = [(await a_submitted_batch(store, jobs=jobs // 2, **changes)).batch_id for _ in range(2)]
+    batch_ids = [(await a_submitted_batch(store, jobs=jobs // 2, job_class=job_class)).batch_id for _ in range(2)]
     version = await the_version(store)
     waiting = [one for batch_id in batch_ids for one in await waiting_of(store, batch_id)]
     random.Random(1).shuffle(waiting)
@@ -137,7 +145,7 @@ async def deadlocks(dsn: str) -> int:
     connection = await asyncpg.connect(dsn)
 
     async def alone() -> bool:
-        return await connection.fetchval(OTHERS) == 0
+        return bool(await connection.fetchval(OTHERS) == 0)
 
     try:
         await until(alone, 10.0, "the other sessions have ended")
