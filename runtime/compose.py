@@ -83,6 +83,7 @@ def mounted(routes: list[web.RouteDef], parts: Mapping[str, web.Application], ma
 
 
 Loop = Callable[[], Coroutine[None, None, None]]
+SHARED = frozenset({"validator"})  # tasks that run in every background process, which divide the jobs
 LONG_ROUNDS_S = {  # time limits of tasks whose rounds cover a whole large project
     "host classes": HOUR_S,
     "host statistics": Seconds(6 * HOUR_S),
@@ -274,7 +275,7 @@ async def build_background(
     """Build the periodic tasks. Requires `project.database_url`."""
     assert project.database_url is not None
     store = await open_store(project.database_url, clock=clock)
-    locks = store.duties()
+    locks = store.duties(SHARED)
     try:
         keys = await asyncio.to_thread(load_keys, project.keys_dir)
         catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
@@ -287,7 +288,7 @@ async def build_background(
         ports = jobs.build.JobsPorts(
             store.unsettled, comparing, store.overdue, store.outages, store.history, store.tails, store.notes
         )
-        services = jobs.build.build(ports, catalogue.catalogue, clock)
+        services = jobs.build.build(ports, catalogue.catalogue, clock, share=lambda: locks.share("validator"))
         orderer = Orderer(store.ordering, catalogue.catalogue, clock)
         reserver = Reserver(store.reserving, catalogue.catalogue, clock)
         looker = ClassSearch(store.reserving, catalogue.catalogue, clock)

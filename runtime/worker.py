@@ -223,7 +223,7 @@ THREADS = 32  # limit for all periodic tasks together
 
 
 class Background:
-    """The background process of a node. Each periodic task runs once per cluster, under its own lock."""
+    """The background process of a node. Each periodic task runs under its own lock, once per cluster if not shared."""
 
     def __init__(self, project: Project, clock: Clock, *, board: MetricsStore | None = None) -> None:
         self._project = project

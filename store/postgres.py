@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -139,9 +139,9 @@ class PostgresStore:
         """Return this worker's shards, on a separate connection; the caller runs and closes it."""
         return PostgresShards(self._database.dsn, self._clock)
 
-    def duties(self) -> DutyLocks:
+    def duties(self, shared: Collection[str] = ()) -> DutyLocks:
         """Return the locks of periodic tasks, on a separate connection; the caller closes it."""
-        return DutyLocks(self._database.dsn)
+        return DutyLocks(self._database.dsn, shared)
 
     async def close(self) -> None:
         """Finish the running work and close every connection."""

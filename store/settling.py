@@ -11,7 +11,7 @@ from domain.acceleration import LEAST_HOSTS, LEAST_LOW_FRACTION, LEAST_RESULTS, 
 from domain.batches import Batch, BatchCounts
 from domain.jobs import JobState
 from domain.settings import SchedulerSettings
-from domain.settlement import CopyUse, ExtraCopy, JobFacts, JobSettlement, TailJob
+from domain.settlement import ALL_JOBS, CopyUse, ExtraCopy, JobFacts, JobSettlement, JobShare, TailJob
 from domain.units import BatchId, Instant, JobId, shard_of
 from store import rows
 from store.counters import CountChanges, StatisticsChanges, count_steps, distinct_steps, step_columns
@@ -29,14 +29,16 @@ class PostgresUnsettledJobs:
         self._database = database
         self._settings = settings
 
-    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
         """Return the unsettled jobs, with three queries for any number of jobs."""
-        jobs = await self._database.fetch("unsettled_jobs", limit, now)
+        jobs = await self._database.fetch("unsettled_jobs", limit, now, share.of, share.part, with_content)
         job, one = rows.job_facts, rows.instance_facts
         return await _whole(self._database, jobs, "instances_of_jobs", of_job=job, of_one=one)
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
-        """Start the jobs' back-off in a transaction, which checks that this process holds the validator's lock."""
+        """Start the jobs' back-off in a transaction, which checks that this process still has a share of them."""
 
         async def begin(connection: Connection) -> Mapping[JobId, int]:
             begun = await connection.fetch(load("begin_comparisons"), sorted(job_ids), now)

@@ -38,14 +38,22 @@ ON CONFLICT (batch_id, stripe) DO UPDATE SET
 
 -- name: begin_comparisons
 -- Purpose: count an attempt to compare jobs' outputs before it starts. During the attempt no other process takes the
---   jobs; if the process dies, they are retried a minute later, then after 4, 16, ... minutes, at most a day.
--- Arguments: $1 job_ids, sorted, $2 now.
+--   jobs; if the process dies, they are retried a minute later, then after 4, 16, ... minutes, at most a day. Jobs that
+--   another process has just taken or is settling are left out, without waiting for it.
+-- Arguments: $1 job_ids, $2 now.
 -- Result: job_id, attempts with this one.
 UPDATE job_todo SET
     attempts = attempts + 1,
     not_before = $2 + least(86400, 60 * power(4::double precision, least(attempts, 10)))
-WHERE job_id = ANY($1::bigint[])
-RETURNING job_id, attempts;
+FROM (
+    SELECT job_id
+    FROM job_todo
+    WHERE job_id = ANY($1::bigint[]) AND not_before <= $2
+    ORDER BY job_id
+    FOR UPDATE SKIP LOCKED
+) AS free
+WHERE job_todo.job_id = free.job_id
+RETURNING job_todo.job_id, attempts;
 
 
 -- name: complete_batches
@@ -195,8 +203,9 @@ DELETE FROM job_todo WHERE job_id = ANY($1::bigint[]);
 
 
 -- name: unsettled_jobs
--- Purpose: return the jobs to settle, oldest change first, except those whose outputs are being compared.
--- Arguments: $1 limit, $2 now.
+-- Purpose: return the jobs of a share to settle, oldest change first, except those whose outputs are being compared.
+-- Arguments: $1 limit, $2 now, $3 how many shares there are, $4 this share, counted from 0, $5 whether to return jobs
+--   whose validator reads outputs.
 -- Result: the job's serial, state, class, copies and canonical instance, whether its batch was aborted, and its app's name; by
 --   serial.
 SELECT
@@ -207,6 +216,16 @@ FROM (
     SELECT job_id, serial
     FROM job_todo
     WHERE not_before <= $2
+        AND job_id % $3::int = $4::int
+        AND (
+            $5::boolean
+            OR (
+                SELECT job_class.validator
+                FROM job
+                JOIN job_class ON job_class.job_class_id = job.job_class_id
+                WHERE job.job_id = job_todo.job_id
+            ) <> 'tolerance'
+        )
     ORDER BY serial
     LIMIT $1
 ) AS todo

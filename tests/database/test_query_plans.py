@@ -389,6 +389,7 @@ SMALL = {  # reads no large table
     "database_now",
     "delete_setting",
     "drop_finished_month",
+    "duty_holders",
     "enter_duty",
     "finished_months",
     "give_up_duty",
@@ -609,8 +610,14 @@ async def test_marks_that_are_dead_do_not_slow_the_look_for_jobs(dsn: str) -> No
     await connection.execute("DELETE FROM job_todo")
     await connection.execute("INSERT INTO job_todo SELECT job_id, nextval('job_todo_serial') FROM job")
 
-    await connection.fetch(load("unsettled_jobs"), 100, 0.0)  # the first query marks the dead rows in the index
-    plan = (await explained(connection, load("unsettled_jobs").replace("$1", "100").replace("$2", "0.0")))["Plan"]
+    await connection.fetch(
+        load("unsettled_jobs"), 100, 0.0, 2, 1, True
+    )  # the first query marks the dead rows in the index
+    values = {"$1": "100", "$2": "0.0", "$3": "2", "$4": "1", "$5": "true"}
+    query = load("unsettled_jobs")
+    for name, value in values.items():
+        query = query.replace(name, value)
+    plan = (await explained(connection, query))["Plan"]
     await connection.close()
 
     assert plan["Actual Rows"] == 100
