@@ -13,6 +13,7 @@ from administration.accounts import AccountKeys
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from feeder.array import JobArray
+from portal.account import AccountPages
 from portal.computers import ComputerPages, ResultPages
 from portal.entry import SiteEntry
 from portal.preferences import PreferencePages
@@ -50,7 +51,8 @@ class Site:
             ],
             client_max_size=MOST_FORM_BYTES,
         )
-        for page in (self._entry, ComputerPages(services), ResultPages(services), PreferencePages(services), assets):
+        pages = (AccountPages, ComputerPages, ResultPages, PreferencePages)
+        for page in (self._entry, *[kind(services) for kind in pages], assets):
             self.application.add_routes(page.routes())
 
     def routes(self) -> list[web.RouteDef]:

@@ -169,11 +169,12 @@ SECTIONS = (
     ("computers", "My computers", "Their activity, and why a computer got no work"),
     ("results", "My results", "In progress, valid, failed"),
     ("preferences", "Preferences", "Applications, processors and limits"),
-    ("account", "Account", "Your password, and how to add a computer"),
+    ("account", "Account", "Your credit, your password, and how to add a computer"),
 )
 SAID = {
     "joined": "Your account is ready. Now add the project in your BOINC client, as described below.",
     "preferences": "Saved. Each computer applies it to new work from its next contact on.",
+    "statistics": "Saved. The next daily export of the statistics applies it.",
     "password": "Your password is changed. Your computers stay attached; other browsers are signed out.",
 }
 LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)

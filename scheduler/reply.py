@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from domain.credit import NO_STANDING, Standing
 from domain.quick import quick_dataclass
 from domain.settings import Settings
-from domain.units import Seconds
+from domain.units import Instant, Seconds
 from domain.volunteers import Volunteer
 from scheduler import messages
 from scheduler.admission import Admission
@@ -22,7 +23,7 @@ class Answer:
     """The content of a reply. Everything in it is committed.
 
     `reasons` explain why there is not more work; `wanted`: the client requested work. `work_s` is how long the host now
-    has work; `unrunnable`: it can run no version of the project.
+    has work; `unrunnable`: it can run no version of the project. `standing` is the credit as of the read.
     """
 
     admission: Admission
@@ -33,6 +34,8 @@ class Answer:
     wanted: bool
     work_s: Seconds
     unrunnable: bool
+    now: Instant
+    standing: Standing = NO_STANDING
     ack_trickles: bool = False
 
 
@@ -51,7 +54,7 @@ def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
 
     `send_full_workload` and `dont_use_dcf` are in every reply: clients forget the latter.
     """
-    admission, review, work = answer.admission, answer.review, answer.work
+    admission, review, work, standing = answer.admission, answer.review, answer.work, answer.standing
     volunteer, host = admission.volunteer, admission.host
     delay_s = request_delay_s(
         answer.reasons,
@@ -68,11 +71,17 @@ def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
         request_delay_s=delay_s,
         messages=(*messages.about_host(admission, taken_over=len(review.taken_over)), *_about_work(answer, delay_s)),
         user_name=volunteer.name,
+        user_id=volunteer.volunteer_id,
+        user_credit=(standing.volunteer.total, standing.volunteer.average_at(answer.now)),
         user_create_at=volunteer.created_at,
         email_hash=volunteer.email_hash,
         cross_project_id=volunteer.cross_project_id,
+        external_cpid=volunteer.external_cpid,
         host_id=host.host_id if admission.tell_id else None,
+        host_credit=(standing.host.total, standing.host.average_at(answer.now)),
         host_create_at=host.created_at,
+        team_id=standing.team_id,
+        team_name=standing.team_name,
         next_rpc_delay_s=Seconds(max(delay_s, settings.scheduler.next_contact_s)),
         send_full_workload=True,
         dont_use_dcf=True,

@@ -223,6 +223,7 @@ def environment(package: str = "console") -> jinja2.Environment:
     made.filters.update(
         length=moments.length,
         num=moments.number,
+        credit=moments.credit,
         rate=moments.rate,
         pct=moments.percent,
         qty=moments.quantity,

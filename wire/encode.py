@@ -1,8 +1,8 @@
 """Encodes the reply to a client. Pure. docs/protocol.md#reply.
 
 Order: head, acknowledgements (of results, of all trickle messages), control, preferences, key, apps, files, app
-versions, workunits, results; elements precede the elements that refer to them. The project grants no credit, so credit
-elements are left out. Text is escaped; numbers survive a round trip exactly.
+versions, workunits, results; elements precede the elements that refer to them. Text is escaped; numbers survive a round
+trip exactly, except credit, which has six decimals.
 """
 
 from __future__ import annotations
@@ -61,10 +61,33 @@ def _head(reply: SchedulerReply) -> str:
     return (
         f"<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>\n{url}"
         f"<request_delay>{reply.request_delay_s!r}</request_delay>\n{''.join(messages)}"
-        f"{_text('project_name', reply.project_name)}{_text('user_name', reply.user_name)}"
-        f"{_instant('user_create_time', reply.user_create_at)}{_text('email_hash', reply.email_hash)}"
-        f"{_text('cross_project_id', reply.cross_project_id)}{host}"
+        f"{_text('project_name', reply.project_name)}{_user(reply)}{host}"
+        f"{_credit('host', reply.host_credit) if reply.host_create_at is not None else ''}"
         f"{_instant('host_create_time', reply.host_create_at)}"
+        f"{_team(reply)}"
+    )
+
+
+def _user(reply: SchedulerReply) -> str:
+    known = "" if reply.user_id is None else f"<userid>{reply.user_id}</userid>\n{_credit('user', reply.user_credit)}"
+    return (
+        f"{_text('user_name', reply.user_name)}{known}"
+        f"{_instant('user_create_time', reply.user_create_at)}{_text('email_hash', reply.email_hash)}"
+        f"{_text('cross_project_id', reply.cross_project_id)}{_text('external_cpid', reply.external_cpid)}"
+    )
+
+
+def _credit(of: str, credit: tuple[float, float]) -> str:
+    total, average = credit
+    return (
+        f"<{of}_total_credit>{total:.6f}</{of}_total_credit>\n<{of}_expavg_credit>{average:.6f}</{of}_expavg_credit>\n"
+    )
+
+
+def _team(reply: SchedulerReply) -> str:
+    """Render the team; id 0 and an empty name tell the client that the volunteer left."""
+    return (
+        f"<teamid>{reply.team_id}</teamid>\n<team_name>{escape(reply.team_name)}</team_name>\n" if reply.user_id else ""
     )
 
 
