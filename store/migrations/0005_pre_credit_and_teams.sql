@@ -40,11 +40,10 @@ CREATE TABLE news (
 );
 CREATE INDEX news_by_time ON news (posted_at, news_id);
 
--- Codes sent by e-mail to choose a new password or to confirm a new address; only their SHA-256 is stored.
+-- Codes sent by e-mail to choose a new password; only their SHA-256 is stored.
 CREATE TABLE mail_code (
     code_hash     bytea PRIMARY KEY CHECK (length(code_hash) = 32),
     volunteer_id  int NOT NULL,
-    new_email     text,                                  -- the address to confirm; null: a new password
     expires_at    double precision NOT NULL
 );
 CREATE INDEX mail_code_by_end ON mail_code (expires_at);
