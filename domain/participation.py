@@ -19,6 +19,78 @@ class Participation:
     export_consent_at: Instant | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Team:
+    """A team of volunteers. `founder_name` is public if `exported`: the founder consented to the statistics."""
+
+    team_id: TeamId
+    name: str
+    founder_id: VolunteerId
+    founder_name: str
+    exported: bool
+    url: str
+    description: str
+    created_at: Instant
+    members: int
+    credit: Credit = NO_CREDIT
+
+    @property
+    def exported_form(self) -> ExportedTeam:
+        """Return the team as the export has it."""
+        return ExportedTeam(
+            self.team_id,
+            self.name,
+            self.founder_id if self.exported else None,
+            self.founder_name if self.exported else None,
+            self.created_at,
+            self.url,
+            self.description,
+            self.credit,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a team. `exported`: with consent to the statistics."""
+
+    volunteer_id: VolunteerId
+    name: str
+    exported: bool
+    credit: Credit = NO_CREDIT
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """News for volunteers."""
+
+    news_id: int
+    title: str
+    body: str
+    posted_at: Instant
+    posted_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFigures:
+    """Counts for the status page; new ones of the last day. `average`: recent credit per day of all volunteers."""
+
+    volunteers: int
+    hosts: int
+    volunteers_today: int
+    hosts_today: int
+    volunteers_with_credit: int
+    hosts_with_credit: int
+    volunteers_with_recent_credit: int
+    hosts_with_recent_credit: int
+    average: float
+    jobs_to_validate: int
+
+    @property
+    def gigaflops(self) -> float:
+        """Return the speed that the recent credit stands for: 200 cobblestones a day are 1 GFLOPS."""
+        return self.average / 200.0
+
+
 # ---- the records of the export: only with consent, and never an e-mail address
 
 

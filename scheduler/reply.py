@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from domain.credit import NO_STANDING, Standing
 from domain.quick import quick_dataclass
@@ -15,7 +16,7 @@ from scheduler.elements import ReplyWork
 from scheduler.held import HeldReview
 from scheduler.messages import Reasons, request_delay_s
 from scheduler.ports import CodeSigning
-from wire.messages import Message, ProjectPreferences, SchedulerReply
+from wire.messages import GuiUrl, Message, ProjectPreferences, SchedulerReply
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -82,6 +83,8 @@ def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
         host_create_at=host.created_at,
         team_id=standing.team_id,
         team_name=standing.team_name,
+        gui_urls=links_of(settings.project.url, standing.team_id),
+        feed_url=f"{settings.project.url}notices.php",
         next_rpc_delay_s=Seconds(max(delay_s, settings.scheduler.next_contact_s)),
         send_full_workload=True,
         dont_use_dcf=True,
@@ -96,6 +99,20 @@ def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
         app_versions=work.app_versions,
         workunits=work.workunits,
         results=work.results,
+    )
+
+
+@lru_cache(maxsize=1024)
+def links_of(url: str, team_id: int) -> tuple[GuiUrl, ...]:
+    """Return the links that a client shows with the project; `team_id` 0 = no team."""
+    pages = f"{url}volunteers/"
+    team = (GuiUrl("Your team", "Members and credit", f"{pages}teams/{team_id}"),) if team_id else ()
+    return (
+        GuiUrl("Your account", "Credit, password and statistics", f"{pages}account"),
+        GuiUrl("Your computers", "Their activity, and why a computer got no work", f"{pages}computers"),
+        GuiUrl("Your results", "In progress, valid, failed", f"{pages}results"),
+        *team,
+        GuiUrl("Server status", "Work, volunteers and processes", f"{url}server_status.php"),
     )
 
 

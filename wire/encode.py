@@ -16,6 +16,7 @@ from wire.messages import (
     AppVersionElement,
     DownloadElement,
     FileRef,
+    GuiUrl,
     ProjectPreferences,
     ResultElement,
     SchedulerReply,
@@ -25,6 +26,7 @@ from wire.messages import (
 from wire.text import escape
 
 SCHEDULER_VERSION = 708  # of the reference scheduler with this reply format; clients require >= 507
+FEED_EVERY_S = 86400
 MOST_RENDERED = 2048  # of each kind; a rendered file is half a kilobyte
 GPU_TAGS = ("no_cuda", "no_ati", "no_intel_gpu")  # one per GPU type that clients know
 
@@ -34,6 +36,7 @@ def encode_reply(reply: SchedulerReply) -> bytes:
     lines = [
         "<scheduler_reply>\n",
         _head(reply),
+        render_links(reply.gui_urls, reply.feed_url),
         *[f"<result_ack><name>{escape(name)}</name></result_ack>\n" for name in reply.acks],
         _flag("message_ack", reply.ack_trickles),
         _control(reply),
@@ -141,6 +144,21 @@ def render_preferences(wanted: ProjectPreferences) -> str:
         "</project_specific>\n</project_preferences>\n",
     ]
     return "".join(lines)
+
+
+@lru_cache(maxsize=MOST_RENDERED)
+def render_links(links: tuple[GuiUrl, ...], feed_url: str) -> str:
+    """Render `<gui_urls>`, which the client shows with the project, and the feed of its notices."""
+    shown = [
+        f"<gui_url>\n<name>{escape(one.name)}</name>\n<description>{escape(one.description)}</description>\n"
+        f"<url>{escape(one.url)}</url>\n</gui_url>\n"
+        for one in links
+    ]
+    feed = (
+        f"<rss_feeds>\n<rss_feed>\n<url>{escape(feed_url)}</url>\n<poll_interval>{FEED_EVERY_S}</poll_interval>\n"
+        "</rss_feed>\n</rss_feeds>\n"
+    )
+    return (f"<gui_urls>\n{''.join(shown)}</gui_urls>\n" if shown else "") + (feed if feed_url else "")
 
 
 @lru_cache(maxsize=MOST_RENDERED)

@@ -231,6 +231,15 @@ class ProjectPreferences:
 
 
 @quick_dataclass(frozen=True, slots=True)
+class GuiUrl:
+    """A link that the client shows with the project."""
+
+    name: str
+    description: str
+    url: str
+
+
+@quick_dataclass(frozen=True, slots=True)
 class SchedulerReply:
     """A scheduler reply. Elements are written in the order in which the client needs them."""
 
@@ -251,6 +260,8 @@ class SchedulerReply:
     host_create_at: Instant | None = None
     team_id: int = 0  # 0: none
     team_name: str = ""
+    gui_urls: tuple[GuiUrl, ...] = ()
+    feed_url: str = ""  # of the news, which the client shows as notices
     next_rpc_delay_s: Seconds | None = None
     send_full_workload: bool = False
     dont_use_dcf: bool = False

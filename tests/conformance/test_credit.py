@@ -52,7 +52,8 @@ async def test_valid_result_earns_the_estimate_of_its_job(store: Store) -> None:
 
     own, volunteer = await standing(store, host)
     assert own == volunteer
-    assert (own.total, own.at) == (pytest.approx(credit), later(NOW, 60.0))
+    assert own.total == pytest.approx(credit)
+    assert own.at == later(NOW, 60.0)
     assert own.average == pytest.approx(credit * 0.6931471805599453 / 7)
     assert await granted(store, facts) == [pytest.approx(credit)]
     [result] = await store.volunteer_views.results(host.volunteer_id, outcome=None, host_id=None, after=None, limit=9)
