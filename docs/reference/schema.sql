@@ -835,7 +835,6 @@ CREATE TABLE lease (
 CREATE TABLE mail_code (
     code_hash bytea NOT NULL,
     volunteer_id integer NOT NULL,
-    new_email text,
     expires_at double precision NOT NULL,
     CONSTRAINT mail_code_code_hash_check CHECK ((length(code_hash) = 32))
 );

@@ -2,7 +2,7 @@
 -- Purpose: change a team, by its founder.
 -- Arguments: $1 team_id, $2 founder_id, $3 name, $4 url, $5 description.
 -- Result: team_id; no row when there is none, or the founder is another.
-UPDATE team SET name = $3, url = $4, description = $5 WHERE team_id = $1 AND founder_id = $2
+UPDATE team SET name = $3, url = $4, description = $5 WHERE team_id = $1 AND founder_id + 0 = $2  -- by the key
 RETURNING team_id;
 
 

@@ -118,6 +118,21 @@ BY_KEY = {  # query -> the indexes it must use
     "change_statistics": {"host_app_version_pkey"},
     "grant_credit": {"participation_pkey"},
     "participation_of": {"participation_pkey"},
+    "change_team": {"team_pkey"},
+    "lock_team": {"team_pkey"},
+    "join_team": set(),
+    "leave_all": {"participation_by_team"},
+    "members_of_team": {"participation_by_team", "volunteer_pkey", "credit_pkey"},
+    "name_founder": {"team_pkey"},
+    "oldest_member": {"participation_by_team"},
+    "team_by_id": {"team_pkey", "participation_by_team"},
+    "teams_of_founder": {"team_by_founder"},
+    "drop_host": {"host_pkey", "instance_on_host", "credit_pkey", "host_app_version_pkey"},
+    "drop_team": {"team_pkey", "credit_pkey"},
+    "forget_volunteer": {"volunteer_pkey", "participation_pkey", "web_session_by_volunteer", "host_by_volunteer"},
+    "rename_volunteer": {"volunteer_pkey"},
+    "set_volunteer_email": {"volunteer_pkey"},
+    "volunteer_by_id": {"volunteer_pkey", "volunteer_authenticator_hash_key"},
     "job_classes": {"job_class_pkey"},
     "note_networks": {"host_pkey"},
     "quotas_of_hosts": {"host_pkey", "shared_quota_pkey"},
@@ -284,6 +299,8 @@ BY_KEY = {  # query -> the indexes it must use
 }
 
 READS_ALL = {  # query -> why it may scan a large table
+    "project_figures": "every ten minutes at most, for the public status page",
+    "teams_named": "on demand: part of a name, among teams, which are few",
     "export_totals": "once a day, for the statistics export",
     "exported_hosts": "once a day, for the statistics export",
     "exported_teams": "once a day, for the statistics export",
@@ -331,6 +348,12 @@ READS_ALL = {  # query -> why it may scan a large table
 }
 
 SMALL = {  # reads no large table
+    "add_mail_code",
+    "add_news",
+    "drop_news",
+    "insert_team",
+    "list_news",
+    "take_mail_code",
     "set_export_consent",
     "withdrawn_of_kind",
     "note_abort",

@@ -106,6 +106,10 @@ class StockClient:
         assert totals[1] is not None
         return float(totals[0][1]), float(totals[1][1])
 
+    def feeds(self) -> str:
+        """Return the client's list of the project's feeds."""
+        return "".join([path.read_text(errors="replace") for path in (self.folder / "notices").rglob("feeds_*")])
+
     def account(self) -> str:
         """Return the client's copy of the project's account, including preferences."""
         [path] = self.folder.glob("account_*.xml")

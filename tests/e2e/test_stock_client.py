@@ -119,6 +119,8 @@ def test_two_jobs_go_from_attaching_to_validated(server: Server, client: MakeCli
     wait_for(knows_them, 2 * AT_MOST_S, "the preferences")
     assert "<project_specific>" in volunteer.account()
     assert volunteer.credit() == pytest.approx((credit, credit), abs=1e-6)
+    assert f"{server.url}volunteers/account" in volunteer.command("--get_project_status")
+    assert f"{server.url}notices.php" in volunteer.feeds()
 
 
 def test_non_zero_exit_fails_the_job_with_its_code(server: Server, client: MakeClient, app_binary: Path) -> None:
