@@ -20,6 +20,8 @@ from administration.accounts import AccountKeys
 from administration.catalogue import CatalogueCache
 from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
 from administration.project import Project
+from administration.statistics import LOOK_EVERY_S as LOOK_EVERY_EXPORT_S
+from administration.statistics import StatisticsExport
 from api.events import ProgressHub
 from api.reading import MAX_BODY_BYTES
 from batch_estimator.service import Estimator
@@ -36,6 +38,7 @@ from jobs.reserving import ClassSearch, Reserver
 from jobs.sweeper import INTERVAL_S
 from portal.attach import AttachFlow
 from portal.build import PLACE, build_site
+from portal.public import StatisticsFiles
 from runtime.counters import RefillCounters, RequestCounters
 from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.heartbeats import BackgroundHeartbeat, HeartbeatWriter, WorkerHeartbeat
@@ -91,6 +94,7 @@ LONG_ROUNDS_S = {  # time limits of tasks whose rounds cover a whole large proje
     "history": HOUR_S,
     "marks of batches": HOUR_S,
     "leftover files": HOUR_S,
+    "statistics export": HOUR_S,
 }
 
 
@@ -207,6 +211,7 @@ async def build_worker(
             *files.routes,
             *AttachFlow(store.volunteers, authenticator.signing, account_keys, catalogue, clock).routes(),
             *site.routes(),
+            *StatisticsFiles(project.statistics_dir).routes(),
             *status.routes(),
         ]
         served = build_project_api(
@@ -295,11 +300,14 @@ async def build_background(
         cleaner = LeftoverCleaner(
             UploadFolder(project.upload_dir), store.uploads, clock, lambda: catalogue.catalogue().settings.storage
         )
+        exporter = StatisticsExport(store.participation, store.applications, project.statistics_dir, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
-        other_locks = {"leftover files": f"leftover files of {folder}"}  # each folder once, even if several share it
+        other_locks = {  # each folder once, even if several nodes share it
+            name: f"{name} of {folder}" for name in ("leftover files", "statistics export")
+        }
         on_lost = {"validator": services.validator.drop_comparisons}
         duties = tuple(
             PeriodicTask(
@@ -324,6 +332,7 @@ async def build_background(
                 ("gates", relaxer.run_once, lambda: RELAX_EVERY_S),
                 ("marks of batches", store.waiting.mark_again, lambda: MARK_AGAIN_S),
                 ("leftover files", cleaner.run_once, lambda: LOOK_EVERY_FOLDER_S),
+                ("statistics export", exporter.run_once, lambda: LOOK_EVERY_EXPORT_S),
                 ("aborts", store.submissions.finish_aborts, lambda: FINISH_ABORTS_S),
                 ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),

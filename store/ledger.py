@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import asyncpg
 
+from domain.credit import Standing
 from domain.dispatch import (
     AssignmentFate,
     Reported,
@@ -102,8 +103,10 @@ async def _askers(
 def _asker(row: asyncpg.Record, wanted: Collection[InstanceId], reported: dict[InstanceId, Reported]) -> RequestView:
     volunteer, network = rows.asking_volunteer(row), row["asked_network"]
     shared = tuple([quotas.shared_quota(one) for one in row["quotas"]])
+    host_credit, own_credit, team = row["host_credit"], row["own_credit"], row["team"]
+    standing = Standing(rows.credit(host_credit), rows.credit(own_credit), *(() if team is None else team))
     if row["host_id"] is None:
-        return RequestView(volunteer, network=network, quotas=shared)
+        return RequestView(volunteer, network=network, quotas=shared, standing=standing)
     versions = {hav["app_version_id"]: rows.host_app_version(hav) for hav in row["versions"]}
     held: list[InstanceInProgress] = []
     for values in row["held"]:
@@ -113,7 +116,9 @@ def _asker(row: asyncpg.Record, wanted: Collection[InstanceId], reported: dict[I
             held.append(found.held)
         else:
             held.append(rows.held(instance))
-    return RequestView(volunteer, rows.host(row), versions, tuple(held), network=network, quotas=shared)
+    return RequestView(
+        volunteer, rows.host(row), versions, tuple(held), network=network, quotas=shared, standing=standing
+    )
 
 
 class PostgresLedger:

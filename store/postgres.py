@@ -21,6 +21,7 @@ from store.locks import DatabaseClock, DutyLocks, PostgresShards
 from store.migrate import check_version
 from store.ordering import PostgresOrdering, PostgresOrderingRules
 from store.outputs import PostgresTrickles, PostgresUploads
+from store.participation import PostgresParticipation
 from store.people import PostgresAccess, PostgresPeople, PostgresVolunteers
 from store.percentiles import PostgresGenerations, PostgresHavTables
 from store.pool import CLOSE_S, LOST, Database, connect, lost_means_unavailable
@@ -108,6 +109,7 @@ class PostgresStore:
         self.uploads = PostgresUploads(database)
         self.people = PostgresPeople(database)
         self.volunteers = PostgresVolunteers(database)
+        self.participation = PostgresParticipation(database)
         self.applications = PostgresApplications(database, self._note_settings)
         self.settings = PostgresSettings(database)
         self.access = PostgresAccess(database)

@@ -76,21 +76,20 @@ async def _whole(
 
 
 async def _settle(connection: Connection, settlements: Sequence[JobSettlement], settings: SchedulerSettings) -> int:
-    """Rows are locked in the order of the ledger: instances, jobs, marks, batches, counters, statistics."""
+    """Rows are locked in the order of the ledger: instances, jobs, marks, batches, counters, statistics, credit."""
     jobs = await _lock(connection, [settlement.job_id for settlement in settlements])
     current = [s for s in settlements if s.job_id in jobs and _is_current(s, jobs[s.job_id])]
     if not current:
         return 0
     counts, statistics = CountChanges(), StatisticsChanges()
     steps = distinct_steps([step for settlement in current for step in settlement.steps])
-    count_steps(
-        await connection.fetch(
-            load("step_instances"), *step_columns(steps), [step.reason or None for step in steps.values()]
-        ),
-        steps,
-        counts,
-        statistics,
+    made = await connection.fetch(
+        load("step_instances"),
+        *step_columns(steps),
+        [step.reason or None for step in steps.values()],
+        [step.credit for step in steps.values()],
     )
+    count_steps(made, steps, counts, statistics)
     await connection.execute(load("settle_jobs"), *_settled_columns(current))
     await _add_instances(connection, [s for s in current if s.new_instances > 0], jobs, counts)
     hastened = [s.job_id for s in current if s.hasten]
@@ -102,7 +101,16 @@ async def _settle(connection: Connection, settlements: Sequence[JobSettlement], 
     if ended:
         await connection.execute(load("complete_batches"), list(ended), list(ended.values()))
     await statistics.write(connection, settings)
+    await _grant(connection, made, now=max(s.settled_at for s in current))
     return len(current)
+
+
+async def _grant(connection: Connection, made: Sequence[asyncpg.Record], *, now: Instant) -> None:
+    """Add the credit of the steps that granted some to hosts, volunteers and teams."""
+    granted = [row for row in made if row["credit"] is not None]
+    if granted:
+        columns = [[row[name] for row in granted] for name in ("host_id", "volunteer_id", "credit")]
+        await connection.execute(load("grant_credit"), *columns, now)
 
 
 async def _lock(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId, tuple[asyncpg.Record, int | None]]:

@@ -319,6 +319,16 @@ class SignIn:
         await self._volunteers.set_volunteer_password(volunteer_id, salt=salt, password_hash=kept)
         await self._store.end_sessions_of_volunteer(volunteer_id, but=but)
 
+    async def change_volunteer_email(self, record: VolunteerRecord, email: str, password: str) -> None:
+        """Change a volunteer's address, with the hash of the password for it. Raises AlreadyExistsError."""
+        await self.set_client_hash(record, password_hash(password, email), email=email)
+
+    async def set_client_hash(self, record: VolunteerRecord, hashed: str, *, email: str) -> None:
+        """Set the password by the hash that clients make of it, for this address. Raises AlreadyExistsError."""
+        async with self._stretching:
+            salt, kept = await asyncio.to_thread(password_kept, hashed)
+        await self._volunteers.set_email(record.volunteer.volunteer_id, email, salt=salt, password_hash=kept)
+
     async def check_password(self, name: str, password: str, *, address: str) -> PersonRecord:
         """Return the person after checking the password again. Raises the errors of `person`."""
         guess = await self._begin("person", name, address)

@@ -63,6 +63,8 @@ class MemoryUnsettled(OnTables):
                 events.extend(self._settle(settlement))
                 settled += 1
         self._work.apply_events(events)
+        if self._work.granted:
+            self._work.grant_credit(now=max(settlement.settled_at for settlement in settlements))
         return settled
 
     def _is_current(self, settlement: JobSettlement) -> bool:
@@ -107,6 +109,9 @@ def make_step(work: Work, step: InstanceStep) -> bool:
         row.turnaround_sample = step.turnaround_sample
     if step.reason:
         row.reason = step.reason
+    if step.credit is not None:
+        row.credit = step.credit
+        work.granted.append(row)
     return True
 
 

@@ -180,19 +180,21 @@ WHERE job.job_id = settled.job_id;
 
 -- name: step_instances
 -- Purpose: change the state of locked instances, each only from the expected state.
--- Arguments: $1 instance_ids, $2 from_states, $3 to_states, $4 turnaround_samples or nulls, $5 reasons or nulls
---   (arrays, the instance_ids distinct).
--- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at.
+-- Arguments: $1 instance_ids, $2 from_states, $3 to_states, $4 turnaround_samples or nulls, $5 reasons or nulls,
+--   $6 granted credit or nulls (arrays, the instance_ids distinct).
+-- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at, host_id,
+--   volunteer_id and, if this step granted it, credit.
 UPDATE instance SET
     state = step.to_state,
     turnaround_sample = coalesce(step.turnaround_sample, instance.turnaround_sample),
-    reason = coalesce(step.reason, instance.reason)
-FROM unnest($1::bigint[], $2::text[], $3::text[], $4::double precision[], $5::text[])
-    AS step (instance_id, from_state, to_state, turnaround_sample, reason)
+    reason = coalesce(step.reason, instance.reason),
+    credit = coalesce(step.credit, instance.credit)
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::double precision[], $5::text[], $6::double precision[])
+    AS step (instance_id, from_state, to_state, turnaround_sample, reason, credit)
 WHERE instance.instance_id = step.instance_id AND instance.state = step.from_state
 RETURNING
     instance.instance_id, instance.job_id, instance.batch_id, instance.shard, instance.sent_at, instance.due_at,
-    instance.reported_at;
+    instance.reported_at, instance.host_id, instance.volunteer_id, step.credit;
 
 
 -- name: unmark_jobs
