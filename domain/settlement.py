@@ -55,7 +55,7 @@ class JobFacts:
 
     @property
     def agreeing_needed(self) -> int:
-        """Return the number of agreeing results needed: the quorum, or `copies` of adaptive replication, at most max_instances."""
+        """Return the number of agreeing results needed: the quorum or adaptive replication's, at most max_instances."""
         return min(self.max_instances, max(self.job_class.quorum, self.copies))
 
 
