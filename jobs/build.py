@@ -1,4 +1,4 @@
-"""Builds the services around the life-cycle."""
+"""Builds the services around the life cycle."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class JobsPorts:
 
 @dataclass(frozen=True, slots=True)
 class JobsServices:
-    """The services; each runs once per cluster."""
+    """The services. Each runs once per cluster."""
 
     validator: Validator
     sweeper: Sweeper  # also records that the project is alive

@@ -1,8 +1,9 @@
-"""Settles jobs that changed: compares outputs, chooses the canonical instance, requests more instances.
+"""Settles changed jobs: compares outputs, chooses the canonical instance, requests more instances.
 
-1 read the jobs to settle; 2 group the outputs to compare; 3 decide (lifecycle/settle.py); 4 write. A job that cannot be
-settled is logged, counted, skipped for a while, and never delays others. Outputs whose contents must be read are
-compared in the background, several jobs at once: a round waits for them briefly, and a later round settles the rest.
+Steps: 1 read the jobs to settle; 2 group the outputs to compare; 3 decide (lifecycle/settle.py); 4 write. A job that
+cannot be settled is logged, counted and skipped for a while, and never delays other jobs. Outputs whose contents must
+be read are compared in the background, several jobs at a time: a round waits for them briefly, and a later round
+settles the rest.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from lifecycle.compare import comparer_for
 from lifecycle.settle import give_up, needs_comparison, settle
 
 LIMIT = 500  # jobs per round
-MOST_COMPARING = 5000  # jobs being compared or queued for comparison; more stay in the database
-PATIENCE_S = 2.0  # how long a round waits for comparisons
-MANY_ATTEMPTS = 3  # of a comparison: logged as an error for operators
+MOST_COMPARING = 5000  # maximum number of jobs being compared or queued for comparison; others stay in the database
+PATIENCE_S = 2.0  # maximum time a round waits for comparisons
+MANY_ATTEMPTS = 3  # attempts at a comparison after which it is logged as an error
 
 Settled = tuple[JobFacts, JobSettlement]
 
@@ -36,19 +37,19 @@ log = structlog.get_logger("jobs.validator")
 
 @dataclass(frozen=True, slots=True)
 class ValidatorReport:
-    """One round. `current` of the settled jobs were still as they had been read; `broken` failed to settle."""
+    """One round. `current` settled jobs were unchanged since they were read; `broken` jobs could not be settled."""
 
     looked_at: int = 0
     current: int = 0
     validated: int = 0
     failed: int = 0
-    retried: int = 0  # instances requested
+    retried: int = 0  # number of instances requested
     broken: int = 0
     more: bool = False  # the round was full
 
 
 class Validator:
-    """Settles jobs. Runs in one process per cluster; a second one would only repeat its work.
+    """Settles jobs. Runs in one process per cluster; a second instance would only repeat the work.
 
     `max_lost()` returns the current lifecycle.max_lost_instances.
     """
@@ -74,7 +75,7 @@ class Validator:
         self._running: dict[asyncio.Task[Compared], JobFacts] = {}
 
     async def run_once(self) -> ValidatorReport:
-        """Run one round over at most `limit` jobs, not counting those in back-off or being compared."""
+        """Run one round over up to `limit` jobs, not counting jobs in back-off or being compared."""
         now = self._clock.now()
         self._resting.wake(now)
         resting = len(self._resting)
@@ -88,10 +89,10 @@ class Validator:
         return _report(written, current, looked_at=len(jobs), broken=broken, more=len(jobs) == self._limit)
 
     def drop_comparisons(self) -> None:
-        """Cancel running and queued comparisons: another process settles their jobs and compares again."""
+        """Cancel running and queued comparisons: another process now settles their jobs and compares again."""
         for task in self._running:
             if not task.cancel() and not task.cancelled():
-                task.exception()  # retrieved, so that asyncio does not log it
+                task.exception()  # retrieves it, so that asyncio does not log it
         self._running.clear()
         self._waiting.clear()
 
@@ -109,12 +110,12 @@ class Validator:
                     self._waiting[job.job_id] = (job, comparison)
                 return None
             return self._settled(job, compare_here(comparison, lambda _: None), now)
-        except Exception as error:  # one bad job must not stop the others
+        except Exception as error:  # one bad job must not stop the rest
             self._resting.add(job.job_id, now, error)
             return None
 
     async def _compare(self) -> Sequence[Settled]:
-        """Start comparisons while processes are free, and wait briefly; returns the jobs whose comparison ended."""
+        """Start comparisons while processes are free, and wait briefly. Return the jobs whose comparison ended."""
         ended: list[Settled] = []
         until_s = self._clock.monotonic() + self._patience_s
         while True:
@@ -137,7 +138,7 @@ class Validator:
         attempts = await self._unsettled.begin_comparisons(ids, now=self._clock.now())
         for job, comparison in chosen:
             if job.job_id not in attempts:
-                continue  # already settled
+                continue  # has been settled since
             if attempts[job.job_id] >= MANY_ATTEMPTS:
                 log.error(
                     "comparing outputs again after failed attempts", job_id=job.job_id, attempts=attempts[job.job_id]
@@ -159,7 +160,7 @@ class Validator:
         return settle(job, compared.groups, now=now, max_lost=self._max_lost(), because=compared.because)
 
     async def _write(self, settled: Sequence[Settled], now: Instant) -> int:
-        """Write the settlements; returns how many were still current."""
+        """Write the settlements and return how many were still current."""
         settlements = [settlement for _, settlement in settled]
         return await write_or_rest(
             settlements, self._unsettled.settle, key=lambda one: one.job_id, resting=self._resting, now=now
@@ -176,7 +177,7 @@ def _comparison_of(job: JobFacts, ids: Sequence[InstanceId]) -> Comparison:
 
 
 def _files_of(instance: InstanceFacts, job_class: JobClass) -> tuple[OutputFile, ...]:
-    """Return the instance's outputs by the job's names for them; optional ones may be missing."""
+    """Return the instance's outputs by their names in the job; optional ones may be missing."""
     brought = {upload.name: upload for upload in instance.uploads}
     named = [(output.name, output_file_name(instance.name, n)) for n, output in enumerate(job_class.outputs)]
     found = [(name, brought[file_name]) for name, file_name in named if file_name in brought]
