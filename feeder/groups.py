@@ -314,8 +314,8 @@ class Order:
             self._rank_of[group.key] = after
 
     def deal(self, groups: Iterable[Group], taken: Mapping[BatchId, int]) -> None:
-        """Set the groups' positions among equals: an owner's groups follow each other, each after the slots of the one
-        before, and the first one after what was taken since the places were computed.
+        """Set the groups' positions among equal batches: an owner's groups follow each other, each after the slots of
+        the previous one; the first one comes after the slots taken since the places were computed.
         """
         starts: dict[int, float] = {}
         for batch_id, count in taken.items():
