@@ -57,7 +57,7 @@ class TailCopier:
         self._looked_up_to: dict[BatchId, JobId] = {}  # for batches with more open jobs than a round reads
 
     async def run_once(self) -> TailReport:
-        """Run one round. Does nothing if the limit is 0, or under the rule `accelerated`, which makes its own copies."""
+        """Run one round. Does nothing if the limit is 0, or under the rule `accelerated`, which makes copies itself."""
         settings = self._catalogue().settings
         if not traits_of(settings.deadline).copies_tails or settings.lifecycle.tail_overhead_fraction <= 0.0:
             return TailReport()
