@@ -184,9 +184,7 @@ class HostGuard:
         self._context = context
         self.lease: Lease | None = lease_of(context) if context.catalogue.reserved.leases else None
         self.made: Lease | None = None  # by this request
-        self.held_back: dict[
-            tuple[int, ProcessorType], Seconds
-        ] = {}  # indexes of groups refused because of the lease, with R
+        self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # R of groups (by index) refused for the lease
         self.fills: set[int] = set()  # indexes of groups that fill idle processors in spite of the lease
         self._displaces = context.catalogue.settings.ordering.displace
         self.is_active = self._displaces or self.lease is not None  # whether there is anything to check
@@ -215,6 +213,6 @@ class HostGuard:
         self.is_active = True
 
     def may_idle(self, kind: ProcessorType) -> bool:
-        """Return whether idle processors of this type stay idle: no lease is for them, or it begins within the slack."""
+        """Return whether idle processors of this type may stay idle: no lease is for them, or it begins soon."""
         held, slack_s = self.lease, self._context.catalogue.settings.ordering.lease_slack_s
         return held is None or held.processor_type != kind or held.start_at - self._context.now <= slack_s

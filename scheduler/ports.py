@@ -90,7 +90,7 @@ class SlotSource(Protocol):
     """The feeder's job array, as needed for choosing jobs for one request."""
 
     def groups(self) -> Sequence[SlotGroup]:
-        """Return groups with slots in order of (tier, key, retries descending, sibling returned, own shards first, id)."""
+        """Return groups with slots, ordered by (tier, key, most retries, sibling returned, own shards, id)."""
         ...
 
     def may_have(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> RefusalCode | None:

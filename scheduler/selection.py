@@ -147,9 +147,7 @@ class SearchState:
     """Groups, batches and apps that a search need not offer again, with the reasons."""
 
     groups: set[int] = field(default_factory=set)  # indexes of groups from which nothing more is sent
-    batches: dict[BatchId, Refusal | Later] = field(
-        default_factory=dict
-    )  # with a single gate that the host does not pass, or has used up
+    batches: dict[BatchId, Refusal | Later] = field(default_factory=dict)  # of one gate, not passed or used up
     apps: dict[AppId, Refusal] = field(default_factory=dict)  # apps from which nothing is sent
     afap_apps: set[AppId] = field(default_factory=set)  # apps whose AFAP jobs are all gated for this host
     share_used_up: bool = False  # gated jobs have reached their share of these processors
