@@ -24,7 +24,7 @@ class NotInitialisedError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A data directory and its database; `database_url` None means the embedded one."""
+    """A data directory and its database. With `database_url` None, the database is the embedded one."""
 
     data_dir: Path
     database_url: str | None = None
@@ -55,7 +55,7 @@ class Project:
 
 
 def create_project(data_dir: Path, database_url: str | None) -> Project:
-    """Create the folders and the configuration file. An existing project is left as it is."""
+    """Create the directories and the configuration file. An existing project is not changed."""
     project = Project(data_dir.resolve(), database_url)
     for folder in (project.data_dir, project.download_dir, project.upload_dir):
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def create_project(data_dir: Path, database_url: str | None) -> Project:
 
 
 def open_project(data_dir: Path, database_url: str | None) -> Project:
-    """Open a project; `database_url` overrides the configured one. Raises NotInitialisedError, InvalidInputError."""
+    """Open a project; `database_url` overrides the configured URL. Raises NotInitialisedError, InvalidInputError."""
     data_dir = data_dir.resolve()
     config = data_dir / "project.toml"
     if not config.exists():

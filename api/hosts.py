@@ -1,4 +1,4 @@
-"""Volunteers' hosts and the last host ranking over the API."""
+"""Volunteers' hosts and the latest host ranking over the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the services around the life-cycle."""
+"""Builds the services around the life cycle."""
 
 from __future__ import annotations
 

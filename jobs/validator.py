@@ -1,4 +1,4 @@
-"""Settles jobs that changed: compares outputs, chooses the canonical instance, requests more instances.
+"""Settles changed jobs: compares outputs, chooses the canonical instance, requests more instances.
 
 1 read the jobs to settle; 2 group the outputs to compare; 3 decide (lifecycle/settle.py); 4 write. A job that cannot be
 settled is logged, counted, skipped for a while, and never delays others. Outputs whose contents must be read are
@@ -36,13 +36,13 @@ log = structlog.get_logger("jobs.validator")
 
 @dataclass(frozen=True, slots=True)
 class ValidatorReport:
-    """One round. `current` of the settled jobs were still as they had been read; `broken` failed to settle."""
+    """One round. `current` settled jobs were unchanged since they were read; `broken` jobs could not be settled."""
 
     looked_at: int = 0
     current: int = 0
     validated: int = 0
     failed: int = 0
-    retried: int = 0  # instances requested
+    retried: int = 0  # number of instances requested
     broken: int = 0
     more: bool = False  # the round was full
 
@@ -78,7 +78,7 @@ class Validator:
         self._skips_content = False  # until a round is not full, because the queue was full
 
     async def run_once(self) -> ValidatorReport:
-        """Run one round over at most `limit` jobs, not counting those in back-off or being compared."""
+        """Run one round over up to `limit` jobs, not counting jobs in back-off or being compared."""
         now = self._clock.now()
         self._resting.wake(now)
         resting, waiting = len(self._resting), len(self._waiting)
@@ -93,10 +93,10 @@ class Validator:
         return _report(written, current, looked_at=len(jobs), broken=broken, more=len(jobs) == self._limit)
 
     def drop_comparisons(self) -> None:
-        """Cancel running and queued comparisons: another process settles their jobs and compares again."""
+        """Cancel running and queued comparisons: another process now settles their jobs and compares again."""
         for task in self._running:
             if not task.cancel() and not task.cancelled():
-                task.exception()  # retrieved, so that asyncio does not log it
+                task.exception()  # retrieves it, so that asyncio does not log it
         self._running.clear()
         self._waiting.clear()
 
@@ -120,7 +120,7 @@ class Validator:
                     self._skips_content = True  # other jobs do not wait behind more of these
                 return None
             return self._settled(job, compare_here(comparison, lambda _: None), now)
-        except Exception as error:  # one bad job must not stop the others
+        except Exception as error:  # one bad job must not stop the rest
             self._resting.add(job.job_id, now, error)
             return None
 
@@ -170,7 +170,7 @@ class Validator:
         return settle(job, compared.groups, now=now, max_lost=self._max_lost(), because=compared.because)
 
     async def _write(self, settled: Sequence[Settled], now: Instant) -> int:
-        """Write the settlements; returns how many were still current."""
+        """Write the settlements and return how many were still current."""
         settlements = [settlement for _, settlement in settled]
         return await write_or_rest(
             settlements, self._unsettled.settle, key=lambda one: one.job_id, resting=self._resting, now=now
@@ -187,7 +187,7 @@ def _comparison_of(job: JobFacts, ids: Sequence[InstanceId]) -> Comparison:
 
 
 def _files_of(instance: InstanceFacts, job_class: JobClass) -> tuple[OutputFile, ...]:
-    """Return the instance's outputs by the job's names for them; optional ones may be missing."""
+    """Return the instance's outputs by their names in the job; optional ones may be missing."""
     brought = {upload.name: upload for upload in instance.uploads}
     named = [(output.name, output_file_name(instance.name, n)) for n, output in enumerate(job_class.outputs)]
     found = [(name, brought[file_name]) for name, file_name in named if file_name in brought]

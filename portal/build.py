@@ -38,7 +38,7 @@ async def volunteers_only(request: web.Request, handler: Handler) -> web.StreamR
 
 
 class Site:
-    """`application` is mounted below the master URL's path; `routes` are for that path itself."""
+    """The volunteers' pages. `application` is mounted below the master URL's path, `routes` are for that path."""
 
     def __init__(self, services: PortalServices, assets: Assets) -> None:
         self._entry = SiteEntry(services)
@@ -63,7 +63,7 @@ class Site:
         return [web.get("/", self.front), web.get(PLACE, self.inside), *self._public.routes()]
 
     async def front(self, request: web.Request) -> web.Response:
-        """The front page. Clients read it too, so it does not query the database."""
+        """Return the front page. Clients read it too, so it does not query the database."""
         response = self._renderer.response(request, self._entry.front())
         response.headers.update(HEADERS)
         return response
@@ -80,7 +80,7 @@ def build_site(
     clock: Clock,
     array: JobArray | None = None,
 ) -> Site:
-    """Build the pages. Only the composition root calls this."""
+    """Build the volunteers' pages. Only the composition root calls this."""
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, prefix + PLACE, lambda: source.catalogue().settings.project.name, clock, LOOK)

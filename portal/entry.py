@@ -34,7 +34,7 @@ class SiteEntry(SignInPages[PortalServices]):
         self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
 
     def front(self) -> RenderedPage:
-        """The page at the master URL: for people, and for clients, which read the scheduler's address from it."""
+        """Return the page at the master URL, for people and for clients, which read the scheduler's URL from it."""
         catalogue = self._services.catalogue
         project = catalogue.settings.project
         values: dict[str, object] = {
@@ -59,7 +59,7 @@ class SiteEntry(SignInPages[PortalServices]):
 
     @post("/join", "join_post")
     async def join(self, request: web.Request) -> RenderedPage | web.Response:
-        """Create an account and sign it in."""
+        """Create an account and sign in to it."""
         services, fields = self._services, await fields_of(request)
         project = services.catalogue.settings.project
         if from_elsewhere(request, project.url):

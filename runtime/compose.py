@@ -1,4 +1,4 @@
-"""The composition root: constructs every object of the running processes."""
+"""The composition root, which constructs all objects of the running processes."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def path_of(master_url: str) -> str:
 
 
 def mounted(routes: list[web.RouteDef], parts: Mapping[str, web.Application], master_url: str) -> web.Application:
-    """Return the worker's routes below the path of the master URL, with the API and the pages mounted there."""
+    """Return an application with the worker's routes, and the API and pages mounted, below the master URL's path."""
     prefix = path_of(master_url)
-    # The root application's body limit also applies to the API; other handlers read their bodies in pieces.
+    # The root application's body limit also applies to the API; all other handlers read their bodies in pieces.
     application = web.Application(client_max_size=MAX_BODY_BYTES)
     application.add_routes(
         [web.RouteDef(route.method, prefix + route.path, route.handler, route.kwargs) for route in routes]
@@ -100,7 +100,7 @@ LONG_ROUNDS_S = {  # time limits of tasks whose rounds cover a whole large proje
 
 @dataclass(frozen=True, slots=True)
 class WorkerParts:
-    """Parts of a request worker: a web application, its loops by name, and the objects the loops use."""
+    """The parts of a request worker: web application, loops by name, and the objects that the loops use."""
 
     application: web.Application
     tasks: dict[str, Loop]
@@ -117,7 +117,7 @@ class WorkerParts:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundParts:
-    """Parts of the background process: periodic tasks, which share one catalogue."""
+    """The parts of the background process: its periodic tasks, which share one catalogue."""
 
     catalogue: CatalogueCache
     duties: tuple[PeriodicTask, ...]
@@ -128,7 +128,7 @@ class BackgroundParts:
 
     @property
     def tasks(self) -> dict[str, Loop]:
-        """The loops by name."""
+        """Return the loops by name."""
         return {
             "catalogue": self.catalogue.run,
             "heartbeat": self.heartbeat.run,
@@ -143,9 +143,9 @@ class BackgroundParts:
 async def build_worker(
     project: Project, clock: Clock, *, board: MetricsStore | None = None, name: str = "worker 0"
 ) -> AsyncIterator[WorkerParts]:
-    """Build a request worker and fill its job array once. Requires `project.database_url`.
+    """Build a request worker and fill its job array for the first time. Requires `project.database_url`.
 
-    Its metrics go to the node's `board`, or to a board of its own if None.
+    Its metrics go to the node's `board`; if that is None, to a metrics store of its own.
     """
     assert project.database_url is not None
     store = await open_store(project.database_url, clock=clock)

@@ -21,7 +21,7 @@ from wire.messages import GuiUrl, Message, ProjectPreferences, SchedulerReply
 
 @quick_dataclass(frozen=True, slots=True)
 class Answer:
-    """The content of a reply. Everything in it is committed.
+    """The content of a reply. Everything in it has been committed.
 
     `reasons` explain why there is not more work; `wanted`: the client requested work. `work_s` is how long the host now
     has work; `unrunnable`: it can run no version of the project. `standing` is the credit as of the read.
@@ -41,7 +41,7 @@ class Answer:
 
 
 def to_unknown(why: Message, settings: Settings) -> SchedulerReply:
-    """Reply to an unknown account or a refused new host; nothing is acknowledged, so the client keeps its results."""
+    """Reply to an unknown account or a refused new host. Nothing is acknowledged, so the client keeps its results."""
     return SchedulerReply(
         master_url=settings.project.url,
         project_name=settings.project.name,
@@ -53,7 +53,7 @@ def to_unknown(why: Message, settings: Settings) -> SchedulerReply:
 def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
     """Reply to a volunteer's host; includes the host id if the client does not know it.
 
-    `send_full_workload` and `dont_use_dcf` are in every reply: clients forget the latter.
+    All replies contain `send_full_workload` and `dont_use_dcf`, because clients forget the latter.
     """
     admission, review, work, standing = answer.admission, answer.review, answer.work, answer.standing
     volunteer, host = admission.volunteer, admission.host
@@ -117,7 +117,7 @@ def links_of(url: str, team_id: int) -> tuple[GuiUrl, ...]:
 
 
 def preferences_of(volunteer: Volunteer) -> ProjectPreferences:
-    """Return the volunteer's saved preferences; a client that has them already ignores the copy."""
+    """Return the volunteer's saved preferences. A client that already has them ignores the copy."""
     return ProjectPreferences(
         volunteer.preferred_at or volunteer.created_at,
         no_cpu=volunteer.no_cpu,
@@ -136,9 +136,9 @@ def _about_work(answer: Answer, delay_s: Seconds) -> tuple[Message, ...]:
 
 
 def with_key(reply: SchedulerReply, client_key: str, signing: CodeSigning) -> SchedulerReply:
-    """Add the code-signing key if the client has none or an older one of ours.
+    """Add the code-signing key if the client has none, or an older key of this project.
 
-    A client that has the current key must not get it again (docs/protocol.md#reply).
+    A client that has the current key must not receive it again (docs/protocol.md#reply).
     """
     ours = signing.public_key_text()
     if client_key == ours or client_key.split() == ours.split():

@@ -1,7 +1,7 @@
 """The client side of the protocol: encodes requests and decodes replies. Pure. docs/protocol.md.
 
-Requests have the layout of the stock client. The server escapes all text, so replies are unambiguous; unknown elements
-are skipped, and elements may be in any order.
+Requests have the layout of the stock client's. The server escapes all text, so replies are unambiguous; unknown
+elements are skipped, and elements may be in any order.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def encode_request(request: SchedulerRequest) -> bytes:
 
 
 def _trickle(trickle: TrickleUp) -> str:
-    """Encode a trickle message as an app writes it: without escapes."""
+    """Encode a trickle message as an app writes it, without escapes."""
     variety = f"<variety>{trickle.variety}</variety>\n" if trickle.variety else ""
     return (
         f"  <msg_from_host>\n      <result_name>{escape(trickle.result_name)}</result_name>\n"
@@ -189,7 +189,7 @@ def _result(result: ReportedResult, platform: str, version: str) -> str:
 
 
 def _stderr(stderr: str, version: str) -> str:
-    """Encode stderr like the stock client: raw, except for bytes >= 128."""
+    """Encode stderr as the stock client does: raw, except for bytes >= 128."""
     content = f"<![CDATA[\n{numeric_references(stderr)}\n]]>\n" if stderr else ""
     return f"<stderr_out>\n<core_client_version>{version}</core_client_version>\n{content}</stderr_out>\n"
 
@@ -242,9 +242,7 @@ _MESSAGE = re.compile(rb'<message(?: priority="(\w++)")?+>([^<]*+)</message>')
 
 
 def decode_reply(body: bytes) -> SchedulerReply:
-    """Decode a reply. Raises ProtocolError if it is incomplete or a field, which the message names, is wrong or
-    missing.
-    """
+    """Decode a reply. Raises ProtocolError if it is incomplete, or naming a field that is wrong or missing."""
     start, end = body.find(_OPEN), body.rfind(_CLOSE)
     if start < 0 or end < start:
         raise text.unexpected("scheduler reply", "<scheduler_reply> with its closing tag", body)
@@ -433,7 +431,7 @@ def _names(reply: bytes, tag: str) -> tuple[str, ...]:
 
 
 def _flag(part: bytes, tag: str) -> bool:
-    """Return a flag: `<a/>` and `<a>1</a>` are both true."""
+    """Return a boolean element: `<a/>` and `<a>1</a>` are both true."""
     if f"<{tag}/>".encode() in part:
         return True
     raw = _raw(part, tag)

@@ -116,9 +116,9 @@ def _control(reply: SchedulerReply) -> str:
 def render_preferences(wanted: ProjectPreferences) -> str:
     """Render the volunteer's `<project_preferences>`. docs/protocol.md#preferences.
 
-    The stock client stores the element in the project's account file if its text has changed, stops requesting work for
-    disabled processors, and passes `project_specific` to apps. `mod_time` changes the text with every change of the
-    preferences, and shows which of two copies is newer.
+    If the element has changed, the stock client stores it in the project's account file. It stops requesting work for
+    disabled processors and passes `project_specific` to apps. `mod_time` makes each change of the preferences change
+    the text, and shows which of two copies is newer.
 
     >>> print(render_preferences(ProjectPreferences(Instant(1.8e9), no_cpu=True, app_ids=(2,))), end="")
     <project_preferences>
@@ -169,7 +169,7 @@ def render_app(app: AppElement) -> str:
 
 @lru_cache(maxsize=MOST_RENDERED)
 def render_download(file: DownloadElement) -> str:
-    """Render the `<file_info>` of a file that the client downloads."""
+    """Render the `<file_info>` of a file to be downloaded by the client."""
     urls = "".join([f"<download_url>{escape(url)}</download_url>\n" for url in file.urls])
     return (
         f"<file_info>\n<name>{escape(file.name)}</name>\n{urls}"
@@ -180,7 +180,7 @@ def render_download(file: DownloadElement) -> str:
 
 
 def render_upload(file: UploadElement) -> str:
-    """Render the `<file_info>` of a file that the client will upload."""
+    """Render the `<file_info>` of a file to be uploaded by the client."""
     return (
         f"<file_info>\n<name>{escape(file.name)}</name>\n<max_nbytes>{file.max_bytes}</max_nbytes>\n"
         f"<upload_url>{escape(file.url)}</upload_url>\n"
@@ -205,7 +205,7 @@ def render_app_version(version: AppVersionElement) -> str:
 
 
 def render_workunit(workunit: WorkunitElement) -> str:
-    """Render a `<workunit>`: the job without a deadline, which its result has."""
+    """Render a `<workunit>`: the job without a deadline, which is part of its result."""
     return (
         f"<workunit>\n<name>{escape(workunit.name)}</name>\n<app_name>{escape(workunit.app_name)}</app_name>\n"
         f"<rsc_fpops_est>{workunit.fpops_est!r}</rsc_fpops_est>\n"
