@@ -13,7 +13,7 @@ def listed_as_json(one: ListedHost, since: Instant | None = None) -> shapes.List
     """Return a listed host and why it is slow or failing. `since` is the start of counting failures."""
     failures = one.failures and shown(shapes.FailuresShown, one.failures, since=since)
     slow = one.slow and shown(shapes.SlowShown, one.slow, relative_turnaround=one.slow.relative)
-    return shown(shapes.ListedHostShown, one, one.host, slow=slow, failures=failures)
+    return shown(shapes.ListedHostShown, one, one.host, slow=slow, failures=failures, credit=one.credit.total)
 
 
 def hav_as_json(hav: HostAppVersion, now: Instant) -> shapes.HavShown:

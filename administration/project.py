@@ -5,6 +5,7 @@ DATA_DIR/postgres/        the embedded database
 DATA_DIR/keys/            signing keys and secrets, readable only by the owner
 DATA_DIR/files/download/  files that clients download
 DATA_DIR/files/upload/    files that clients upload
+DATA_DIR/files/stats/     the daily statistics
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ class Project:
     @property
     def upload_dir(self) -> Path:
         return self.data_dir / "files" / "upload"
+
+    @property
+    def statistics_dir(self) -> Path:
+        return self.data_dir / "files" / "stats"
 
     @property
     def config_file(self) -> Path:

@@ -17,6 +17,7 @@ from console.batch_forms import BatchForms
 from console.batch_list import BatchListPage
 from console.batch_page import BatchPages
 from console.hosts import HostListPage, HostPages
+from console.news import NewsPages
 from console.ordering_page import OrderingPages
 from console.overview import OverviewPage
 from console.percentiles import PercentilePages
@@ -95,6 +96,7 @@ def build_console(
         UnschedulablePage(services),
         OrderingPages(services),
         SimulatePages(services, runs),
+        NewsPages(services),
         SettingPages(services),
         EntryPages(services),
         Manual(),  # must precede the files, whose route would match its pages

@@ -104,6 +104,7 @@ class HostPages(Pages[PageServices]):
             "host": host,
             "havs": havs_of(havs, self._services.catalogue, now),
             "in_progress": listed[host_id].in_progress,
+            "own": own,
             "refused_at": own.refused_at,
             "refused": own.refused,
             "sent": sent.instances,

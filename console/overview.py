@@ -103,14 +103,18 @@ def failures_told(workers: Sequence[ProcessReport]) -> list[Document]:
 
 
 def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
-    """Return each periodic task once, from the process that holds it, with failures summed over all processes."""
+    """Return each periodic task once, from the process that holds it; failures are summed over all processes.
+
+    Several hold a shared task: it is shown from the one whose last round is the oldest.
+    """
     found: dict[str, Duties] = {}
     for one in processes:
         report: Document = one.report
         for duty in report["duties"]:
             known = found.get(duty["name"])
             failures = duty["failures"] + (known.failures if known else 0)
-            if known is not None and not duty["mine"]:
+            is_behind = known is None or not known.where or (duty["done_at"] or 0.0) < (known.done_at or 0.0)
+            if known is not None and not (duty["mine"] and is_behind):
                 found[duty["name"]] = replace(known, failures=failures)
                 continue
             found[duty["name"]] = Duties(

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
 from enum import StrEnum
 
+from domain.credit import NO_STANDING, Standing
 from domain.due_terms import DueTerms
 from domain.havs import HavEvent
 from domain.hosts import Host, HostAppVersion
@@ -115,8 +116,8 @@ class RequestView:
     """The server's data for a request. If `volunteer` is None, the account key is unknown.
 
     `host` is None if it does not exist or belongs to another volunteer. `havs` are the host's rows, `held` its
-    instances in progress, `reported` the requested instances that belong to the host. `quotas` are the quotas already
-    used by the account and by `network`.
+    instances in progress, `reported` the requested instances that belong to the host. `quotas` are the used quotas of
+    the account and of `network`. `standing` is the credit of the host, if known, and of the volunteer.
     """
 
     volunteer: Volunteer | None = None
@@ -126,6 +127,7 @@ class RequestView:
     reported: Mapping[InstanceId, Reported] = field(default_factory=dict)
     network: str = ""
     quotas: tuple[SharedQuota, ...] = ()
+    standing: Standing = NO_STANDING
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -137,7 +139,8 @@ class InstanceStep:
     to_state: InstanceState
     turnaround_sample: float | None = None
     hav_event: HavEvent | None = None  # counted only if this step is applied
-    reason: str = ""  # in words; empty: no reason is stored with the instance
+    reason: str = ""  # in words, if the instance is to store it
+    credit: float | None = None  # granted by this step, which makes the result valid
 
 
 @quick_dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.credit import NO_CREDIT, Credit
 from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds
@@ -86,6 +87,7 @@ class ListedHost:
     n_valid: int
     n_error: int
     n_timeout: int
+    credit: Credit = NO_CREDIT
     slow: SlowWith | None = None
     failures: RecentFailures | None = None
 
@@ -118,6 +120,7 @@ class HostInstance:
     elapsed_s: Seconds | None
     tight: bool
     reason: str = ""
+    credit: float | None = None  # None: none was granted
 
     @property
     def allowed_s(self) -> Seconds:

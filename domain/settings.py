@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from domain.access import AccessSettings
-from domain.bounds import knob, name_of_setting, written
+from domain.bounds import knob, name_of_setting, one_of, written
 from domain.errors import InvalidInputError
 from domain.ordering_settings import OrderingSettings
 from domain.units import DAY_S, HOUR_S, Seconds
@@ -30,6 +30,7 @@ __all__ = [
     "FeederSettings",
     "FileSettings",
     "LifecycleSettings",
+    "MailSettings",
     "OrderingSettings",
     "ProjectSettings",
     "RankingSettings",
@@ -356,6 +357,25 @@ class ServerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MailSettings:
+    server: str = knob(
+        "",
+        "SMTP server for mail to volunteers; empty = no mail. Its password is in MUSTER_SMTP_PASSWORD",
+        pattern=r"[^\s/]{0,253}",
+        expected="a host name or address, or nothing",
+    )
+    port: int = knob(587, "port of the SMTP server", low=1, high=65535)
+    tls: str = one_of("starttls", "encryption of the connection to the SMTP server", "starttls", "tls", "none")
+    user: str = knob("", "user name at the SMTP server; empty = no sign-in")
+    sender: str = knob(
+        "",
+        "address from which mail is sent",
+        pattern=r"([^@\s<>]{1,64}@[^@\s<>]{1,189})?",
+        expected="an e-mail address, or nothing",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All sections. `Settings()` has the default values."""
 
@@ -372,6 +392,7 @@ class Settings:
     storage: StorageSettings = StorageSettings()
     access: AccessSettings = AccessSettings()
     server: ServerSettings = ServerSettings()
+    mail: MailSettings = MailSettings()
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Settings:

@@ -10,6 +10,17 @@ from domain.quick import quick_dataclass
 from domain.units import AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, JobId, Seconds
 
 
+@dataclass(frozen=True, slots=True)
+class JobShare:
+    """The jobs that one of `of` processes settles: those whose id modulo `of` is `part`."""
+
+    part: int = 0
+    of: int = 1
+
+
+ALL_JOBS = JobShare()
+
+
 @quick_dataclass(frozen=True, slots=True)
 class InstanceFacts:
     """One instance of a job that is being settled."""

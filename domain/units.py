@@ -17,6 +17,7 @@ FlopPerSecond = NewType("FlopPerSecond", float)  # *_flop_per_s: speed
 AccountId = NewType("AccountId", int)
 SubmitterId = NewType("SubmitterId", int)
 VolunteerId = NewType("VolunteerId", int)
+TeamId = NewType("TeamId", int)
 PersonId = NewType("PersonId", int)
 TokenId = NewType("TokenId", int)
 HostId = NewType("HostId", int)

@@ -73,6 +73,7 @@ class InstanceRow:
     timeout_at: Instant | None = None
     turnaround_sample: float | None = None  # the sample added to its host's statistics: lifecycle.turnaround
     copied_because: str = ""  # why this extra copy was made (lifecycle.tail); empty for ordinary instances
+    credit: float | None = None  # None: none was granted
 
     @property
     def because(self) -> str:

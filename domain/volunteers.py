@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.credit import NO_CREDIT, Credit
 from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.refusals import Whys
@@ -20,6 +21,7 @@ class Volunteer:
     created_at: Instant
     email_hash: str = ""  # MD5 of the lower-case e-mail address, by which clients identify an account
     cross_project_id: str = ""
+    external_cpid: str = ""  # md5 of cross_project_id and e-mail, by which statistics sites know the volunteer
     beta: bool = False
     no_gpu: bool = False
     max_jobs: int = 0  # maximum jobs in progress per host; 0 = no limit
@@ -59,6 +61,7 @@ class OwnHost:
     in_progress: int
     refused_at: Instant | None = None
     refused: Whys = ()
+    credit: Credit = NO_CREDIT
 
 
 class Outcome(StrEnum):
@@ -98,6 +101,7 @@ class OwnResult:
     reported_at: Instant | None
     elapsed_s: Seconds | None
     reason: str = ""
+    credit: float | None = None  # None: none was granted
 
     @property
     def outcome(self) -> Outcome:
@@ -121,3 +125,4 @@ class OwnTotals:
     valid: int
     failed: int
     late: int
+    credit: Credit = NO_CREDIT

@@ -17,7 +17,17 @@ from domain.jobs import Input, JobClass
 from domain.ordered_work import OrderingCharges, OrderingView, Reference, StoredPlace, SubmissionOrder
 from domain.ordering import Request
 from domain.reservations import BigBatch, Kept, LeaseEnd, LeaseStanding, Reserved
-from domain.settlement import CopyUse, ExtraCopy, JobFacts, JobSettlement, OutageReport, Overdue, TailJob
+from domain.settlement import (
+    ALL_JOBS,
+    CopyUse,
+    ExtraCopy,
+    JobFacts,
+    JobSettlement,
+    JobShare,
+    OutageReport,
+    Overdue,
+    TailJob,
+)
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
 from domain.units import AccountId, AppId, BatchId, Flop, Instant, JobClassId, JobId, Seconds, SubmitterId
 from jobs.requirements import InputSpec
@@ -118,15 +128,21 @@ class InputFiles(Protocol):
 
 
 class UnsettledJobs(Protocol):
-    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
-        """Return the jobs to settle, oldest change first, except jobs whose outputs are being compared."""
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
+        """Return jobs of the share to settle, oldest change first, without those whose outputs are being compared.
+
+        Without `with_content`, jobs whose validator reads outputs are left out too.
+        """
         ...
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
         """Count an attempt to compare each job's outputs, before it starts. Return the number of attempts of each job.
 
-        `unsettled` then omits the jobs for a minute, and longer after each attempt, or until they change. So a job
-        whose outputs crash the comparing process is not retried immediately by another process.
+        `unsettled` then omits the jobs for a minute, longer with each attempt, or until they change: a job whose
+        outputs crash the comparing process is not retried immediately by another process. For that time no other
+        attempt begins: jobs that another process compares, and settled ones, are left out of the result.
         """
         ...
 

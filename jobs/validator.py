@@ -1,9 +1,9 @@
 """Settles changed jobs: compares outputs, chooses the canonical instance, requests more instances.
 
-Steps: 1 read the jobs to settle; 2 group the outputs to compare; 3 decide (lifecycle/settle.py); 4 write. A job that
-cannot be settled is logged, counted and skipped for a while, and never delays other jobs. Outputs whose contents must
-be read are compared in the background, several jobs at a time: a round waits for them briefly, and a later round
-settles the rest.
+1 read the jobs to settle; 2 group the outputs to compare; 3 decide (lifecycle/settle.py); 4 write. A job that cannot be
+settled is logged, counted, skipped for a while, and never delays others. Outputs whose contents must be read are
+compared in the background, several jobs at once: a round waits for them briefly if few other jobs are left, and a
+later round settles the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import structlog
 
 from domain.clock import Clock
 from domain.jobs import JobClass, JobState, output_file_name
-from domain.settlement import InstanceFacts, JobFacts, JobSettlement
+from domain.settlement import ALL_JOBS, InstanceFacts, JobFacts, JobSettlement, JobShare
 from domain.units import InstanceId, Instant, JobId
 from jobs.comparisons import Compared, Comparison, Comparisons, OutputFile, TooSlowError, compare_here
 from jobs.ports import UnsettledJobs
@@ -25,10 +25,9 @@ from jobs.writing import Resting, write_or_rest
 from lifecycle.compare import comparer_for
 from lifecycle.settle import give_up, needs_comparison, settle
 
-LIMIT = 500  # jobs per round
-MOST_COMPARING = 5000  # maximum number of jobs being compared or queued for comparison; others stay in the database
-PATIENCE_S = 2.0  # maximum time a round waits for comparisons
-MANY_ATTEMPTS = 3  # attempts at a comparison after which it is logged as an error
+LIMIT = 500  # jobs per round, and jobs queued for comparison; more stay in the database
+PATIENCE_S = 2.0  # how long a round waits for comparisons
+MANY_ATTEMPTS = 3  # of a comparison: logged as an error for operators
 
 Settled = tuple[JobFacts, JobSettlement]
 
@@ -49,9 +48,10 @@ class ValidatorReport:
 
 
 class Validator:
-    """Settles jobs. Runs in one process per cluster; a second instance would only repeat the work.
+    """Settles the jobs of this process's `share()`.
 
-    `max_lost()` returns the current lifecycle.max_lost_instances.
+    Two processes may settle a job at once when the shares change: the first settlement counts, and only one process
+    compares the outputs. `max_lost()` returns the current lifecycle.max_lost_instances.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Validator:
         clock: Clock,
         *,
         max_lost: Callable[[], int],
+        share: Callable[[], JobShare] = lambda: ALL_JOBS,
         limit: int = LIMIT,
         patience_s: float = PATIENCE_S,
     ) -> None:
@@ -68,21 +69,24 @@ class Validator:
         self._comparisons = comparisons
         self._clock = clock
         self._max_lost = max_lost
+        self._share = share
         self._limit = limit
         self._patience_s = patience_s
         self._resting: Resting[JobId] = Resting("job", log)
         self._waiting: OrderedDict[JobId, tuple[JobFacts, Comparison]] = OrderedDict()  # queued for comparison
         self._running: dict[asyncio.Task[Compared], JobFacts] = {}
+        self._skips_content = False  # until a round is not full, because the queue was full
 
     async def run_once(self) -> ValidatorReport:
         """Run one round over up to `limit` jobs, not counting jobs in back-off or being compared."""
         now = self._clock.now()
         self._resting.wake(now)
-        resting = len(self._resting)
+        resting, waiting = len(self._resting), len(self._waiting)
         jobs = await self._found(now)
         settled = [(job, one) for job in jobs if (one := self._settled_at_once(job, now)) is not None]
         current = await self._write(settled, now)
-        compared = await self._compare()
+        is_busy = len(settled) + len(self._waiting) - waiting > self._limit // 2
+        compared = await self._compare(0.0 if is_busy else self._patience_s)  # further jobs do not wait
         current += await self._write(compared, now)
         written = [pair for pair in (*settled, *compared) if pair[0].job_id not in self._resting]
         broken = len(self._resting) - resting
@@ -98,26 +102,32 @@ class Validator:
 
     async def _found(self, now: Instant) -> Sequence[JobFacts]:
         compared = self._waiting.keys() | {job.job_id for job in self._running.values()}
-        found = await self._unsettled.unsettled(self._limit + len(self._resting) + len(compared), now=now)
-        return [job for job in found if job.job_id not in self._resting and job.job_id not in compared][: self._limit]
+        limit = self._limit + len(self._resting) + len(compared)
+        skips = self._skips_content and bool(self._waiting)
+        found = await self._unsettled.unsettled(limit, now=now, share=self._share(), with_content=not skips)
+        jobs = [job for job in found if job.job_id not in self._resting and job.job_id not in compared][: self._limit]
+        self._skips_content = skips and len(jobs) == self._limit
+        return jobs
 
     def _settled_at_once(self, job: JobFacts, now: Instant) -> JobSettlement | None:
         """Return the job's settlement; None if its outputs must be read first, or on failure."""
         try:
             comparison = _comparison_of(job, needs_comparison(job))
             if comparer_for(comparison.validator, comparison.tolerance).needs_content and comparison.outputs:
-                if len(self._waiting) < MOST_COMPARING:
+                if len(self._waiting) < self._limit:
                     self._waiting[job.job_id] = (job, comparison)
+                else:
+                    self._skips_content = True  # other jobs do not wait behind more of these
                 return None
             return self._settled(job, compare_here(comparison, lambda _: None), now)
         except Exception as error:  # one bad job must not stop the rest
             self._resting.add(job.job_id, now, error)
             return None
 
-    async def _compare(self) -> Sequence[Settled]:
-        """Start comparisons while processes are free, and wait briefly. Return the jobs whose comparison ended."""
+    async def _compare(self, patience_s: float) -> Sequence[Settled]:
+        """Start comparisons while processes are free, and wait briefly; returns the jobs whose comparison ended."""
         ended: list[Settled] = []
-        until_s = self._clock.monotonic() + self._patience_s
+        until_s = self._clock.monotonic() + patience_s
         while True:
             await self._start_comparisons()
             left_s = max(0.0, until_s - self._clock.monotonic())
@@ -138,7 +148,7 @@ class Validator:
         attempts = await self._unsettled.begin_comparisons(ids, now=self._clock.now())
         for job, comparison in chosen:
             if job.job_id not in attempts:
-                continue  # has been settled since
+                continue  # already settled, or another process compares it
             if attempts[job.job_id] >= MANY_ATTEMPTS:
                 log.error(
                     "comparing outputs again after failed attempts", job_id=job.job_id, attempts=attempts[job.job_id]

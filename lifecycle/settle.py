@@ -11,6 +11,7 @@ import random
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
+from domain.credit import credit_of
 from domain.dispatch import InstanceStep
 from domain.errors import InvalidInputError
 from domain.havs import HavEvent, HavEventKind
@@ -211,6 +212,7 @@ class _Settling:
             if kind is None
             else _hav_event(instance, kind, self._job.job_class.fpops_est_flop, self._now),
             reason=self._because.get(instance.instance_id, "") if event is Event.REJECTED else "",
+            credit=credit_of(self._job.job_class.fpops_est_flop) if event is Event.VALIDATED else None,
         )
 
 

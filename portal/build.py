@@ -13,16 +13,20 @@ from administration.accounts import AccountKeys
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from feeder.array import JobArray
+from portal.account import AccountPages
 from portal.computers import ComputerPages, ResultPages
 from portal.entry import SiteEntry
 from portal.preferences import PreferencePages
+from portal.public import PublicPages
 from portal.services import LOOK, PortalServices
+from portal.teams import TeamPages
 from store.postgres import PostgresStore
 from web.guard import HEADERS, MOST_FORM_BYTES, ErrorPages, asked_as_known, headers
 from web.rendering import Assets, Renderer, sources
 
 PLACE = "/volunteers"
-OPEN = frozenset({"start", "join", "join_post", "sign_in", "sign_in_post", "sign_out", "static", "theme"})
+ENTRY = ("start", "join", "join_post", "sign_in", "sign_in_post", "sign_out", "static", "theme")
+OPEN = frozenset({*ENTRY, "forgotten", "forgotten_post", "reset", "reset_post"})
 
 
 @web.middleware
@@ -39,6 +43,7 @@ class Site:
     def __init__(self, services: PortalServices, assets: Assets) -> None:
         self._entry = SiteEntry(services)
         self._renderer = services.renderer
+        self._public = PublicPages(services)
         errors = ErrorPages(services.renderer).middleware
         self.application = web.Application(
             middlewares=[
@@ -50,11 +55,12 @@ class Site:
             ],
             client_max_size=MOST_FORM_BYTES,
         )
-        for page in (self._entry, ComputerPages(services), ResultPages(services), PreferencePages(services), assets):
+        pages = (AccountPages, ComputerPages, ResultPages, TeamPages, PreferencePages)
+        for page in (self._entry, *[kind(services) for kind in pages], assets):
             self.application.add_routes(page.routes())
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/", self.front), web.get(PLACE, self.inside)]
+        return [web.get("/", self.front), web.get(PLACE, self.inside), *self._public.routes()]
 
     async def front(self, request: web.Request) -> web.Response:
         """Return the front page. Clients read it too, so it does not query the database."""

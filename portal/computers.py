@@ -31,7 +31,7 @@ from portal.services import (
     titles_of,
     usual_turnaround_s,
 )
-from web.handlers import Pages, get, id_of, whole_number
+from web.handlers import Pages, get, id_of, post, whole_number
 from web.rate_limit import Buckets
 from web.rendering import Crumb, RenderedPage
 
@@ -125,6 +125,14 @@ class ComputerPages(Pages[PortalServices]):
         }
         crumbs = (Crumb("computers", "My computers"),)
         return RenderedPage("computer.html", name_of(own.host), "computers", crumbs, values)
+
+    @post("/computers/{id}/remove", "computer_remove")
+    async def remove(self, request: web.Request) -> web.Response:
+        """Delete the computer's record, unless it has jobs in progress."""
+        services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
+        own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request)))
+        await services.store.participation.drop_host(volunteer_id, own.host.host_id, now=services.clock.now())
+        return services.go("computers", "computer")
 
     @get("/computers/{id}/why", "computer_why")
     async def why(self, request: web.Request) -> RenderedPage:

@@ -168,12 +168,24 @@ def usual_turnaround_s(hav: HostAppVersion) -> Seconds | None:
 SECTIONS = (
     ("computers", "My computers", "Their activity, and why a computer got no work"),
     ("results", "My results", "In progress, valid, failed"),
+    ("teams", "Teams", "Find, found, join and leave a team"),
     ("preferences", "Preferences", "Applications, processors and limits"),
-    ("account", "Account", "Your password, and how to add a computer"),
+    ("account", "Account", "Your credit, your password, and how to add a computer"),
 )
 SAID = {
     "joined": "Your account is ready. Now add the project in your BOINC client, as described below.",
     "preferences": "Saved. Each computer applies it to new work from its next contact on.",
+    "email": "Your address is changed. Sign in with the new one from now on.",
+    "deleted": "Your account is deleted. Remove the project in your BOINC client, too.",
+    "mailed": "If this address has an account, a message with a link is on its way to it.",
+    "reset": "Your password is changed. Sign in with it.",
+    "computer": "The computer is removed. If its client contacts the project again, it is listed again.",
+    "founded": "Your team is founded, and you are its first member.",
+    "team": "Saved.",
+    "member": "You are a member. Credit of new results also counts for the team.",
+    "left": "You are no longer a member. The team keeps the credit that it earned.",
+    "dissolved": "The team is deleted.",
+    "statistics": "Saved. The next daily export of the statistics applies it.",
     "password": "Your password is changed. Your computers stay attached; other browsers are signed out.",
 }
 LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)

@@ -1,4 +1,4 @@
-"""Periodic tasks: each runs repeatedly, once per cluster or once per directory, and survives failed rounds.
+"""Periodic tasks: each runs repeatedly and survives failing rounds: once per cluster, per folder, or in every process.
 
 A round has a time limit and must report progress. A cancelled round may leave behind a thread that waits for an
 unresponsive file server. Each task's deadline is in the heartbeat of the process that holds its lock, so that all

@@ -52,12 +52,12 @@ def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Pat
 
 @main.command()
 @click.option("--host", required=True)
-@click.option("--port", type=int, required=True)
+@click.option("--port", "ports", type=int, required=True, multiple=True)
 @click.option("--number", type=int, required=True)
 @click.pass_obj
-def worker(place: ProcessPlace, host: str, port: int, number: int) -> None:
+def worker(place: ProcessPlace, host: str, ports: tuple[int, ...], number: int) -> None:
     """Answer clients."""
-    made = Worker(place.project, SystemClock(), host=host, port=port, number=number, board=place.board)
+    made = Worker(place.project, SystemClock(), host=host, ports=ports, number=number, board=place.board)
     run_service(made)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -122,16 +122,23 @@ class TaskEndedError(MusterError):
 
 
 class Worker:
-    """A request worker. Several workers share one port."""
+    """A request worker. Several share the first of its `ports`; a second one is its own, for a front end."""
 
     def __init__(
-        self, project: Project, clock: Clock, *, host: str, port: int, number: int, board: MetricsStore | None = None
+        self,
+        project: Project,
+        clock: Clock,
+        *,
+        host: str,
+        ports: Sequence[int],
+        number: int,
+        board: MetricsStore | None = None,
     ) -> None:
         self._project = project
         self._board = board
         self._clock = clock
         self._host = host
-        self._port = port
+        self._ports = ports
         self._number = number
 
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
@@ -148,10 +155,10 @@ class Worker:
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             await BoundedSite(
-                runner, self._host, self._port, most=lambda: parts.catalogue.catalogue().settings.server.connections
+                runner, self._host, self._ports, most=lambda: parts.catalogue.catalogue().settings.server.connections
             ).start()
             say_ready()
-            log.info("worker started", worker=self._number, port=self._port)
+            log.info("worker started", worker=self._number, ports=self._ports)
             if self._number == 0:
                 for sentence in exposures(parts.catalogue.catalogue().settings.project.url, self._host):
                     log.warning("insecure or unreachable address", why=sentence)
@@ -216,7 +223,7 @@ THREADS = 32  # maximum for all periodic tasks together
 
 
 class Background:
-    """A node's background process. Each periodic task runs once per cluster, under its own lock."""
+    """The background process of a node. Each periodic task runs under its own lock, once per cluster if not shared."""
 
     def __init__(self, project: Project, clock: Clock, *, board: MetricsStore | None = None) -> None:
         self._project = project

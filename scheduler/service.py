@@ -12,6 +12,7 @@ import structlog
 from domain.apps import ANONYMOUS
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
+from domain.credit import NO_CREDIT
 from domain.dispatch import Reported, RequestView, RequestWrites, TrickleFate
 from domain.errors import TooManyHostsError
 from domain.jobs import InstanceInProgress
@@ -137,6 +138,8 @@ class RequestService:
             wanted=asks_for_work(request),
             work_s=work_s(given.jobs, review.kept, wants, contact.catalogue.versions),
             unrunnable=is_unrunnable(given.reasons, admission.host, contact.catalogue, now=contact.now),
+            now=contact.now,
+            standing=known.standing if admission.same_record else replace(known.standing, host=NO_CREDIT),
             ack_trickles=bool(request.trickles),
         )
         return reply.with_key(reply.to_volunteer(answer, settings), request.code_sign_key, self._ports.signing)

@@ -86,6 +86,17 @@ def number(value: float | None, digits: int = 0) -> str:
     return DASH if value is None else f"{value:,.{digits}f}".replace(",", THIN)
 
 
+def credit(value: float | None) -> str:
+    """Format cobblestones; a dash for None.
+
+    >>> credit(1234.5), credit(3.14159), credit(0.0023), credit(0.0)
+    ('1\u202f234', '3.14', '< 0.01', '0')
+    """
+    if value is None or value == 0.0 or value >= 100.0:
+        return number(value)
+    return number(value, 2) if value >= 0.01 else "< 0.01"
+
+
 def rate(value: float | None) -> str:
     """Format a rate with the significant digits it has.
 

@@ -105,6 +105,7 @@ SECTIONS = (  # address, name, description
     ("unschedulable", "Unschedulable work", "Work that every recent host refused, with the reasons"),
     ("ordering", "Ordering", "The order of batches, and the reasons"),
     ("simulate", "Simulate", "Try scheduling rules on simulated hosts"),
+    ("news", "News", "What volunteers' clients show as notices"),
     ("settings", "Settings", "All settings and their history"),
 )
 
@@ -118,6 +119,8 @@ SAID = {  # messages by result code of the last form
     "reset": "The setting is reset to its default.",
     "simulation": "The simulation has started; this page shows its progress.",
     "cancelled": "The simulation is stopped.",
+    "published": "Published. Clients show it within a day.",
+    "withdrawn": "The news is deleted. Clients that have shown it keep it.",
     "password": "Your password is changed. Your other sessions are signed out.",
     "order": "Saved. The next ordering applies it, within about a minute.",
 }
@@ -223,6 +226,7 @@ def environment(package: str = "console") -> jinja2.Environment:
     made.filters.update(
         length=moments.length,
         num=moments.number,
+        credit=moments.credit,
         rate=moments.rate,
         pct=moments.percent,
         qty=moments.quantity,

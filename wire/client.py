@@ -20,6 +20,7 @@ from wire.messages import (
     CoprocRequest,
     DownloadElement,
     FileRef,
+    GuiUrl,
     HeldResult,
     HostInfo,
     InProgress,
@@ -254,11 +255,19 @@ def decode_reply(body: bytes) -> SchedulerReply:
         project_is_down=_flag(reply, "project_is_down"),
         messages=tuple(_message(found) for found in _MESSAGE.finditer(reply)),
         user_name=_text_in(reply, "user_name"),
+        user_id=_whole_or_none(reply, "userid"),
+        user_credit=_credit(reply, "user"),
         user_create_at=_instant(reply, "user_create_time"),
         email_hash=_text_in(reply, "email_hash"),
         cross_project_id=_text_in(reply, "cross_project_id"),
+        external_cpid=_text_in(reply, "external_cpid"),
         host_id=_whole_or_none(reply, "hostid"),
+        host_credit=_credit(reply, "host"),
         host_create_at=_instant(reply, "host_create_time"),
+        team_id=_whole(reply, "teamid", 0),
+        team_name=_text_in(reply, "team_name"),
+        gui_urls=tuple(_gui_url(raw) for raw in _all(reply, "gui_url")),
+        feed_url="".join([_text_in(raw, "url") for raw in _all(reply, "rss_feed")[:1]]),
         next_rpc_delay_s=_seconds(reply, "next_rpc_delay"),
         send_full_workload=_flag(reply, "send_full_workload"),
         dont_use_dcf=_flag(reply, "dont_use_dcf"),
@@ -277,6 +286,14 @@ def decode_reply(body: bytes) -> SchedulerReply:
         workunits=tuple(_workunit(raw) for raw in _all(reply, "workunit")),
         results=tuple(_result_in(raw) for raw in _all(reply, "result")),
     )
+
+
+def _credit(reply: bytes, of: str) -> tuple[float, float]:
+    return _number(reply, f"{of}_total_credit", 0.0), _number(reply, f"{of}_expavg_credit", 0.0)
+
+
+def _gui_url(raw: bytes) -> GuiUrl:
+    return GuiUrl(_text_in(raw, "name"), _text_in(raw, "description"), _text_in(raw, "url"))
 
 
 def _message(found: re.Match[bytes]) -> Message:

@@ -231,6 +231,15 @@ class ProjectPreferences:
 
 
 @quick_dataclass(frozen=True, slots=True)
+class GuiUrl:
+    """A link that the client shows with the project."""
+
+    name: str
+    description: str
+    url: str
+
+
+@quick_dataclass(frozen=True, slots=True)
 class SchedulerReply:
     """A scheduler reply. Elements are written in the order in which the client needs them."""
 
@@ -240,11 +249,19 @@ class SchedulerReply:
     project_is_down: bool = False
     messages: tuple[Message, ...] = ()
     user_name: str = ""
+    user_id: int | None = None  # None: unknown account, no credit either
+    user_credit: tuple[float, float] = (0.0, 0.0)  # total, recent average
     user_create_at: Instant | None = None
     email_hash: str = ""
     cross_project_id: str = ""
-    host_id: int | None = None  # only for a new host record
+    external_cpid: str = ""  # public form of the cross-project id
+    host_id: int | None = None  # only when newly created
+    host_credit: tuple[float, float] = (0.0, 0.0)
     host_create_at: Instant | None = None
+    team_id: int = 0  # 0: none
+    team_name: str = ""
+    gui_urls: tuple[GuiUrl, ...] = ()
+    feed_url: str = ""  # of the news, which the client shows as notices
     next_rpc_delay_s: Seconds | None = None
     send_full_workload: bool = False
     dont_use_dcf: bool = False

@@ -163,23 +163,28 @@ def _networks(listed: str, setting: str) -> Iterator[Network]:
 
 
 def _within(networks: tuple[Network, ...], address: str) -> bool:
+    found = _parsed(address)
+    return found is not None and any(found in network for network in networks)
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address; an IPv4 client of an IPv6 socket (::ffff:192.0.2.7) counts as its IPv4 address."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
-        return False
-    return any(found in network for network in networks)
+        return None
+    return (found.ipv4_mapped or found) if isinstance(found, ipaddress.IPv6Address) else found
 
 
 @lru_cache(REMEMBERED)
 def network_of(address: str) -> str:
     """Return the network that a single client controls: an IPv4 address, or an IPv6 /64.
 
-    >>> network_of("192.0.2.7"), network_of("2001:db8:1:2:3::4"), network_of("?")
-    ('192.0.2.7', '2001:db8:1:2::/64', '?')
+    >>> network_of("192.0.2.7"), network_of("2001:db8:1:2:3::4"), network_of("::ffff:192.0.2.7"), network_of("?")
+    ('192.0.2.7', '2001:db8:1:2::/64', '192.0.2.7', '?')
     """
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
+    found = _parsed(address)
+    if found is None:
         return address
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, 64), strict=False))
@@ -313,6 +318,16 @@ class SignIn:
         volunteer_id = record.volunteer.volunteer_id
         await self._volunteers.set_volunteer_password(volunteer_id, salt=salt, password_hash=kept)
         await self._store.end_sessions_of_volunteer(volunteer_id, but=but)
+
+    async def change_volunteer_email(self, record: VolunteerRecord, email: str, password: str) -> None:
+        """Change a volunteer's address, with the hash of the password for it. Raises AlreadyExistsError."""
+        await self.set_client_hash(record, password_hash(password, email), email=email)
+
+    async def set_client_hash(self, record: VolunteerRecord, hashed: str, *, email: str) -> None:
+        """Set the password by the hash that clients make of it, for this address. Raises AlreadyExistsError."""
+        async with self._stretching:
+            salt, kept = await asyncio.to_thread(password_kept, hashed)
+        await self._volunteers.set_email(record.volunteer.volunteer_id, email, salt=salt, password_hash=kept)
 
     async def check_password(self, name: str, password: str, *, address: str) -> PersonRecord:
         """Return the user after checking the password again. Raises the same errors as `person`."""

@@ -1,10 +1,10 @@
-"""Limits the number of connections to a worker's port. Above the limit, clients get 503 with Retry-After."""
+"""Limits the connections of a worker; further clients get 503 with Retry-After."""
 
 from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import cast
 
@@ -27,13 +27,14 @@ log = structlog.get_logger()
 
 
 class BoundedSite(web.BaseSite):
-    """Serves an application on a port shared by workers, with at most `most()` connections."""
+    """Serves an application on ports that other workers may share, with at most `most()` connections together."""
 
-    def __init__(self, runner: web.AppRunner, host: str, port: int, *, most: Callable[[], int]) -> None:
+    def __init__(self, runner: web.AppRunner, host: str, ports: Sequence[int], *, most: Callable[[], int]) -> None:
         super().__init__(runner)
         self._host = host
-        self._port = port
+        self._ports = ports
         self._most = most
+        self._servers: list[asyncio.Server] = []
         self._room = files_at_most() - OTHER_FILES
         self._there: dict[web.RequestHandler, None] = {}  # in order of arrival
         self._leaving: set[web.RequestHandler] = set()  # will be closed after their current response
@@ -41,13 +42,21 @@ class BoundedSite(web.BaseSite):
 
     @property
     def name(self) -> str:
-        return f"http://{self._host}:{self._port}"
+        return f"http://{self._host}:{self._ports[0]}"
 
     async def start(self) -> None:
         await super().start()
         self._hear_of_those_who_go()
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self.protocol, self._host, self._port, reuse_port=True, backlog=BACKLOG)
+        for port in self._ports:
+            self._servers.append(
+                await loop.create_server(self.protocol, self._host, port, reuse_port=True, backlog=BACKLOG)
+            )
+
+    async def stop(self) -> None:
+        for server in self._servers:
+            server.close()
+        await super().stop()
 
     def protocol(self) -> asyncio.Protocol:
         """Return the protocol for the next connection."""

@@ -16,7 +16,7 @@ class CoprocessorShown(TypedDict):
 
 
 class HostShown(TypedDict):
-    """A host as described by its client."""
+    """A host, as last reported by its client, and its credit in cobblestones."""
 
     host_id: int
     volunteer_id: int
@@ -36,6 +36,7 @@ class HostShown(TypedDict):
     cpu_model: str
     client_version: int
     coprocessors: list[CoprocessorShown]
+    credit: float
 
 
 class SlowShown(TypedDict):

@@ -97,6 +97,7 @@ class InstanceShown(TypedDict):
     est_runtime_s: float | None
     elapsed_s: float | None
     exit_status: int | None
+    credit: float | None
     reason: str
     because: str
     stderr: str
