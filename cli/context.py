@@ -236,7 +236,7 @@ def _with_project(function: Command) -> Command:
         default=DEFAULT_DATA_DIR,
         envvar="MUSTER_DATA_DIR",
         show_default=True,
-        help="The project's folder.",
+        help="The project's directory.",
     )
     database = click.option(
         "--database-url", envvar="MUSTER_DATABASE_URL", help="PostgreSQL database to use instead of the embedded one."

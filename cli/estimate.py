@@ -28,7 +28,7 @@ def estimate() -> None:
 async def run_estimates(run: Run, batch_id: int | None) -> None:
     """Forecast every active batch now, and publish the changes; `muster up` does the same automatically.
 
-    Safe to repeat, to interrupt, and to run beside `muster up`: each batch is forecast by one process at a time.
+    Safe to repeat, to interrupt, and to run while `muster up` runs: each batch is forecast by one process at a time.
     """
     from batch_estimator.service import in_silence
     from runtime.compose import estimator

@@ -14,7 +14,7 @@ from store.ordering import PostgresOrderingRules
 from web.moments import length, moment, number
 
 RULES = {  # policy -> rule
-    "logical_time": "the batch with the earliest end goes first, if each in turn had the whole pool",
+    "logical_time": "the batch with the earliest end goes first, as if each batch in turn had the whole pool",
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
@@ -130,7 +130,7 @@ def term(part: Contribution) -> str:
     raw = length(made_of) if unit == "s" else f"{_brief(made_of)} {unit}".rstrip()
     if made_of == part.value:
         return f"{_brief(part.weight)} × {raw}"
-    return f"{_brief(part.weight)} × {_brief(part.value)}, made of {raw}"
+    return f"{_brief(part.weight)} × {_brief(part.value)}, computed from {raw}"
 
 
 def _brief(value: float) -> str:

@@ -153,7 +153,7 @@ class Short:
                 f"but only {known} connected recently"
             )
         jobs, them = ("1 job needs", "it") if self.jobs == 1 else (f"{self.jobs} jobs need", "them")
-        return f"{jobs} {self.waits_for}: all recent {self.one_per}s ({known}) already had {them}"
+        return f"{jobs} {self.waits_for}: all recent {self.one_per}s ({known}) have already had {them}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def about_host(admission: Admission, *, taken_over: int = 0) -> tuple[Message, .
         case HostCase.KNOWN | HostCase.FIRST_CONTACT:
             return ()
         case HostCase.STATE_LOST:
-            return (Message(f"This computer was recognised as host {admission.host.host_id} and keeps that record."),)
+            return (Message(f"This computer was recognised as host {admission.host.host_id} and keeps its record."),)
         case HostCase.NOT_THEIRS | HostCase.CLONE:
             return (
                 Message(

@@ -40,11 +40,11 @@ def unshared(reports: Iterable[ProcessReport], own: str | None) -> Sequence[Wron
     if len(having) < 2:
         return ()
     most = max(having.values(), key=lambda some: (len(some), HERE in some))
-    because = f"its files/ is not the folder of {', '.join(most)}: all nodes must share one"
+    because = f"its files/ is not the directory of {', '.join(most)}: all nodes must share one directory"
     return [Wrong(f"node {node}", because) for node in sorted(nodes) if node not in most]
 
 
-MISSING, STRAY = "files of outputs", "files without an owner"
+MISSING, STRAY = "files of outputs", "orphaned files"
 
 Progress = Callable[[str, int], None]  # called after every check, with the number of findings
 
