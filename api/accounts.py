@@ -227,7 +227,11 @@ class AccountsApi:
         )
 
     @operation(
-        "DELETE", "/submitters/{name}", "Delete a submitter that has no batches.", right=Right.OPERATE, errors=(404, 409)
+        "DELETE",
+        "/submitters/{name}",
+        "Delete a submitter that has no batches.",
+        right=Right.OPERATE,
+        errors=(404, 409),
     )
     async def delete_submitter(self, ask: Ask[NameParams, None]) -> shapes.Deleted:
         await self._people.drop("submitter", ask.params.name)

@@ -119,7 +119,7 @@ def term(part: Contribution) -> str:
     """Explain the points of a term.
 
     >>> term(Contribution("wait", "wait", 7200.0, "s", 0.25, None, 1000.0, 250.0))
-    '1\\u202f000 × 0.25, made of 2 h'
+    '1\\u202f000 × 0.25, computed from 2 h'
     >>> term(Contribution("held", "held", 3.0, "PE", 3.0, None, -1.0, -3.0))
     '-1 × 3 PE'
     """

@@ -142,7 +142,7 @@ class Short:
         """Return the reason, with both numbers.
 
         >>> Short("volunteer", 1, 3, hosts=4, volunteers=1).reason
-        '3 jobs need another volunteer: all recent volunteers (1) already had them'
+        '3 jobs need another volunteer: all recent volunteers (1) have already had them'
         >>> Short("volunteer", 2, 0, hosts=4, volunteers=1).reason
         'needs another volunteer: 2 results of different volunteers must agree, but only 1 connected recently'
         """

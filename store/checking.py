@@ -19,12 +19,12 @@ from store.rows import mapper
 
 COUNTERS = "counters"
 QUESTIONS = {  # name of the check -> query
-    "ended jobs": "check_ended_jobs",
-    "open jobs": "check_open_jobs",
-    "no duplicates": "check_doubled",
+    "jobs that are over": "check_ended_jobs",
+    "jobs that are open": "check_open_jobs",
+    "nothing is there twice": "check_doubled",
     "batches": "check_batches",
     "outputs of results": "check_outputs",
-    "orphaned rows": "check_orphans",
+    "rows without an owner": "check_orphans",
     "logical times and usage": "check_times",
     COUNTERS: "counters_that_differ",
 }

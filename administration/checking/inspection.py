@@ -27,7 +27,7 @@ def unshared(reports: Iterable[ProcessReport], own: str | None) -> Sequence[Wron
 
     >>> reports = [ProcessReport(f"{n}: worker 0", "worker", 1.0, {"files": mark}) for n, mark in ("ax", "bx", "cy")]
     >>> [str(one) for one in unshared(reports, "x")]
-    ['node c: its files/ is not the folder of a, b, this machine: all nodes must share one']
+    ['node c: its files/ is not the directory of a, b, this machine: all nodes must share one directory']
     """
     nodes = {} if own is None else {HERE: own}
     for report in reports:
@@ -44,7 +44,7 @@ def unshared(reports: Iterable[ProcessReport], own: str | None) -> Sequence[Wron
     return [Wrong(f"node {node}", because) for node in sorted(nodes) if node not in most]
 
 
-MISSING, STRAY = "files of outputs", "orphaned files"
+MISSING, STRAY = "files of outputs", "files without an owner"
 
 Progress = Callable[[str, int], None]  # called after every check, with the number of findings
 

@@ -92,13 +92,13 @@ def _are_numbers(*values: object) -> bool:
 def _of_side(side: Mapping[str, Any]) -> str:
     lowered = f" (lowered from {side['asked']:g})" if side["threshold"] != side["asked"] else ""
     passed = side["havs"] + side["newcomers"]
-    return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} calls/h"
+    return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} requests/h"
 
 
 def _of_wait(wait: Mapping[str, Any]) -> str:
     if wait["send_s"] is None:
         return f">= {wait['threshold']:g}: never, no passing host makes requests"
-    return f">= {wait['threshold']:g}: {in_words(wait['send_s'])} ({wait['calls_per_hour']:.1f} calls/h)"
+    return f">= {wait['threshold']:g}: {in_words(wait['send_s'])} ({wait['calls_per_hour']:.1f} requests/h)"
 
 
 def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[str]:
