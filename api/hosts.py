@@ -97,7 +97,7 @@ class HostsApi:
             shapes.HeldPage, rows, ask.params, lambda one: one.instance_id, partial(shown, shapes.HeldShown)
         )
 
-    @operation("GET", "/ranking", "The last host ranking; `run` is null before the first one.")
+    @operation("GET", "/ranking", "The last host ranking; `run` is null before the first ranking.")
     async def ranking(self, ask: Ask[NoParams, None]) -> shapes.RankingShown:
         last = next(iter(await self._store.generations.runs(1)), None)
         return {"run": None if last is None else run_as_json(last)}

@@ -103,8 +103,9 @@ async def dump(run: Run) -> None:
 @click.option("--dry-run", is_flag=True, help="Only print what would change.")
 @command
 async def load_tree(run: Run, file: Path, dry_run: bool) -> None:
-    """Add and change accounts and submitters from a CSV or JSON FILE as `muster account dump` writes it (- = standard
-    input), all rows or none. It deletes nothing.
+    """Add and change accounts and submitters from a CSV or JSON FILE (- = standard input), all rows or none.
+
+    `muster account dump` writes such a file. Deletes nothing.
     """
     changed = await run.ask(lambda client: client.load_account_tree(rows_of(_text_of(file)), dry_run=dry_run))
     run.show_table(changed, COLUMNS, "Nothing differs.")
@@ -245,7 +246,11 @@ UNITS = click.option(
     "--units", type=float, required=True, help="Service units per period; one unit is one PE-hour at rate 1."
 )
 PERIOD = click.option(
-    "--period-days", type=float, default=90.0, show_default=True, help="Period length; unused units expire."
+    "--period-days",
+    type=float,
+    default=90.0,
+    show_default=True,
+    help="Length of a period in days; units unused at its end expire.",
 )
 QUANTITIES = [one.name.lower() for one in Quantity if one is not Quantity.IDLE_JOBS]
 KIND = (

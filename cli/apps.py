@@ -19,7 +19,8 @@ READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 ONE_PER_HOST = click.option(
     "--one-per-host/--several-per-host",
     default=None,
-    help="Send a host at most one instance of a job (default), or allow it a retry of its own job.",
+    help="Send a host at most one instance of a job (default), or allow it to get the retry of a job that it had "
+    "before.",
 )
 ONE_PER_VOLUNTEER = click.option(
     "--one-per-volunteer",
@@ -98,7 +99,9 @@ def version() -> None:
 @version.command("add")
 @click.argument("name")
 @click.option("--platform", required=True, help="BOINC platform, such as x86_64-pc-linux-gnu.")
-@click.option("--version", "version_num", type=click.IntRange(1, 2**31 - 1), required=True, help="100 means 1.00.")
+@click.option(
+    "--version", "version_num", type=click.IntRange(1, 2**31 - 1), required=True, help="Version number; 100 means 1.00."
+)
 @click.option("--main", "main_program", type=READABLE, required=True)
 @click.option(
     "--file",

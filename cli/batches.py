@@ -154,7 +154,7 @@ async def list_batches(run: Run, limit: int) -> None:
 @click.option(
     "--level", default=None, help="Service level: standby, normal, or expedite (needs the permission `expedite`)."
 )
-@click.option("--queue", default=None, help="One of ordering.queues.")
+@click.option("--queue", default=None, help="Queue: one of the names in ordering.queues.")
 @click.option("--release", is_flag=True, help="Stop waiting for other batches.")
 @click.option("--account", default=None, help="Account to charge; can be changed until the batch's first job is sent.")
 @click.option(

@@ -23,7 +23,7 @@ def estimate() -> None:
 
 
 @estimate.command("run")
-@click.option("--batch", "batch_id", type=click.IntRange(min=1), default=None, help="Only this batch.")
+@click.option("--batch", "batch_id", type=click.IntRange(min=1), default=None, help="Forecast only this batch.")
 @local_command("`muster up` updates forecasts automatically; run this on the project's own machine")
 async def run_estimates(run: Run, batch_id: int | None) -> None:
     """Forecast every active batch now, and publish the changes; `muster up` does the same automatically.

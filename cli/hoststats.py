@@ -55,7 +55,11 @@ async def run_ranking(run: Run, cut_points_only: bool) -> None:
 
 @hoststats.command("show")
 @click.option(
-    "--host", "host_id", type=click.IntRange(min=1), default=None, help="Show this host's percentiles instead."
+    "--host",
+    "host_id",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Show this host's percentiles instead of the last ranking.",
 )
 @command
 async def show_ranking(run: Run, host_id: int | None) -> None:

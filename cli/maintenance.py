@@ -20,7 +20,11 @@ from domain.units import later
 @click.option("--no-files", is_flag=True, help="Skip the upload directory, if this machine does not have it.")
 @click.option("--contents", is_flag=True, help="Read every output file and compare its MD5.")
 @click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Maximum findings per check."
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=100,
+    show_default=True,
+    help="Maximum number of findings listed per check.",
 )
 @local_command("it reads the upload directory; run it on the project's own machine")
 async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
@@ -60,7 +64,7 @@ class NotConfirmedError(MusterError):
 
 
 @click.command()
-@click.option("--before", required=True, metavar="YYYY-MM", help="Delete months before this one.")
+@click.option("--before", required=True, metavar="YYYY-MM", help="Delete the months before this month.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @click.option("--yes", is_flag=True, help="Confirm the deletion, which cannot be undone.")
 @local_command("it deletes files in the upload directory; run it on the project's own machine")

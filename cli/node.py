@@ -70,7 +70,9 @@ async def migrate(run: Run, pre_only: bool) -> None:
 @click.command()
 @only_here("it is the server; start it on the project's own machine")
 @click.option("--data-dir", type=click.Path(path_type=Path), default=DEFAULT_DATA_DIR, envvar="MUSTER_DATA_DIR")
-@click.option("--database-url", envvar="MUSTER_DATABASE_URL", help="PostgreSQL to use instead of the embedded one.")
+@click.option(
+    "--database-url", envvar="MUSTER_DATABASE_URL", help="PostgreSQL database to use instead of the embedded database."
+)
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -78,7 +80,7 @@ async def migrate(run: Run, pre_only: bool) -> None:
     help="Address to listen on; 0.0.0.0 = all addresses of this machine.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True)
-@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Request workers.")
+@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Number of request workers.")
 @click.option(
     "--metrics-host", default="127.0.0.1", show_default=True, help="Address on which the supervisor serves metrics."
 )
@@ -163,11 +165,13 @@ async def _up(data_dir: Path, database_url: str | None, serving: Serving) -> Non
 
 @click.command()
 @only_here("it creates its own project on this machine")
-@click.option("--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Simulated volunteers.")
+@click.option(
+    "--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Number of simulated volunteers."
+)
 @click.option(
     "--seed", "--seeds", "seed", type=int, default=1, show_default=True, help="Random seed of the simulation."
 )
-@click.option("--database-url", default=None, help="Empty PostgreSQL database to use instead of an embedded one.")
+@click.option("--database-url", default=None, help="Empty PostgreSQL database to use instead of an embedded database.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
 def demo(volunteers: int, seed: int, database_url: str | None, as_json: bool) -> None:
     """Run a small project with simulated volunteers on a fresh database, from setup to results."""

@@ -30,7 +30,7 @@ def priority() -> None:
 
 
 @priority.command("show")
-@click.option("--batch", "batch_id", type=click.IntRange(1, 2**62), default=None, help="Only this batch.")
+@click.option("--batch", "batch_id", type=click.IntRange(1, 2**62), default=None, help="Show only this batch.")
 @click.option("--verbose", "in_words", is_flag=True, help="Show the formula with its numbers, products and result.")
 @click.option(
     "--format", "layout", type=click.Choice([one.value for one in Format]), default="table", show_default=True

@@ -36,7 +36,13 @@ if TYPE_CHECKING:
     type=click.Choice(SIMULATED_RULES),
     help=f"Deadline rule; may be repeated. Default: the scenario's rules, or {DeadlineRule.MUSTER}.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs per rule.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of runs per rule, each with its own seed.",
+)
 @click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Setting of the simulated project; may be repeated."

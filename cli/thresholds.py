@@ -55,7 +55,7 @@ async def show(run: Run) -> None:
     type=click.IntRange(min=1),
     default=SOME_SEEDS,
     show_default=True,
-    help="Simulations of the current and of the new thresholds each.",
+    help="Number of simulations, each for the current and for the new thresholds.",
 )
 @click.option(
     "--hosts",
@@ -69,7 +69,7 @@ async def show(run: Run) -> None:
     type=click.FloatRange(0.0, MOST_DAYS, min_open=True),
     default=SOME_DAYS,
     show_default=True,
-    help="Simulated days.",
+    help="Number of simulated days.",
 )
 @click.option(
     "--processes",
