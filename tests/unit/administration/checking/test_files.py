@@ -123,7 +123,7 @@ async def test_different_content_is_reported_on_request(tmp_path: Path) -> None:
     ("name", "below", "states", "because"),
     [
         ("notes.txt", "", {}, "no output has this name"),
-        (NAME, "zz", {77: "valid"}, "it is in the wrong directory"),
+        (NAME, "zz", {77: "valid"}, "in the wrong directory"),
         (NAME, "", {}, "there is no instance 77"),
         (f"{NAME}.part", "", {}, "there is no instance 77"),
         (NAME, "", {77: "valid"}, "the database has no record"),
