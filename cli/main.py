@@ -71,7 +71,7 @@ class Menu(click.Group):
 
 
 ENTRIES = {
-    "init": ("cli.node:init", "Create a project: its folder, keys and database."),
+    "init": ("cli.node:init", "Create a project: its directory, keys and database."),
     "up": ("cli.node:up", "Run all services until SIGTERM or Ctrl-C."),
     "demo": (
         "cli.node:demo",
@@ -119,7 +119,7 @@ ENTRIES = {
     "token": ("cli.operators:token", "Manage tokens of the JSON API."),
     "purge": (
         "cli.maintenance:purge",
-        "Delete the jobs of batches that ended before a given month, and the output files of those jobs.",
+        "Delete the jobs of batches that ended before a given month, and their output files.",
     ),
     "check": (
         "cli.maintenance:check",
