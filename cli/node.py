@@ -82,6 +82,12 @@ async def migrate(run: Run, pre_only: bool) -> None:
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True)
 @click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Number of request workers.")
 @click.option(
+    "--worker-port",
+    type=click.IntRange(1, 65535),
+    default=None,
+    help="Worker N also listens on this port + N, so that a front end can choose the worker and check its health.",
+)
+@click.option(
     "--metrics-host", default="127.0.0.1", show_default=True, help="Address on which the supervisor serves metrics."
 )
 @click.option(
@@ -96,8 +102,12 @@ def up(data_dir: Path, database_url: str | None, **options: Any) -> None:
     """Run all services until SIGTERM or Ctrl-C."""
     from runtime.logs import configure_logs
 
+    serving = Serving(**options)
+    if serving.port in serving.worker_ports or serving.worker_ports.stop > 65536:
+        wanted = f"{serving.workers} ports up to 65535, without --port ({serving.port})"
+        raise click.BadParameter(f"expected {wanted}, got {serving.worker_port}", param_hint="--worker-port")
     configure_logs(options["log_level"])
-    uvloop.run(_up(data_dir, database_url, Serving(**options)))  # asyncio starts a thread for each process
+    uvloop.run(_up(data_dir, database_url, serving))  # asyncio starts a thread for each process
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +117,16 @@ class Serving:
     host: str
     port: int
     workers: int
+    worker_port: int | None
     metrics_host: str
     metrics_port: int | None
     log_level: str
     as_json: bool
+
+    @property
+    def worker_ports(self) -> range:
+        """The workers' own ports; empty if they only share one."""
+        return range(0) if self.worker_port is None else range(self.worker_port, self.worker_port + self.workers)
 
     def children(self, data_dir: Path, run_dir: Path) -> list[Child]:
         """Return the node's processes."""
@@ -118,8 +134,9 @@ class Serving:
 
         common = ["--data-dir", str(data_dir), "--run-dir", str(run_dir), "--log-level", self.log_level]
         where = ["--host", self.host, "--port", str(self.port)]
+        own = [["--port", str(port)] for port in self.worker_ports] or [[]] * self.workers
         workers = [
-            Child(f"worker {number}", [*common, "worker", *where, "--number", str(number)], SILENCE_S)
+            Child(f"worker {number}", [*common, "worker", *where, *own[number], "--number", str(number)], SILENCE_S)
             for number in range(self.workers)
         ]
         return [Child("background", [*common, "background"], SILENCE_S), *workers]
@@ -140,7 +157,8 @@ async def _up(data_dir: Path, database_url: str | None, serving: Serving) -> Non
     from runtime.supervisor import Supervisor, check_port_free
 
     project = open_project(data_dir, database_url)
-    check_port_free(serving.host, serving.port)
+    for port in (serving.port, *serving.worker_ports):
+        check_port_free(serving.host, port)
     dsn = await database_dsn(project)
     try:
         with run_folder() as folder:
