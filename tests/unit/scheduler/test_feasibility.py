@@ -69,7 +69,7 @@ def bound(hosts: str) -> SchedulingContext:
     "met",
     ["ncpus>=4", "ncpus<=4", "ram_bytes>=8e9,gpus>=2", "gpu=NVIDIA", "platform=mac|linux", "label=lab", "label!=slow"],
 )
-def test_host_that_meets_the_conditions_of_a_queue_is_not_refused(met: str) -> None:
+def test_host_that_meets_a_queues_conditions_is_not_refused(met: str) -> None:
     assert queue_refusal(a_batch(), bound(met)) is None
     assert queue_refusal(a_batch(queue="bonus"), bound("ncpus>=4096")) is None
 
@@ -127,7 +127,7 @@ def test_a_volunteer_without_gpu_work_keeps_the_cpus_busy() -> None:
 
 def test_a_volunteer_who_keeps_the_cpus_lends_the_gpus_still() -> None:
     context = an_asking(volunteer=a_volunteer(no_cpu=True))
-    check(device_refusal(a_want(CPU), context), RefusalCode.NO_CPU, "disabled CPU work")
+    check(device_refusal(a_want(CPU), context), RefusalCode.NO_CPU, "CPU work")
     assert device_refusal(a_want(NVIDIA), context) is None
 
 
