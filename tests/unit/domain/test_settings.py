@@ -34,6 +34,9 @@ WITH_UNIT = re.compile(r".*_(s|bytes|flop|flop_per_s|fraction)")
 
 
 TEXTS: dict[str, st.SearchStrategy[object]] = {
+    "mail.server": st.sampled_from(["", "smtp.example.org", "::1"]),
+    "mail.tls": st.sampled_from(["starttls", "tls", "none"]),
+    "mail.sender": st.sampled_from(["", "project@example.org"]),
     "project.url": st.from_regex(r"\Ahttps?://[a-z0-9.:/-]{1,180}/\Z"),
     "ordering.policy": st.sampled_from(["logical_time", "multifactor", "components", "equal_access", "fifo"]),
     "ordering.let_rule": st.sampled_from(["design", "wfq"]),
