@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from domain.credit import Credit, credit_of
+from domain.history import START
 from domain.settlement import JobFacts
 from domain.units import Flop, Instant, Seconds, later
 from lifecycle.settle import settle
@@ -123,6 +124,17 @@ async def test_stale_settlement_grants_nothing_twice(store: Store) -> None:
     assert await store.unsettled.settle([settle(facts, {facts.instances[0].instance_id: 0}, now=NOW, max_lost=9)]) == 0
 
     assert await standing(store, host) == before
+
+
+async def test_credit_of_a_result_moves_to_the_history_with_it(store: Store) -> None:
+    host = await a_registered_host(store)
+    facts = await a_reported_job(store, host)
+    await settled(store, facts, NOW)
+
+    moved = await store.history.move_ended(before=later(NOW, WEEK_S), after=START, limit=9)
+
+    assert moved.jobs == 1
+    assert await granted(store, facts) == [pytest.approx(credit_of(facts.job_class.fpops_est_flop))]
 
 
 async def test_hosts_of_a_volunteer_add_up(store: Store) -> None:
