@@ -104,10 +104,10 @@ BY_KEY = {  # query -> the indexes it must use
     # and writes
     "move_instances": {"instance_pkey", "instance_job_volunteer", "host_pkey"},
     "lock_claimed": {"host_pkey", "instance_pkey", "instance_on_host"},
+    "abort_lost": {"instance_on_host"},
     "write_group": {
         "host_pkey",
         "instance_pkey",
-        "instance_on_host",
         "instance_job_volunteer",
         "job_pkey",
         "batch_pkey",
