@@ -355,6 +355,7 @@ SMALL = {  # reads no large table
     "list_news",
     "take_mail_code",
     "set_export_consent",
+    "forget_withdrawn",
     "withdrawn_of_kind",
     "note_abort",
     "set_duty_back",
