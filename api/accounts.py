@@ -1,4 +1,4 @@
-"""Lists, adds and changes accounts, submitters and volunteers over the API."""
+"""Lists, creates and changes accounts, submitters and volunteers over the API."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EmailParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AccountBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Omitted fields keep their values. `permissions` replaces the whole list; `parent` empty: to the top level."""
+    """Omitted fields keep their values. `permissions` replaces the whole list; `parent` empty: the top level."""
 
     shares: float | None = None
     permissions: list[str] | None = None
@@ -60,7 +60,7 @@ class AccountBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Omitted fields keep their values. `account` gives the submitter access to that account; `shares` apply there."""
+    """Omitted fields keep their values. `account` gives the submitter access to that account, where `shares` apply."""
 
     shares: float | None = None
     account: str | None = None
@@ -69,7 +69,7 @@ class SubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TreeRowBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`parent`: the account above it, the submitter's account, or the further account of a membership."""
+    """`parent` is the account above an account, a submitter's account, or the account of a membership."""
 
     kind: Literal["account", "submitter", "membership"]
     name: str

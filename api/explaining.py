@@ -1,4 +1,4 @@
-"""Explanations of decisions, the workers' job arrays, and unschedulable work over the API."""
+"""Explanations of decisions, workers' job arrays, and unschedulable work over the API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ExplainingApi:
         return await self._explain.instance(InstanceId(ask.params.id))
 
 
-SILENT_S = 60.0  # a process without a heartbeat for this long is gone
+SILENT_S = 60.0  # a process without a heartbeat for this long has ended
 
 
 class ArrayApi:

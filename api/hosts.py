@@ -1,4 +1,4 @@
-"""Volunteers' hosts and the last host ranking over the API."""
+"""Volunteers' hosts and the latest host ranking over the API."""
 
 from __future__ import annotations
 
@@ -84,8 +84,9 @@ class HostsApi:
     @operation("GET", "/hosts/{host_id}", "A host with its statistics for each app version.", errors=(404,))
     async def host(self, ask: Ask[HostParams, None]) -> shapes.HostDetail:
         host, havs = await self._store.views.host(HostId(ask.params.host_id))
-        now = self._clock.now()
-        return shown(shapes.HostDetail, host, app_versions=[hav_as_json(one, now) for one in havs])
+        own, now = await self._store.volunteer_views.host(host.volunteer_id, host.host_id), self._clock.now()
+        versions = [hav_as_json(one, now) for one in havs]
+        return shown(shapes.HostDetail, host, app_versions=versions, credit=own.credit.total)
 
     @operation("GET", "/hosts/{host_id}/instances", "The instances in progress on a host, by id.", errors=(404,))
     async def host_instances(self, ask: Ask[HeldParams, None]) -> shapes.HeldPage:

@@ -55,7 +55,7 @@ class SharesBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ResetBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Both omitted: the usage of all submitters."""
+    """If both are omitted, the usage of all submitters is reset."""
 
     why: str
     submitter: str | None = None

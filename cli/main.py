@@ -111,6 +111,7 @@ ENTRIES = {
         "cli.simulate:simulate",
         "Simulate a SCENARIO (a TOML file, or the name of a shipped one) under each rule, with the same seeds.",
     ),
+    "stats": ("cli.stats:stats", "Export the credit of volunteers, teams and hosts."),
     "sign": (
         "cli.maintenance:sign",
         "Sign all app files again, or sign FILES on a machine that has only the key.",

@@ -1,4 +1,4 @@
-"""The project's exceptions. The docstring of a class is its default message."""
+"""Exceptions of the project. A class's docstring is its default message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the order of batches: policy, weights, fair-share, limits, reservations. Pure."""
+"""Settings for the order of batches: policy, weights, fair-share, limits, reservations. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from domain.bounds import knob, one_of
 from domain.units import DAY_S, HOUR_S, MINUTE_S, Seconds
 
-# Components and sub-components of a priority sum, by Moab's names.
+# Components and subcomponents of a priority, named as in Moab.
 COMPONENTS = ("SERVICE", "TARGET", "CRED", "RESOURCE", "FS")
 
 
@@ -52,7 +52,7 @@ _RESOURCE = rf"(?:flop|cpu_s|memory_byte_s|gpu_s)={AMOUNT}"
 
 
 def words_of(word: str) -> str:
-    """The pattern of words of one kind with single spaces between them; no word fits too."""
+    """Return the pattern for zero or more words of one kind, separated by single spaces."""
     return rf"(?:{word}(?: {word})*)?"
 
 

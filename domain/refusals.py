@@ -1,7 +1,7 @@
-"""Reasons for refusing a job to a host: a code, a sentence for operators and wording for volunteers. Pure.
+"""Reasons for refusing a job to a host: a code, a sentence for operators and a text for volunteers. Pure.
 
-Operators see the sentence with both numbers (`Refusal.detail`). Everything else that is shown or done for a code
-is in `TRAITS`, one entry per code; sets of codes elsewhere are derived from it (`codes_where`).
+Operators see the sentence with both numbers (`Refusal.detail`). `TRAITS`, one entry per code, defines all other texts
+and behaviour of a code; sets of codes used elsewhere are derived from it (`codes_where`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from domain.quick import quick_dataclass
 
 
 class RefusalCode(StrEnum):
-    """Every reason for which a job is not sent to a host, or a host gets no work at all."""
+    """All reasons for which the server does not send a job to a host, or sends the host no work at all."""
 
-    # about the whole request
+    # for the whole request
     NO_NEW_TASKS = "no_new_tasks"
     NO_SLOTS = "no_slots"
     PROJECT_DOWN = "project_down"
@@ -27,7 +27,7 @@ class RefusalCode(StrEnum):
     REQUEST_LIMIT = "request_limit"
     ANONYMOUS_PLATFORM = "anonymous_platform"
     CLOCK_SKEW = "clock_skew"
-    # about an app
+    # for one app
     NO_APP_VERSION = "no_app_version"
     PLATFORM = "platform"
     PLAN_CLASS = "plan_class"
@@ -35,17 +35,17 @@ class RefusalCode(StrEnum):
     BETA = "beta"
     NO_GPU = "no_gpu"
     NO_CPU = "no_cpu"
-    # about a class of jobs
+    # for a class of jobs
     MEMORY = "memory"
     DISK = "disk"
     CPUS = "cpus"
     TOO_SLOW = "too_slow"
     BELOW_GATE = "below_gate"
     NEWCOMER_SHARE = "newcomer_share"
-    NOT_YET = "not_yet"  # the host has work for hours, and the retry should start soon
+    NOT_YET = "not_yet"  # the host already has hours of work, and the retry should start soon
     LEASED = "leased"  # the host is leased to a big job, and this job does not fit around the lease
     DISPLACES = "displaces"  # the client would delay its other jobs too much
-    # about one job
+    # for one job
     SAME_HOST = "same_host"
     SAME_VOLUNTEER = "same_volunteer"
     HR_CLASS = "hr_class"
@@ -56,7 +56,7 @@ class RefusalCode(StrEnum):
         return TRAITS[self]
 
 
-Whys = tuple[tuple[str, str], ...]  # codes with their sentences, as stored
+Whys = tuple[tuple[str, str], ...]  # codes and their sentences, as stored
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -88,31 +88,31 @@ class Refusal:
 
 
 class About(Enum):
-    """The cause of a refusal."""
+    """The cause of a refusal, which decides whether other jobs are refused as well."""
 
-    HOST = auto()  # its limits, platform, queue or its owner's preferences: other jobs are refused as well
-    PROJECT = auto()  # the operators switched work distribution off
-    JOBS = auto()  # the jobs in the array: others might be sent
+    HOST = auto()  # host limits, platform, queue or the owner's preferences: other jobs are refused as well
+    PROJECT = auto()  # the operators disabled work distribution
+    JOBS = auto()  # the jobs in the array: other jobs might be sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalTraits:
-    """The texts shown for a refusal code, and how services treat it."""
+    """The texts shown for a refusal code, and how services treat the code."""
 
     meaning: str  # for the volunteer
     remedy: str = "No action needed: your client asks again automatically."  # what the volunteer can do
     about: About = About.JOBS
     advice: str = ""  # for operators, when most hosts refuse work for this reason
-    in_full: bool = False  # volunteers get the operators' sentence as a notice: its numbers differ per host
+    in_full: bool = False  # volunteers get the operators' sentence as a notice, because its numbers differ per host
     known_to_client: bool = False  # the client requested no work, so it gets no message
     keeps_lost_jobs: bool = (
-        False  # lost jobs are not resent either; they stay assigned to the host until the condition ends
+        False  # lost jobs are not resent either; they remain assigned to the host until the condition ends
     )
-    wrong_platform: bool = False  # only the owner or the project can change it: the next request can wait
+    wrong_platform: bool = False  # only the owner or the project can change it, so the client can wait longer
     closeness: int = 0  # if all versions of an app are refused, the reason with the highest value is reported
     ends_when_idle: bool = False  # the host may be able to run the job once its queue is empty
-    fits: bool = False  # the host can run the job, but it is reserved or deferred: no back-off of its group
-    by_gate_or_share: bool = False  # a job that fits was reserved for other hosts by a gate, a share or its retry
+    fits: bool = False  # the host can run the job, but the job is reserved or deferred; its group does not back off
+    by_gate_or_share: bool = False  # the job fits, but a gate, a share or its retry reserves it for other hosts
 
 
 _ADD_VERSION = "Add an app version for the platforms of these hosts."
@@ -274,5 +274,5 @@ def codes_where(has: Callable[[RefusalTraits], bool]) -> frozenset[RefusalCode]:
 
 
 def traits_of(code: str) -> RefusalTraits | None:
-    """Return the traits of a stored code; None if another version of this program stored it."""
+    """Return the traits of a stored code, or None if another version of Muster stored it."""
     return TRAITS[RefusalCode(code)] if code in list(RefusalCode) else None

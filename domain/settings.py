@@ -1,7 +1,7 @@
-"""Settings with default, unit, range and meaning. Pure.
+"""Settings with their defaults, units, ranges and meanings. Pure.
 
-A setting's key is "section.name". Values come from the database at run time; `Settings.from_mapping` checks them
-and names the key, the expected value and the actual one.
+A setting's key is "section.name". The running system reads values from the database. `Settings.from_mapping` checks
+them and reports the key, the expected value and the actual value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from domain.access import AccessSettings
-from domain.bounds import knob, name_of_setting, written
+from domain.bounds import knob, name_of_setting, one_of, written
 from domain.errors import InvalidInputError
 from domain.ordering_settings import OrderingSettings
 from domain.units import DAY_S, HOUR_S, Seconds
@@ -30,6 +30,7 @@ __all__ = [
     "FeederSettings",
     "FileSettings",
     "LifecycleSettings",
+    "MailSettings",
     "OrderingSettings",
     "ProjectSettings",
     "RankingSettings",
@@ -40,7 +41,7 @@ __all__ = [
     "meaning_of",
 ]
 
-MASTER_URL = r"https?://[^\s<>\"'&]{1,180}/"  # short enough for a client's line when a service's name follows it
+MASTER_URL = r"https?://[^\s<>\"'&]{1,180}/"  # leaves room in a client's line for the name of a service
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +121,19 @@ class SchedulerSettings:
     max_request_bytes: int = knob(8_000_000, "maximum size of a scheduler request, bytes", low=10_000)
 
 
-# Settings of due dates and gates. Each names the decision that its default comes from (docs/decisions/).
+# Settings for due dates and gates. Each names the decision that explains its default (docs/decisions/).
 
 
 class DeadlineRule(StrEnum):
-    MUSTER = "muster"  # scheduler/deadline/prompt.py, or table.py: `AfapPolicy`
-    PROPOSAL = "proposal"  # the pseudo-code of docs/proposal.md, literally
+    MUSTER = "muster"  # scheduler/deadline/prompt.py or table.py, depending on `AfapPolicy`
+    PROPOSAL = "proposal"  # the pseudocode of docs/proposal.md, implemented literally
     FIXED = "fixed"  # now + delay bound
     ACCELERATED = "accelerated"  # docs/formulas.md#batch-acceleration
 
 
 class AfapPolicy(StrEnum):
-    PROMPT = "prompt"  # good hosts hurry, others in their turn: docs/decisions/0036
-    TABLE = "table"  # the rows of other batches: scheduler/deadline/table.py
+    PROMPT = "prompt"  # fast hosts get early due dates, other hosts normal ones: docs/decisions/0036
+    TABLE = "table"  # the rows used for other batches: scheduler/deadline/table.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ class DeadlineSettings:
     afap: AfapPolicy = knob(
         AfapPolicy.PROMPT, "due dates of AFAP batches: prompt, or table (the rows for other batches)"
     )
-    afap_turn_factor: float = knob(  # this and the next: the sweep in docs/decisions/0036
+    afap_turn_factor: float = knob(  # this and the next setting: the sweep in docs/decisions/0036
         2.0,
         "slower hosts get AFAP jobs if they finish within this multiple of a retry's turnaround (decision 36)",
         low=0,
@@ -202,7 +203,7 @@ class LifecycleSettings:
     )
     sweep_interval_s: Seconds = knob(Seconds(10.0), "interval between sweeps for timed-out instances", low=0.05)
     validate_interval_s: Seconds = knob(Seconds(0.5), "interval between searches for jobs to validate", low=0.01)
-    tail_overhead_fraction: float = knob(  # these four: docs/decisions/0062
+    tail_overhead_fraction: float = knob(  # these four settings: docs/decisions/0062
         0.25, "maximum copies of late jobs per instance that the batch needs; 0 = no copies", low=0, high=10
     )
     tail_fraction: float = knob(0.15, "final share of a batch in which late jobs are copied", low=0, high=1)
@@ -226,7 +227,7 @@ class LifecycleSettings:
 
 @dataclass(frozen=True, slots=True)
 class ValidationSettings:
-    """Limits of comparing outputs by content. An output beyond a limit is invalid."""
+    """Limits on comparing outputs by content. An output that exceeds a limit is invalid."""
 
     processes: int = knob(2, "number of processes that compare outputs, each for one job at a time", low=1, high=64)
     max_bytes: int = knob(
@@ -309,7 +310,7 @@ _EXPECTED = "comma-separated addresses or networks, like 127.0.0.0/8, ::1"
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Limits of a worker's HTTP server per caller."""
+    """Limits of a worker's HTTP server, per client address."""
 
     trusted_proxies: str = knob(
         "127.0.0.0/8, ::1",
@@ -356,8 +357,27 @@ class ServerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MailSettings:
+    server: str = knob(
+        "",
+        "SMTP server for mail to volunteers; empty = no mail. Its password is in MUSTER_SMTP_PASSWORD",
+        pattern=r"[^\s/]{0,253}",
+        expected="a host name or address, or nothing",
+    )
+    port: int = knob(587, "port of the SMTP server", low=1, high=65535)
+    tls: str = one_of("starttls", "encryption of the connection to the SMTP server", "starttls", "tls", "none")
+    user: str = knob("", "user name at the SMTP server; empty = no sign-in")
+    sender: str = knob(
+        "",
+        "address from which mail is sent",
+        pattern=r"([^@\s<>]{1,64}@[^@\s<>]{1,189})?",
+        expected="an e-mail address, or nothing",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
-    """All sections. `Settings()` is the default."""
+    """All sections. `Settings()` has the default values."""
 
     project: ProjectSettings = ProjectSettings()
     deadline: DeadlineSettings = DeadlineSettings()
@@ -372,10 +392,11 @@ class Settings:
     storage: StorageSettings = StorageSettings()
     access: AccessSettings = AccessSettings()
     server: ServerSettings = ServerSettings()
+    mail: MailSettings = MailSettings()
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Settings:
-        """Return defaults changed by `values` ("section.name" -> value). Raises InvalidInputError.
+        """Return the defaults changed by `values` ("section.name" -> value). Raises InvalidInputError.
 
         >>> Settings.from_mapping({"deadline.p_tight": 0.85}).deadline.p_tight
         0.85
@@ -387,9 +408,9 @@ class Settings:
 
     @classmethod
     def from_stored(cls, values: Mapping[str, object]) -> tuple[Settings, tuple[InvalidInputError, ...]]:
-        """Return defaults changed by stored values, and the errors of stored values that are no longer valid.
+        """Return the defaults changed by stored values, and the errors of stored values that are no longer valid.
 
-        An upgrade may rename or narrow a setting; the node must start anyway and log it.
+        An upgrade may rename a setting or narrow its range. The node must still start, and logs the errors.
 
         >>> settings, unfit = Settings.from_stored({"deadline.p_tight": 0.85, "feeder.colour": "blue"})
         >>> settings.deadline.p_tight, [error.field for error in unfit]
@@ -404,7 +425,7 @@ class Settings:
         return settings, tuple(unfit)
 
     def changed(self, key: str, value: object) -> Settings:
-        """Return the settings with one value changed. Raises InvalidInputError.
+        """Return a copy with one value changed. Raises InvalidInputError.
 
         >>> Settings().changed("deadline.p_tight", 2)
         Traceback (most recent call last):
@@ -416,12 +437,12 @@ class Settings:
             raise InvalidInputError(key, name_of_setting(key, self.as_mapping()), key)
         section = getattr(self, section_name)
         checked = _checked(key, type(section), name, value)
-        # Any: the section's type is known only by name here; _checked made the value fit its field.
+        # Any: only the section's name is known here; _checked has converted the value to its field's type.
         changes: dict[str, Any] = {section_name: replace(section, **{name: checked})}
         return replace(self, **changes)
 
     def as_mapping(self) -> dict[str, object]:
-        """Return every setting by key."""
+        """Return all settings by key."""
         return {
             f"{section.name}.{knob_.name}": getattr(getattr(self, section.name), knob_.name)
             for section in fields(self)
@@ -441,7 +462,7 @@ def meaning_of(key: str) -> str:
 
 @cache
 def _kinds(section: type) -> dict[str, Any]:
-    """Return the types of a section's fields; cached, because resolving annotations is slow."""
+    """Return the types of a section's fields. Cached, because resolving annotations is slow."""
     return get_type_hints(section)
 
 

@@ -16,11 +16,11 @@ ARRAYS = {
     "filled": "evaluated on a job array filled for this request; workers may have others: query one with --server",
 }
 SEARCHES = "; a request would also search the database"
-MOST_GROUPS = 40  # in the text; the JSON has all of them
+MOST_GROUPS = 40  # maximum in the text; the JSON has all groups
 
 
 def host_in_words(shown: Document) -> str:
-    """Describe what a host would be sent if it called now, and why not more."""
+    """Describe which jobs a host would get if it contacted the server now, and why not more."""
     return "\n".join(_host(shown))
 
 
@@ -138,7 +138,7 @@ def _sample(sample: Document) -> Iterator[str]:
 
 
 def job_in_words(shown: Document) -> str:
-    """Describe why a job's unsent instances wait, and the state of the others."""
+    """Describe why a job's unsent instances wait, and the state of its other instances."""
     return "\n".join(_job(shown))
 
 
@@ -170,7 +170,7 @@ def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
 
 
 def _excluded(hosts: str, one_per: str | None) -> str:
-    """Describe which hosts are excluded because of the hosts that had the job."""
+    """Describe which hosts are excluded because they, or hosts of the same volunteer, have had the job."""
     match one_per:
         case "volunteer":
             return f"not for hosts {hosts} or other hosts of their volunteers: one instance per volunteer"
@@ -181,7 +181,7 @@ def _excluded(hosts: str, one_per: str | None) -> str:
 
 
 def instance_in_words(shown: Document) -> str:
-    """Describe how a due date was set, and the outcome of the instance."""
+    """Describe how a due date was set, and the instance's outcome."""
     return "\n".join(_instance(shown))
 
 

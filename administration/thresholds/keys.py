@@ -1,4 +1,4 @@
-"""Names the settings that are thresholds, and the effect of raising or lowering each. Pure."""
+"""Lists the settings that are thresholds, with the effect of raising or lowering each. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from muster_client import shapes
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The unit of a setting, and the effects of a higher and a lower value."""
+    """A setting's unit, and the effects of a higher and a lower value."""
 
     unit: str
     higher: str
     lower: str
 
 
-# Every setting that decides which hosts may have a job, when it is due, or whether late jobs are copied.
+# All settings that affect which hosts may get a job, when it is due, or whether late jobs are copied.
 EFFECTS = {
     "deadline.p_afap": Effect(
         "percentile",
@@ -195,7 +195,7 @@ EFFECTS = {
 
 THRESHOLDS = tuple(EFFECTS)
 
-# Settings whose effect a preview computes from current hosts and work; others need time, or a simulation.
+# Settings whose effect can be previewed from current hosts and work; other settings need time or a simulation.
 FORESEEN = (
     "deadline.p_afap",
     "deadline.p_late",
@@ -209,7 +209,7 @@ NEVER_CHANGED = SimpleNamespace(changed_at=None, changed_by=None, why=None)
 
 
 def full_key(name: str, keys: Sequence[str] = THRESHOLDS) -> str:
-    """Return the full key of a threshold named with or without its section. Raises InvalidInputError if not in `keys`.
+    """Return the full key of a threshold given with or without its section. Raises InvalidInputError if not in `keys`.
 
     >>> full_key("p_tight"), full_key("ranking.min_rows")
     ('deadline.p_tight', 'ranking.min_rows')
@@ -221,7 +221,7 @@ def full_key(name: str, keys: Sequence[str] = THRESHOLDS) -> str:
 
 
 def changes_of(values: Iterable[tuple[str, object]], keys: Sequence[str] = THRESHOLDS) -> Changes:
-    """Return new values by full key, each checked against its range. Raises InvalidInputError, also for duplicates.
+    """Return validated values by full key. Raises InvalidInputError, also for duplicates.
 
     >>> changes_of([("p_tight", 0.85), ("min_rows", 10)])
     {'deadline.p_tight': 0.85, 'ranking.min_rows': 10}
@@ -230,9 +230,9 @@ def changes_of(values: Iterable[tuple[str, object]], keys: Sequence[str] = THRES
 
 
 def thresholds_as_json(settings: Settings, latest: Sequence[SettingChange]) -> list[shapes.ThresholdShown]:
-    """Return every threshold with its value, meaning, effects, and last change; `latest`: newest first.
+    """Return all thresholds with value, meaning, effects and last change; `latest` changes are newest first.
 
-    `source` is "set" if the value differs from the default, else "default".
+    `source` is "set" if the value differs from the default, otherwise "default".
     """
     values, defaults = settings.as_mapping(), Settings().as_mapping()
     last: dict[str, SettingChange] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any  # a JSON document's values
+from typing import TYPE_CHECKING, Any  # the values of a JSON document
 
 from domain.formatting import in_words
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def thresholds_as_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """List every threshold (keys.thresholds_as_json): its value, its effect, and who changed it last.
+    """List all thresholds (keys.thresholds_as_json) with value, effects, and the user who last changed them.
 
     >>> row = {"key": "deadline.p_tight", "value": 0.8, "default": 0.9, "source": "set", "unit": "percentile"}
     >>> texts = {"meaning": "least percentile", "higher": "fewer hosts", "lower": "more hosts"}
@@ -41,7 +41,7 @@ def _plain(value: object) -> str:
 
 
 def preview_as_text(found: Mapping[str, Any]) -> str:
-    """Format a preview (service.py)."""
+    """Format a preview (service.py) as text."""
     return "\n".join(_lines(found))
 
 
@@ -72,7 +72,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def replayed_in_words(found: Replayed) -> str:
-    """Describe what was simulated, above the table of figures."""
+    """Describe what was simulated; shown above the table of figures."""
     sample = found.sample
     simulated = (
         f"{sample.hosts} of {sample.hosts_active} hosts that called recently, and {sample.jobs} of the "
@@ -102,7 +102,7 @@ def _of_wait(wait: Mapping[str, Any]) -> str:
 
 
 def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[str]:
-    """Return one line for each set of cut points that is too old to use.
+    """Yield one line for each stale set of cut points.
 
     >>> list(stale_in_words([{"app": "pi", "processor_type": "cpu", "computed_at": 0.0}], 260_000.0))
     ['pi cpu: hosts were last ranked 3 d ago; too old, the bootstrap rule applies']

@@ -1,11 +1,11 @@
 """Simulates many clients in one process: `python -m benchmarks.dispatch.load FOLDER`, controlled by lines of JSON.
 
 Standard input: {"server": "dispatch" | "echo", "port": …, "connections": …, "seconds": …, "rate_per_s": … or null,
-"keep_alive": …, "certificate": PATH of the server's for TLS, or ""}, with "latencies": PATH to save single latencies (an array of seconds), or {"save": PATH} for all jobs
-in the dispatch server's replies. Standard output: one line of JSON for each. Without a rate every client sends its next
-request when it has its reply. With a rate, requests start at random instants regardless of replies, and wait if no
-client is free: that is part of their latency. Each request opens a connection of its own, as stock clients do, and its
-latency counts from there, unless `keep_alive` is true.
+"keep_alive": …, "certificate": PATH of the server's for TLS, or ""}, with "latencies": PATH to save single latencies
+(an array of seconds), or {"save": PATH} for all jobs in the dispatch server's replies. Standard output: one line of
+JSON for each. Without a rate every client sends its next request when it has its reply. With a rate, requests start at
+random instants regardless of replies, and wait if no client is free: that is part of their latency. Each request opens
+a connection of its own, as stock clients do, and its latency counts from there, unless `keep_alive` is true.
 """
 
 from __future__ import annotations

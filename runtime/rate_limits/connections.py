@@ -11,8 +11,8 @@ from typing import cast
 import structlog
 from aiohttp import web
 
-OTHER_FILES = 256  # reserved for the database, logs, and served files
-GOODBYE_S = 1.0  # time to read the refusal before the connection is closed
+OTHER_FILES = 256  # reserved for the database, logs, and files being served
+GOODBYE_S = 1.0  # time for the client to read the refusal before the connection is closed
 BACKLOG = 1024
 LOG_EVERY = 1000
 MANY = 0.9  # fraction of the limit
@@ -37,7 +37,7 @@ class BoundedSite(web.BaseSite):
         self._servers: list[asyncio.Server] = []
         self._room = files_at_most() - OTHER_FILES
         self._there: dict[web.RequestHandler, None] = {}  # in order of arrival
-        self._leaving: set[web.RequestHandler] = set()  # closed after their current response
+        self._leaving: set[web.RequestHandler] = set()  # will be closed after their current response
         self.refused = 0
 
     @property
@@ -75,7 +75,7 @@ class BoundedSite(web.BaseSite):
         return ConnectionsInUse()
 
     def _held(self) -> int:
-        """Return the connections that count: new ones from their setup on, without those being closed."""
+        """Return the number of connections that count: new ones from set-up on, except those being closed."""
         return len(self._there) + len(self._leaving)
 
     def _hear_of_those_who_go(self) -> None:
@@ -88,16 +88,16 @@ class BoundedSite(web.BaseSite):
             self._leaving.discard(handler)
             tell(handler, exc)
 
-        server.connection_lost = lost  # type: ignore[method-assign]  # there is no other way to hear of it
+        server.connection_lost = lost  # type: ignore[method-assign]  # there is no other way to be notified
 
     def _let_go_of(self, surplus: int) -> None:
-        """Close this many idle connections, oldest first; else close one with an open request after its response.
+        """Close `surplus` idle connections, oldest first, or otherwise one with an open request after its response.
 
-        A connection that is still being set up cannot be closed.
+        A connection that is being set up cannot be closed.
         """
         chosen: list[web.RequestHandler] = []
         for one in self._there:
-            # The private waiter tells whether a request is open; no public attribute does.
+            # The private waiter shows whether a request is open; no public attribute does.
             if one.transport is None:
                 continue
             waiter = one._waiter  # noqa: SLF001
@@ -114,12 +114,12 @@ class BoundedSite(web.BaseSite):
 
 
 class ConnectionsInUse(asyncio.Protocol):
-    """Refuses every request for lack of connections, then closes."""
+    """Refuses every request because there are too many connections, then closes the connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.write(BUSY)
-        # Closing at once, with the request unread, could lose the response.
+        # Closing immediately, with the request unread, could lose the response.
         asyncio.get_running_loop().call_later(GOODBYE_S, self._transport.abort)
 
     def data_received(self, data: bytes) -> None:
