@@ -175,7 +175,9 @@ def _checked(sign: Sign, project_key: PublicKey) -> Sign:
         signature = sign(name, md5)
         if not verify_md5(project_key, md5, signature):
             raise InvalidInputError(
-                "signature", f"a signature of {name} by the project's current key", "a signature by another key"
+                "signature",
+                f"a signature of {name} made with the project's current key",
+                "a signature made with another key",
             )
         return signature
 

@@ -58,7 +58,7 @@ def checked_text(text: str, field: str) -> str:
     ''
     """
     if len(text) > MOST_CHARS or not is_clean(text):
-        raise InvalidInputError(field, f"text of at most {MOST_CHARS} characters without control characters", text)
+        raise InvalidInputError(field, f"text of at most {MOST_CHARS} characters, without control characters", text)
     return text
 
 

@@ -71,7 +71,7 @@ def open_project(data_dir: Path, database_url: str | None) -> Project:
     config = data_dir / "project.toml"
     if not config.exists():
         raise NotInitialisedError(
-            f"no project in {data_dir}: make one with `muster init --data-dir {data_dir} --url …`"
+            f"no project in {data_dir}: create one with `muster init --data-dir {data_dir} --url …`"
         )
     try:
         values = tomllib.loads(config.read_text(encoding="utf-8"))

@@ -137,9 +137,9 @@ def why_gone(upload: Upload) -> str:
     """Describe a missing file.
 
     >>> why_gone(Upload("pi_3_41_77_r0", 12, "0" * 32))
-    'pi_3_41_77_r0 of 12 bytes in the upload folder: it was uploaded, but is missing or has another size'
+    'pi_3_41_77_r0 of 12 bytes in the upload directory: it was uploaded, but is missing or has another size'
     """
-    where = f"{upload.name} of {upload.nbytes} bytes in the upload folder"
+    where = f"{upload.name} of {upload.nbytes} bytes in the upload directory"
     return f"{where}: it was uploaded, but is missing or has another size"
 
 

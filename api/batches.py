@@ -54,7 +54,7 @@ class InstanceParams(msgspec.Struct, forbid_unknown_fields=True):
 
 AfterJob = Annotated[
     Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None,
-    msgspec.Meta(description="Only jobs with a greater id; `cursor` takes precedence."),
+    msgspec.Meta(description="Only jobs with a higher id; `cursor` takes precedence."),
 ]
 
 
@@ -69,7 +69,7 @@ class JobsParams(Page, forbid_unknown_fields=True, kw_only=True):
 
 class ForecastsParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     batch_id: Annotated[int, ID]
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="The latest N forecasts, in order of time.")] = 100
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="The latest N forecasts, oldest first.")] = 100
 
 
 class SubmitParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -106,7 +106,7 @@ class TricklesParams(Page, forbid_unknown_fields=True, kw_only=True):
 class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     batch_id: Annotated[int, ID]
     after: Annotated[
-        Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None, msgspec.Meta(description="Only jobs with a greater id.")
+        Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None, msgspec.Meta(description="Only jobs with a higher id.")
     ] = None
     limit: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=2**62)] | None,
@@ -166,7 +166,7 @@ class BatchesApi:
     @operation(
         "PATCH",
         "/batches/{batch_id}",
-        "Change a batch's priority, queue, account or deadline, from the next ordering pass on.",
+        "Change a batch's priority, queue, account or deadline. Takes effect at the next ordering pass.",
         right=Right.SUBMIT,
         errors=(404,),
     )

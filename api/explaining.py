@@ -61,7 +61,8 @@ class ArrayApi:
     @operation(
         "GET",
         "/processes",
-        "The last heartbeat of each process in the last minute; a worker's has its job array by partition.",
+        "The last heartbeat of each process in the last minute; a worker's heartbeat includes its job array by "
+        "partition.",
     )
     async def processes(self, ask: Ask[Page, None]) -> shapes.ProcessPage:
         found = await self._reports.since(later(self._clock.now(), -SILENT_S))

@@ -166,8 +166,8 @@ def ended_by(silence: Silence | None, out: Outstanding, x: Floats) -> Floats:
 
 SHARES = (0.1, 0.5, 0.9)
 BECAUSE = {
-    Method.WARM: "from the record of the app's hosts and this batch's replies",
-    Method.COLD: "new app: from this batch's replies and silences",
+    Method.WARM: "from the records of the app's hosts and this batch's results",
+    Method.COLD: "new app: from this batch's results and pending instances",
     Method.APRIORI: "no result yet: from the size of the jobs and the speed of the hosts",
 }
 

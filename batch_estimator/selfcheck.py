@@ -120,7 +120,7 @@ def adapted_spread(spread: float, scores: Sequence[Score]) -> tuple[float, str]:
     needed = float(np.quantile([each.needed_spread for each in recent], WANTED_COVERAGE))
     new = float(np.clip(needed, LEAST_SPREAD, MOST_SPREAD))
     if abs(new - spread) < LEAST_STEP:
-        return spread, f"{seen}: kept, it is at its limit"
+        return spread, f"{seen}: unchanged, at its limit"
     return new, f"{seen}: from {spread:.2f} to {new:.2f}"
 
 

@@ -92,7 +92,7 @@ def forecasts_chart(
         "forecasts",
         "Forecast history",
         "Forecast end of the batch at each time, from expected (q50) to latest (q90). "
-        "A level band means accurate forecasts; a rising band means that they were too early.",
+        "A level band means accurate forecasts; a rising band means that forecasts were too early.",
         ("when", "jobs finished", "expected (q50)", "latest (q90)", "C(B)"),
         [_row(one, total) for one in reversed(listed[-ROWS:])],
         (

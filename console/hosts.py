@@ -135,7 +135,7 @@ TABS = {
         "slow",
         "The slowest tenth for their app and processor in the last full ranking, slowest first.",
     ),
-    HostKind.FAILING: ("failing", "Errors, invalid results and time-outs of the last week, most failures first."),
+    HostKind.FAILING: ("failing", "Errors, invalid results and timeouts in the last week, most failures first."),
     HostKind.SILENT: ("silent", "Hosts without recent contact, newest first. Their instances will time out."),
 }
 

@@ -14,7 +14,7 @@ from store.ordering import PostgresOrderingRules
 from web.moments import length, moment, number
 
 RULES = {  # policy -> its rule in words
-    "logical_time": "the batch with the earliest end goes first, if each in turn had the whole pool",
+    "logical_time": "the batch with the earliest end goes first, as if each batch in turn had the whole pool",
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
@@ -119,7 +119,7 @@ def term(part: Contribution) -> str:
     """Explain the points given by a term.
 
     >>> term(Contribution("wait", "wait", 7200.0, "s", 0.25, None, 1000.0, 250.0))
-    '1\\u202f000 × 0.25, made of 2 h'
+    '1\\u202f000 × 0.25, computed from 2 h'
     >>> term(Contribution("held", "held", 3.0, "PE", 3.0, None, -1.0, -3.0))
     '-1 × 3 PE'
     """
@@ -130,7 +130,7 @@ def term(part: Contribution) -> str:
     raw = length(made_of) if unit == "s" else f"{_brief(made_of)} {unit}".rstrip()
     if made_of == part.value:
         return f"{_brief(part.weight)} × {raw}"
-    return f"{_brief(part.weight)} × {_brief(part.value)}, made of {raw}"
+    return f"{_brief(part.weight)} × {_brief(part.value)}, computed from {raw}"
 
 
 def _brief(value: float) -> str:

@@ -44,13 +44,13 @@ def charts_of(result: Document) -> list[Chart]:
 
 def makespan_chart(result: Document) -> Chart | None:
     """Return the chart of makespans by kind of batch and by rule."""
-    about = "Median hours from submission to the end of the last job; less is better."
+    about = "Median hours from submission to the end of the last job; lower is better."
     return _by_kind(result, "makespan_s", ("makespan", "Makespan", about))
 
 
 def tail_chart(result: Document) -> Chart | None:
     """Return the chart of the time spent on the last tenth of a batch's jobs."""
-    about = "Median hours from the end of 90 % of a batch's jobs to the end of the last; less is better."
+    about = "Median hours from the end of 90 % of a batch's jobs to the end of the last; lower is better."
     return _by_kind(result, "tail_s", ("tail", "Tail of the makespan", about))
 
 
@@ -109,7 +109,7 @@ def ends_chart(result: Document) -> Chart | None:
     return Chart(
         "ends",
         "Completion of urgent batches",
-        "Fraction of finished jobs by hours since submission; the last few take longest.",
+        "Fraction of jobs finished, by hours since submission; the last few take longest.",
         ("rule", *(f"{percent(share)} over" for share in shares)),
         [(rule, *(length(reached(rule, share)) for share in shares)) for rule in curves],
         [
@@ -131,13 +131,13 @@ def ends_chart(result: Document) -> Chart | None:
 
 def price_chart(result: Document) -> Chart | None:
     """Return the chart of each rule's costs: extra instances, missed and tight due dates, preempted work."""
-    said = ("price", "What it costs", "Per cent of a batch's jobs or instances; less is better.")
+    said = ("price", "What it costs", "Per cent of a batch's jobs or instances; lower is better.")
     return _by_rule(result, SHARES, said, unit=" %", axis={"ticksuffix": " %", "title": {"text": "share"}})
 
 
 def delays_chart(result: Document) -> Chart | None:
     """Return the chart of delays that volunteers notice: of their other work, and of credit."""
-    about = "Minutes that other work was delayed by endangered jobs, and that results waited for validation."
+    about = "Minutes by which tight jobs delayed other work, and for which results waited for validation."
     said = ("delays", "Delays for volunteers", about)
     return _by_rule(result, DELAYS, said, unit=" min", axis={"title": {"text": "minutes"}})
 
@@ -190,7 +190,7 @@ PEOPLE = (  # form name, path in the scenario file, label, minimum, maximum
 )
 RULE_WORDS = {
     "muster": "the project's own",
-    "proposal": "the proposal's pseudo-code, literally",
+    "proposal": "the proposal's pseudo-code, taken literally",
     "fixed": "due date always at the delay bound",
     "accelerated": "the reference server's batch acceleration",
     "fixed+copies": "due date at the delay bound, with extra copies of the last jobs",

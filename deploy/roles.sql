@@ -3,7 +3,7 @@
 -- It creates three roles without login and grants their privileges in the current database:
 --   muster_owner     owns every table: for `muster init`, `muster migrate` and `muster purge`
 --   muster_service   reads and writes rows: for `muster up` and every other command
---   muster_reader    reads all except passwords, tokens and sessions: for reports and interactive queries
+--   muster_reader    reads everything except passwords, tokens and sessions: for reports and interactive queries
 -- Then create a login role for each use, and keep its password out of the URL (~/.pgpass, or PGPASSFILE):
 --   CREATE ROLE muster_web LOGIN PASSWORD '…' IN ROLE muster_service;
 -- Run it again after `muster migrate`, as the migrating role or as a superuser, to grant rights on new tables.

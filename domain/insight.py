@@ -142,7 +142,7 @@ class Short:
         """Return the reason in one sentence, with both numbers.
 
         >>> Short("volunteer", 1, 3, hosts=4, volunteers=1).reason
-        '3 jobs need another volunteer: all recent volunteers (1) already had them'
+        '3 jobs need another volunteer: all recent volunteers (1) have already had them'
         >>> Short("volunteer", 2, 0, hosts=4, volunteers=1).reason
         'needs another volunteer: 2 results of different volunteers must agree, but only 1 connected recently'
         """
@@ -153,7 +153,7 @@ class Short:
                 f"but only {known} connected recently"
             )
         jobs, them = ("1 job needs", "it") if self.jobs == 1 else (f"{self.jobs} jobs need", "them")
-        return f"{jobs} {self.waits_for}: all recent {self.one_per}s ({known}) already had {them}"
+        return f"{jobs} {self.waits_for}: all recent {self.one_per}s ({known}) have already had {them}"
 
 
 @dataclass(frozen=True, slots=True)

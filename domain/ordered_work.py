@@ -68,7 +68,7 @@ class OrderedBatch:
 
     def waits_for(self) -> tuple[str, ...]:
         """Return the reasons why other batches keep its jobs from being sent."""
-        never = "ended without all jobs valid: release this batch, or abort it"
+        never = "ended with some jobs not valid: release this batch, or abort it"
         return (
             *(f"waits for batch {batch_id} to end" for batch_id in self.awaited),
             *(f"batch {batch_id} {never}" for batch_id in self.unmet),

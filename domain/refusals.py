@@ -125,7 +125,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.NO_SLOTS: RefusalTraits(meaning="No jobs are available at the moment."),
     RefusalCode.PROJECT_DOWN: RefusalTraits(
-        meaning="The project sends no work at the moment.",
+        meaning="The project is not sending work at the moment.",
         remedy="Finished results are still accepted.",
         about=About.PROJECT,
         keeps_lost_jobs=True,
@@ -138,25 +138,25 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.IN_PROGRESS_LIMIT: RefusalTraits(
         meaning="This computer has reached its limit of jobs in progress.",
-        remedy="It gets more jobs as it finishes some. You can set a lower limit in your preferences.",
+        remedy="It gets more jobs as it finishes current ones. You can set a lower limit in your preferences.",
         about=About.HOST,
     ),
     RefusalCode.REQUEST_LIMIT: RefusalTraits(meaning="The search limit was reached before a suitable job was found."),
     RefusalCode.ANONYMOUS_PLATFORM: RefusalTraits(
         meaning="This computer is configured to run its own programs (app_info.xml).",
-        remedy="Remove app_info.xml from the project's folder to use the project's programs.",
+        remedy="Remove app_info.xml from the project's directory to use the project's programs.",
         about=About.HOST,
         wrong_platform=True,
     ),
     RefusalCode.CLOCK_SKEW: RefusalTraits(
         meaning="This computer's clock is wrong: the client would discard every job as overdue.",
-        remedy="Correct the date, time and time zone. The client gets work again at its next request.",
+        remedy="Correct the date, time and time zone. The client can get work again at its next request.",
         about=About.HOST,
         in_full=True,
         keeps_lost_jobs=True,
     ),
     RefusalCode.NO_APP_VERSION: RefusalTraits(
-        meaning="There is no program for the processors this computer offers.",
+        meaning="There is no program for this computer's available processors.",
         remedy="The project may add one later.",
         about=About.HOST,
         advice=_ADD_VERSION,
@@ -172,7 +172,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.PLAN_CLASS: RefusalTraits(
         meaning="This computer does not meet the program's requirements.",
-        remedy="The missing requirement is shown beside the reason.",
+        remedy="The missing requirement is shown next to the reason.",
         about=About.HOST,
         advice="Hosts do not meet the plan class; relax its requirements, or add a CPU version.",
         closeness=2,
@@ -193,22 +193,22 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         meaning="Your preferences do not allow jobs on GPUs.",
         remedy="You can allow them in your preferences.",
         about=About.HOST,
-        advice="Volunteers do not offer their GPUs, or have none.",
+        advice="Volunteers have no GPUs or do not allow their use.",
     ),
     RefusalCode.NO_CPU: RefusalTraits(
         meaning="Your preferences do not allow jobs on CPUs.",
         remedy="You can allow them in your preferences.",
         about=About.HOST,
-        advice="Volunteers do not offer their CPUs; add a GPU version.",
+        advice="Volunteers do not allow jobs on their CPUs; add a GPU version.",
     ),
     RefusalCode.MEMORY: RefusalTraits(
-        meaning="The available jobs need more memory than the client may use.",
-        remedy="Let the client use more memory, or wait for smaller jobs.",
+        meaning="The available jobs need more memory than your client is allowed to use.",
+        remedy="Allow the client to use more memory, or wait for smaller jobs.",
         advice="Jobs need more memory than hosts offer; request less.",
     ),
     RefusalCode.DISK: RefusalTraits(
-        meaning="The available jobs need more disk space than the client may use.",
-        remedy="Let the client use more disk space, or wait for smaller jobs.",
+        meaning="The available jobs need more disk space than your client is allowed to use.",
+        remedy="Allow the client to use more disk space, or wait for smaller jobs.",
         advice="Jobs need more disk space than hosts offer; request less.",
     ),
     RefusalCode.CPUS: RefusalTraits(
@@ -218,20 +218,20 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.TOO_SLOW: RefusalTraits(
         meaning="This computer could not finish the available jobs in time.",
-        remedy="Leave the computer on for longer, or reduce its other queued work.",
+        remedy="Leave the computer on longer, or reduce its other queued work.",
         advice="Hosts cannot finish within the delay bound; raise it (it must exceed deadline.min_slack_s), "
         "or make jobs smaller.",
         ends_when_idle=True,
     ),
     RefusalCode.BELOW_GATE: RefusalTraits(
         meaning="The available jobs are reserved for computers that have been faster or more reliable.",
-        remedy="Valid results returned in time raise a computer's rank. Other work goes to all computers.",
+        remedy="Returning valid results on time raises a computer's rank. Other work goes to all computers.",
         advice="These jobs wait for better-ranked hosts; check what a lower threshold would change.",
         fits=True,
         by_gate_or_share=True,
     ),
     RefusalCode.NEWCOMER_SHARE: RefusalTraits(
-        meaning="The last jobs are reserved for new and idle computers, and this computer has work.",
+        meaning="The last jobs are reserved for new and idle computers, and this computer already has work.",
         fits=True,
         by_gate_or_share=True,
     ),
@@ -248,12 +248,13 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.SAME_HOST: RefusalTraits(
         meaning="The available jobs check results that this computer returned.",
-        advice="The jobs need another host: these hosts had them. Add hosts, or allow repeats with "
+        advice="The jobs need other hosts: these hosts have already had them. Add hosts, or allow repeats with "
         "`muster app set NAME --several-per-host`.",
     ),
     RefusalCode.SAME_VOLUNTEER: RefusalTraits(
         meaning="The available jobs check results that your computers returned.",
-        advice="The jobs need another volunteer: these volunteers had them. Recruit volunteers, or allow repeats with "
+        advice="The jobs need other volunteers: these volunteers have already had them. Recruit volunteers, or "
+        "allow repeats with "
         "`muster app set NAME --one-per-volunteer never`.",
     ),
     RefusalCode.HR_CLASS: RefusalTraits(

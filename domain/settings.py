@@ -68,19 +68,19 @@ class FeederSettings:
     cool_off_s: Seconds = knob(Seconds(300.0), "time an evicted slot stays out of the array", low=1)
     gated_share_fraction: float = knob(0.5, "maximum share of an array partition for gated jobs", low=0, high=1)
     batch_share_fraction: float = knob(0.5, "maximum share of an array partition for one batch", low=0, high=1)
-    tail_fraction: float = knob(0.05, "final share of a batch's jobs that every worker may hold", low=0, high=1)
-    tail_jobs: int = knob(20, "minimum number of final jobs of a batch that every worker may hold", low=0)
+    tail_fraction: float = knob(0.05, "last share of a batch's jobs that every worker may hold", low=0, high=1)
+    tail_jobs: int = knob(20, "minimum number of a batch's last jobs that every worker may hold", low=0)
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
     request_delay_s: Seconds = knob(
         Seconds(60.0),
-        "delay until a client's next request; as little as a sixth of this if its work ends earlier",
+        "delay until a client's next request; down to a sixth of this if its work ends earlier",
         low=1,
     )
     no_work_delay_s: Seconds = knob(
-        Seconds(300.0), "delay until the next request when there was no work for the host", low=1
+        Seconds(300.0), "delay until the next request when no work was available for the host", low=1
     )
     refused_delay_s: Seconds = knob(
         DAY_S, "delay until the next request when the account is unknown or no app version runs on the host", low=1
@@ -89,17 +89,17 @@ class SchedulerSettings:
     jobs_per_request: int = knob(8, "maximum jobs sent per request and processor", low=1, high=1000)
     in_progress_per_cpu: int = knob(16, "maximum jobs in progress per CPU of a host", low=1, high=10_000)
     in_progress_per_gpu: int = knob(16, "maximum jobs in progress per GPU of a host", low=1, high=10_000)
-    daily_quota: int = knob(500, "maximum daily quota, jobs per processor and app version", low=1)
-    daily_quota_start: int = knob(50, "initial daily quota of a new host, jobs per processor and app version", low=1)
+    daily_quota: int = knob(500, "maximum daily quota: jobs per processor and app version", low=1)
+    daily_quota_start: int = knob(50, "initial daily quota of a new host: jobs per processor and app version", low=1)
     shared_quota_start: int = knob(
         4000,
-        "initial daily quota shared by all new hosts of an account or of an address, in jobs; 0 = unlimited",
+        "initial daily quota, in jobs, shared by all new hosts of an account or an address; 0 = unlimited",
         low=0,
         high=100_000_000,
     )
     newcomer_fraction: float = knob(
         0.05,
-        "final share of an ungated batch's first instances reserved for new hosts and idle processors",
+        "last share of an ungated batch's first instances, reserved for new hosts and idle processors",
         low=0,
         high=1,
     )
@@ -167,7 +167,7 @@ class DeadlineSettings:
     )
     afap_turn_factor: float = knob(  # this and the next setting: the sweep in docs/decisions/0036
         2.0,
-        "slower hosts get AFAP jobs if they finish within this multiple of a retry's turnaround (decision 36)",
+        "slower hosts get AFAP jobs if they finish within this multiple of the retry turnaround (decision 36)",
         low=0,
         high=100,
     )
@@ -206,21 +206,22 @@ class LifecycleSettings:
     tail_overhead_fraction: float = knob(  # these four settings: docs/decisions/0062
         0.25, "maximum copies of late jobs per instance that the batch needs; 0 = no copies", low=0, high=10
     )
-    tail_fraction: float = knob(0.15, "final share of a batch in which late jobs are copied", low=0, high=1)
+    tail_fraction: float = knob(0.15, "last share of a batch in which late jobs are copied", low=0, high=1)
     tail_late_factor: float = knob(
         1.0,
-        "copy a final job when all its instances have taken this multiple of their expected turnaround; 0 = no copies",
+        "copy one of a batch's last jobs when all its instances have taken this multiple of their expected "
+        "turnaround; 0 = off",
         low=0,
     )
     tail_unsent_fraction: float = knob(
         0.05,
-        "copy lost jobs of batches without a deadline once this share of instances per job is unsent or less",
+        "copy lost jobs of batches without a deadline once at most this many instances per job are unsent",
         low=0,
         high=1,
     )
     tail_interval_s: Seconds = knob(Seconds(300.0), "interval between searches for late jobs to copy", low=1)
     acceleration_interval_s: Seconds = knob(
-        HOUR_S, "interval between searches for late jobs under the rule accelerated", low=1
+        HOUR_S, "interval between searches for late jobs with deadline.rule = accelerated", low=1
     )
     outage_s: Seconds = knob(Seconds(600.0), "minimum length of a server outage that extends open due dates", low=10)
 
@@ -229,7 +230,7 @@ class LifecycleSettings:
 class ValidationSettings:
     """Limits on comparing outputs by content. An output that exceeds a limit is invalid."""
 
-    processes: int = knob(2, "number of processes that compare outputs, each for one job at a time", low=1, high=64)
+    processes: int = knob(2, "number of processes that compare outputs, one job at a time each", low=1, high=64)
     max_bytes: int = knob(
         64_000_000, "maximum bytes of one instance's outputs compared by content", low=1000, high=10**10
     )
@@ -258,20 +259,22 @@ class FileSettings:
 class RankingSettings:
     min_rows: int = knob(20, "rows an (app, processor type) needs before percentiles are computed", low=1)
     min_samples: float = knob(3.0, "effective samples a row needs to be ranked", low=0)
-    active_s: Seconds = knob(Seconds(7 * DAY_S), "a host is active if it called within this time", low=HOUR_S)
+    active_s: Seconds = knob(
+        Seconds(7 * DAY_S), "a host is active if it contacted the server within this time", low=HOUR_S
+    )
     used_s: Seconds = knob(
-        Seconds(30 * DAY_S), "a row is ranked if it had a result or time-out within this time", low=HOUR_S
+        Seconds(30 * DAY_S), "a row is ranked if it had a result or timeout within this time", low=HOUR_S
     )
     forgive_s: Seconds = knob(
         Seconds(30 * DAY_S),
-        "rank a host as failure-free after this long without a failure and 3 valid results; 0 = never",
+        "rank a host as failure-free after 3 valid results and this long without a failure; 0 = never",
         low=0,
     )
     consecutive_valid_infinite: int = knob(
         10, "rank a host as failure-free with more consecutive valid results than this", low=1
     )
     run_interval_s: Seconds = knob(
-        DAY_S, "interval between full rankings by the background process; 0 = only the cron job ranks", low=0
+        DAY_S, "interval between full rankings by the background process; 0 = ranking only by the cron job", low=0
     )
     refresh_interval_s: Seconds = knob(
         HOUR_S, "interval between refreshes of the cut points by the background process; 0 = never", low=0
@@ -305,7 +308,7 @@ _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}(?:/(?:3[0-2]|[12]?[0-9]))?"
 _IPV6 = r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(?:/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))?"
 _NETWORK = rf"(?:{_IPV4}|{_IPV6})"
 _NETWORKS = rf"(?:{_NETWORK}(?:\s*,\s*{_NETWORK})*)?"
-_EXPECTED = "comma-separated addresses or networks, like 127.0.0.0/8, ::1"
+_EXPECTED = "comma-separated addresses or networks, such as 127.0.0.0/8, ::1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,14 +348,14 @@ class ServerSettings:
     )
     idle_timeout_s: Seconds = knob(
         Seconds(75.0),
-        "idle time-out of connections without a complete request; takes effect when a worker restarts",
+        "idle timeout of connections without a complete request; takes effect when a worker restarts",
         low=1,
     )
     upload_bytes_per_s: float = knob(
         1000.0, "minimum average upload speed after five minutes, bytes per second; 0 = no minimum", low=0
     )
     body_timeout_s: Seconds = knob(
-        Seconds(60.0), "time-out for receiving a request body, plus one second per 10 kB announced", low=1
+        Seconds(60.0), "timeout for receiving a request body, plus one second per 10 kB announced", low=1
     )
 
 

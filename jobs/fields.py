@@ -82,7 +82,7 @@ class Fields:
 
     def text(self, name: str, *, most: int, default: str | None = None) -> str:
         """Return text of at most `most` characters without control characters."""
-        expected = f"text of at most {most} characters without control characters"
+        expected = f"text of at most {most} characters, without control characters"
         value = self._given(name, expected, default)
         if not isinstance(value, str) or len(value) > most or not is_clean(value):
             raise InvalidInputError(self.path(name), expected, value)
@@ -119,7 +119,7 @@ class Fields:
 
     def ids(self, name: str, *, most: int) -> tuple[int, ...]:
         """Return a list of distinct positive integers in ascending order, empty if it is missing."""
-        expected = f"a list of at most {most} numbers from 1 on"
+        expected = f"a list of at most {most} whole numbers above 0"
         value = self._given(name, expected, ())
         if not isinstance(value, (list, tuple)) or len(value) > most:
             raise InvalidInputError(self.path(name), expected, value)

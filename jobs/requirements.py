@@ -187,7 +187,9 @@ def _inputs(fields: Fields) -> tuple[InputSpec, ...]:
 def _file_name(fields: Fields, name: str, default: str | None) -> str:
     value = fields.text(name, most=255, default=default)
     if not valid_file_name(value):
-        raise InvalidInputError(fields.path(name), "a file name without / \\ % < > & or .., no leading dot", value)
+        raise InvalidInputError(
+            fields.path(name), "a file name without / \\ % < > & or .., and without a leading dot", value
+        )
     return value
 
 

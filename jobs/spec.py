@@ -215,7 +215,7 @@ class _CsvJobs:
 
     def _cells(self, row: Mapping[str, str], where: str) -> Fields:
         if None in row or None in row.values():  # csv.DictReader's result for a row of another length
-            raise InvalidInputError(where, "as many cells as the heading", "more or fewer")
+            raise InvalidInputError(where, "as many cells as the header row", "more or fewer")
         return Fields(row, known=COLUMNS, where=where, from_text=True)
 
 

@@ -43,7 +43,7 @@ LABELS = {
 
 OUTCOME_WORDS: Mapping[Outcome, tuple[str, str, str]] = {  # name, kind of tag, meaning
     Outcome.WAITING: ("being checked", "accent", "Reported; not yet compared with another computer's result."),
-    Outcome.VALID: ("valid", "good", "Agrees with other results or passed the project's check."),
+    Outcome.VALID: ("valid", "good", "Agrees with other results, or passed the project's check."),
     Outcome.WRONG: ("not confirmed", "bad", "Differs from the results of other computers."),
     Outcome.FAILED: ("failed", "bad", "The program ended with an error, or an output file is missing."),
     Outcome.LATE: ("too late", "warn", "Not reported by the due date."),
@@ -57,7 +57,7 @@ def told(error: MusterError | None) -> str | None:
     >>> told(InvalidInputError("password", "6 to 200 characters", "3 of them"))
     'Password: 6 to 200 characters, please.'
     >>> told(AlreadyExistsError("volunteer", "ada@example.org"))
-    'An account with that e-mail exists.'
+    'An account with this e-mail address already exists.'
     """
     match error:
         case None:
@@ -65,9 +65,9 @@ def told(error: MusterError | None) -> str | None:
         case InvalidInputError():
             return f"{LABELS.get(error.field, error.field.capitalize())}: {error.expected}, please."
         case AlreadyExistsError():
-            return "An account with that e-mail exists."
+            return "An account with this e-mail address already exists."
         case WrongPasswordError():
-            return "E-mail or password is wrong."
+            return "The e-mail address or the password is wrong."
         case _:
             text = str(error).rstrip(".")
             return f"{text[:1].upper()}{text[1:]}."
@@ -141,10 +141,10 @@ def standing_in_words(standing: Percentile) -> str:
     >>> standing_in_words(Percentile(0.25, 0.25, 0.5))
     'Better than 25 % of computers: faster than 25 %, and with more consecutive valid results than 50 %.'
     >>> standing_in_words(Percentile(None, reason="newcomer: too few results to be ranked"))
-    'New: too few results for a comparison.'
+    'New: too few results to compare.'
     """
     if standing.p is None:
-        return "New: too few results for a comparison."
+        return "New: too few results to compare."
     if standing.x is None or standing.y is None:
         if standing.p == 0.0:
             return "Its last result failed; the next valid result clears this. Too few computers for a comparison."
@@ -174,7 +174,7 @@ SECTIONS = (
 )
 SAID = {
     "joined": "Your account is ready. Now add the project in your BOINC client, as described below.",
-    "preferences": "Saved. Each computer applies it to new work from its next contact on.",
+    "preferences": "Saved. Each computer applies it to new work at its next contact.",
     "email": "Your address is changed. Sign in with the new one from now on.",
     "deleted": "Your account is deleted. Remove the project in your BOINC client, too.",
     "mailed": "If this address has an account, a message with a link is on its way to it.",
@@ -186,7 +186,7 @@ SAID = {
     "left": "You are no longer a member. The team keeps the credit that it earned.",
     "dissolved": "The team is deleted.",
     "statistics": "Saved. The next daily export of the statistics applies it.",
-    "password": "Your password is changed. Your computers stay attached; other browsers are signed out.",
+    "password": "Your password has been changed. Your computers stay attached; other browsers are signed out.",
 }
 LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
 

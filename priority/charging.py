@@ -82,7 +82,7 @@ def queues(text: str) -> Mapping[str, Queue]:
         name, _, rest = word.partition("=")
         parts = rest.split("/")
         if not name or len(parts) != 3:
-            raise InvalidInputError("ordering.queues", "words like express=0/1/3", word)
+            raise InvalidInputError("ordering.queues", "queues such as express=0/1/3", word)
         tier, number, rate = (_amount("ordering.queues", part, word) for part in parts)
         found[name] = Queue(name, int(tier), number, rate)
     return found

@@ -257,7 +257,7 @@ def _maui(document: Mapping[str, object]) -> EmulatedTable:
     credentials = maui_rows_of(document.get("rows", ()))
     for number, one in enumerate(credentials):
         if len(one.windows) != len(totals):
-            expected = f"{len(totals)} windows, one for each of total_per_window"
+            expected = f"{len(totals)} windows, one per entry of total_per_window"
             raise InvalidInputError(f"rows[{number}].windows", expected, len(one.windows))
     found = fair_share_table(credentials, totals, decay=decay)
     rows = []

@@ -156,11 +156,13 @@ def _parameter(word: str) -> tuple[ServiceLevel | None, str, str, float]:
     found = PARAMETER.fullmatch(word)
     known = found is not None and found[2] in {*COMPONENTS, *SUBCOMPONENTS} and found[1] in {None, *ServiceLevel}
     if found is None or not known or (found[1] and found[3] == "CAP"):
-        raise InvalidInputError("ordering.components", "words like XFACTORWEIGHT=100, XFACTORCAP=50", word)
+        raise InvalidInputError(
+            "ordering.components", "NAME=NUMBER words, such as XFACTORWEIGHT=100 XFACTORCAP=50", word
+        )
     try:
         number = float(found[4])
     except ValueError:
-        raise InvalidInputError("ordering.components", "a number behind the =", word) from None
+        raise InvalidInputError("ordering.components", "a number after the =", word) from None
     if not abs(number) <= 1e12:
         raise InvalidInputError("ordering.components", "a number from -1e12 to 1e12", word)
     return ServiceLevel(found[1]) if found[1] else None, found[2], found[3], number

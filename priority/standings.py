@@ -65,7 +65,7 @@ def targets(text: str) -> Mapping[tuple[str, str], Target]:
         credential, _, amount = word.rpartition("=")
         section, _, name = credential.partition(":")
         if section not in {"user", "group", "account", "level"} or not name:
-            raise InvalidInputError("ordering.targets", "words like user:DEFAULT=20 or group:stuart=38+", word)
+            raise InvalidInputError("ordering.targets", "targets such as user:DEFAULT=20 or group:stuart=38+", word)
         found[section, name] = parse_target(amount)
     return found
 

@@ -185,6 +185,6 @@ async def send_heartbeats(hangs: Callable[[], str], clock: Clock) -> None:
     while True:
         what = hangs()
         if what:
-            log.error("this process hangs, its supervisor will restart it", what=what)
+            log.error("this process hangs; its supervisor will restart it", what=what)
         say(f"hangs {what}" if what else "alive")
         await clock.sleep(BEAT_S)

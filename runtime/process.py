@@ -39,7 +39,9 @@ class ProcessPlace:
 @click.option(
     "--database-url", required=True, envvar="MUSTER_DATABASE_URL"
 )  # in the environment, because it may contain a password
-@click.option("--run-dir", type=click.Path(path_type=Path), default=None, help="Folder shared by the node's processes.")
+@click.option(
+    "--run-dir", type=click.Path(path_type=Path), default=None, help="Directory shared by the node's processes."
+)
 @click.option("--log-level", default="info")
 @click.pass_context
 def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Path | None, log_level: str) -> None:
@@ -56,7 +58,7 @@ def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Pat
 @click.option("--number", type=int, required=True)
 @click.pass_obj
 def worker(place: ProcessPlace, host: str, ports: tuple[int, ...], number: int) -> None:
-    """Answer clients."""
+    """Serve clients."""
     made = Worker(place.project, SystemClock(), host=host, ports=ports, number=number, board=place.board)
     run_service(made)
 

@@ -168,7 +168,7 @@ def _because(case: HostCase, request: SchedulerRequest, view: RequestView) -> st
             return f"host {request.host_id} is unknown or belongs to another volunteer"
         case HostCase.CLONE:
             stored = view.host.rpc_seqno if view.host else 0
-            return f"host {request.host_id} sent request number {request.rpc_seqno} after number {stored}"
+            return f"host {request.host_id} sent request number {request.rpc_seqno} after request number {stored}"
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -230,7 +230,9 @@ def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | N
     if request.dont_send_work:
         return Refusal(RefusalCode.NO_NEW_TASKS, "the client is set to 'no new tasks'")
     if settings.project.down:
-        return Refusal(RefusalCode.PROJECT_DOWN, "the project sends no work at the moment; results are accepted")
+        return Refusal(
+            RefusalCode.PROJECT_DOWN, "the project is not sending work at the moment; results are still accepted"
+        )
     if paused is not None:
         return Refusal(RefusalCode.PROJECT_DOWN, paused)
     if ANONYMOUS in request.platforms:

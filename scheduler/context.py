@@ -169,11 +169,11 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
     per_processor = settings.in_progress_per_cpu if kind == CPU else settings.in_progress_per_gpu
     most = per_processor * count
     if len(held) >= most:
-        return _limit_reached(f"{kind}: {len(held)} jobs in progress, the limit is {most}")
+        return _limit_reached(f"{kind}: {len(held)} jobs in progress, limit {most}")
     jobs = min(settings.jobs_per_request * count, most - len(held))
     wish, total = context.volunteer.max_jobs, len(context.held) + sent
     if wish and total >= wish:
-        return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer's limit is {wish}")
+        return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer's limit {wish}")
     if wish:
         jobs = min(jobs, wish - total)
     quota = context.quota

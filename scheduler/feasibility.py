@@ -31,9 +31,13 @@ def device_refusal(want: WorkRequest, context: SchedulingContext) -> Refusal | N
     """Return why these processors get no work at all, None if they may get some."""
     kind = want.processor_type
     if kind == CPU:
-        return Refusal(RefusalCode.NO_CPU, "cpu: the volunteer disabled CPU work") if context.volunteer.no_cpu else None
+        return (
+            Refusal(RefusalCode.NO_CPU, "cpu: the volunteer does not allow CPU work")
+            if context.volunteer.no_cpu
+            else None
+        )
     if context.volunteer.no_gpu:
-        return Refusal(RefusalCode.NO_GPU, f"{kind}: the volunteer disabled GPU work")
+        return Refusal(RefusalCode.NO_GPU, f"{kind}: the volunteer does not allow GPU work")
     if want.count < 1:
         return Refusal(RefusalCode.PLAN_CLASS, f"{kind}: needs at least 1 device, the client has {want.count}")
     return None
@@ -96,7 +100,7 @@ def fits_disk(job_class: JobClass, _context: SchedulingContext, disk_bytes: floa
         return None
     return Refusal(
         RefusalCode.DISK,
-        "job needs {0} of disk, the project may use {1} more on this host",
+        "job needs {0} of disk space, the project may use {1} more on this host",
         (job_class.disk_bytes, disk_bytes),
         sizes=True,
     )

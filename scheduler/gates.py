@@ -130,7 +130,8 @@ def longest_wait_s(cuts: CutPoints | None, settings: DeadlineSettings) -> Second
 
 
 CAN_WAIT = frozenset({QoS.THROUGHPUT, QoS.LONG_DEADLINE})
-KEPT = "the last {0} of {1} jobs (share {2:g}) are reserved for newcomers and idle processors; this host has none idle"
+KEPT = "the last {0} of {1} jobs (share {2:g}) are reserved for new hosts and idle processors; this host is not new "
+"and has no idle processor"
 
 
 def kept_for_newcomers(batch: Batch, of_host: Percentile, fraction: float) -> Refusal | None:

@@ -115,7 +115,7 @@ def about_host(admission: Admission, *, taken_over: int = 0) -> tuple[Message, .
         case HostCase.KNOWN | HostCase.FIRST_CONTACT:
             return ()
         case HostCase.STATE_LOST:
-            return (Message(f"This computer was recognised as host {admission.host.host_id} and keeps that record."),)
+            return (Message(f"This computer was recognised as host {admission.host.host_id} and keeps its record."),)
         case HostCase.NOT_THEIRS | HostCase.CLONE:
             return (
                 Message(
@@ -160,7 +160,7 @@ def why_no_work(reasons: Reasons, delay_s: Seconds, *, unrunnable: bool = False)
 
     >>> reasons = {RefusalCode.MEMORY: (3, "job needs 4 GB of RAM, host offers 2 GB")}
     >>> why_no_work(reasons, Seconds(300.0))[0].text
-    'No work sent. The available jobs need more memory than the client may use.'
+    'No work sent. The available jobs need more memory than your client is allowed to use.'
     """
     shown = [code for code in _by_frequency(reasons) if code not in _KNOWN_TO_CLIENT]
     if not shown and any(code in reasons for code in _KNOWN_TO_CLIENT):

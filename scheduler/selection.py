@@ -37,7 +37,7 @@ SLOTS_LOOKED_AT = 64  # maximum number of slots in a group that this host may no
 class Later(Enum):
     """Why a group waits for a later stage."""
 
-    UNGATED = "requires no percentile: left to a later pass"
+    UNGATED = "requires no percentile: deferred to a later pass"
     SHARE_USED_UP = "gated jobs have reached their share of this host: reconsidered when nothing else fits"
 
 

@@ -43,7 +43,7 @@ DROP: Mapping[Kind, str] = {"account": "drop_account", "submitter": "drop_submit
 WHAT_STAYS = defaultdict(lambda: "something that belongs to it") | {  # by table
     "account": "accounts below it: move or delete them first",
     "submitter": "submitters: delete them first",
-    "membership": "submitters of other accounts that may use it: delete them first",
+    "membership": "submitters of other accounts may use it: delete them first",
     "batch": "batches: they leave with `muster purge` once they have ended",
     "person": "an operator account: see `muster operator set`",
 }

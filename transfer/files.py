@@ -100,7 +100,7 @@ def checked_name(name: str) -> str:
     'pi_3_41_77_r0'
     """
     if not valid_file_name(name) or len(name.encode()) > MAX_STORED_NAME_BYTES:
-        expected = f"at most {MAX_STORED_NAME_BYTES} bytes without / \\ % < > & or .., no leading dot"
+        expected = f"at most {MAX_STORED_NAME_BYTES} bytes without / \\ % < > & or .., and without a leading dot"
         raise InvalidInputError("file name", expected, name)
     return name
 

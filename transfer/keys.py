@@ -228,7 +228,9 @@ class Signatures:
         if signature is None:
             raise InvalidInputError("signatures", f"a signature of {name} (MD5 {md5})", "none")
         if not verify_md5(self.public_key, md5, signature):
-            raise InvalidInputError("signatures", f"a signature of {name} by the key in the document", "another one")
+            raise InvalidInputError(
+                "signatures", f"a signature of {name} made with the key in the document", "another one"
+            )
         return signature
 
 
@@ -254,5 +256,7 @@ def read_signatures(path: Path, *, project_key: PublicKey | None = None) -> Sign
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ProtocolError) as error:
         raise InvalidInputError(str(path), f"a document like {DOCUMENT}", f"{type(error).__name__}: {error}") from None
     if project_key is not None and public_key != project_key:
-        raise InvalidInputError(str(path), "signatures by the project's current key", "signatures by another key")
+        raise InvalidInputError(
+            str(path), "signatures made with the project's current key", "signatures made with another key"
+        )
     return Signatures(public_key, by_md5)

@@ -129,8 +129,8 @@ class RequestBody:
 WRITE_BYTES = 256 * 1024  # bytes buffered per disk write
 IDLE_TIMEOUT_S = 300.0  # the stock client drops a connection without progress after this time
 
-NOT_ACCEPTED = "no upload expected: the job was not sent, or its result was already reported"
-OTHER_CONTENT = "a file of that name with other content was uploaded before"
+NOT_ACCEPTED = "no upload expected: the job was not sent, or its result has already been reported"
+OTHER_CONTENT = "a file with this name and different content has already been uploaded"
 ELSEWHERE = "the upload continues on another connection"
 _DONE = UploadReply(STATUS_DONE)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -213,7 +213,7 @@ class UploadHandler:
         content = Content(header.nbytes, header.md5)
         expected = await self._records.expected(output.instance_id, output.name)
         if expected is None:
-            return _refused("no instance has such an output")
+            return _refused("no instance has this output")
         if not expected.accepted and expected.recorded != Upload(output.name, *content):
             return _refused(NOT_ACCEPTED if expected.recorded is None else OTHER_CONTENT)
         if await asyncio.to_thread(self._folder.whole, output.name) == content:
@@ -301,7 +301,7 @@ class UploadHandler:
         self._log.error("upload failed", file=message.name, error=str(error))
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             return _again("no space left on the server")
-        return _again("the server cannot accept files at present")
+        return _again("the server cannot accept files at the moment")
 
 
 def _again(message: str) -> UploadReply:

@@ -85,7 +85,7 @@ class ErrorPages:
             except Exception:
                 log.exception("page failed", method=request.method, path=request.path)
                 steps = ["Reload the page.", "If the error persists, see the worker's log for this address."]
-                return self._page(request, 500, "Internal error", "The server failed to make this page.", steps)
+                return self._page(request, 500, "Internal error", "The server could not generate this page.", steps)
 
         return shown
 
@@ -116,7 +116,7 @@ def _of_status(error: web.HTTPException) -> tuple[str, str, list[str]]:
     if error.status == 404:
         return "Page not found", "There is no page at this address.", ["Choose a section on the left."]
     if error.status == 405:
-        return "Method not allowed", "This address accepts forms only.", ["Go back and submit the form."]
+        return "Method not allowed", "This address accepts only form submissions.", ["Go back and submit the form."]
     if error.status == 413:
         return (
             "Request too large",

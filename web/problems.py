@@ -23,7 +23,7 @@ BUSY_S = 5
 PLAIN: tuple[tuple[type[MusterError], int, str], ...] = (  # the first match applies
     (NotSignedInError, 401, "not signed in"),
     (NotFoundError, 404, "not found"),
-    (AlreadyExistsError, 409, "exists already"),
+    (AlreadyExistsError, 409, "already exists"),
     (ConflictError, 409, "conflict"),
     (WrongPasswordError, 403, "wrong password"),
     (NotAllowedError, 403, "not allowed"),

@@ -102,7 +102,7 @@ SECTIONS = (  # address, name, description
     ("batches", "Batches", "Submitted work and forecasts"),
     ("hosts", "Hosts", "Volunteers' computers"),
     ("percentiles", "Percentiles", "Turnaround, reliability and thresholds"),
-    ("unschedulable", "Unschedulable work", "Work that every recent host refused, with the reasons"),
+    ("unschedulable", "Unschedulable work", "Work that no recent host could take, with the reasons"),
     ("ordering", "Ordering", "The order of batches, and the reasons"),
     ("simulate", "Simulate", "Try scheduling rules on simulated hosts"),
     ("news", "News", "What volunteers' clients show as notices"),
@@ -110,18 +110,19 @@ SECTIONS = (  # address, name, description
 )
 
 SAID = {  # messages by result code of the last form
-    "aborted": "The batch is aborted. Its unsent instances are cancelled; hosts abort theirs at their next request.",
+    "aborted": "The batch has been aborted. Its unsent instances are cancelled; hosts abort theirs at their next "
+    "request.",
     "importance": "Saved. The batch moves to its new position with the next ordering, within about a minute.",
-    "deadline": "The deadline is moved. Instances in progress keep their due dates.",
-    "submitted": "The batch is submitted. Its first jobs reach the workers' job arrays within seconds.",
+    "deadline": "The deadline has been moved. Instances in progress keep their due dates.",
+    "submitted": "The batch has been submitted. Its first jobs reach the workers' job arrays within seconds.",
     "thresholds": "Saved. Request workers apply it within seconds.",
     "setting": "Saved. Running services apply it within seconds.",
-    "reset": "The setting is reset to its default.",
+    "reset": "The setting has been reset to its default.",
     "simulation": "The simulation has started; this page shows its progress.",
-    "cancelled": "The simulation is stopped.",
+    "cancelled": "The simulation has been stopped.",
     "published": "Published. Clients show it within a day.",
     "withdrawn": "The news is deleted. Clients that have shown it keep it.",
-    "password": "Your password is changed. Your other sessions are signed out.",
+    "password": "Your password has been changed. Your other sessions are signed out.",
     "order": "Saved. The next ordering applies it, within about a minute.",
 }
 

@@ -145,7 +145,7 @@ class Part(Tag):
         if count == 0:
             return []
         if count > at_most:
-            raise ProtocolError(f"{self.name}: expected at most {at_most} of them, got {count}")
+            raise ProtocolError(f"{self.name}: expected at most {at_most} elements, got {count}")
         plain: list[tuple[bytes, ...]] = self._items.findall(body, start, end)
         if len(plain) == count:
             return plain

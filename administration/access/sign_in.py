@@ -81,7 +81,9 @@ def checked_password(password: str, *, least: int, name: str) -> str:
     if not least <= len(password) <= MOST_CHARS:
         raise InvalidInputError("password", f"{least} to {MOST_CHARS} characters", f"{len(password)} characters")
     if password.casefold() == name.casefold() or len(set(password)) < 3:
-        raise InvalidInputError("password", "a password that is harder to guess", "the name or few distinct letters")
+        raise InvalidInputError(
+            "password", "a password that is harder to guess", "the account's name or too few distinct characters"
+        )
     return password
 
 

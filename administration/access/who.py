@@ -26,7 +26,7 @@ class WrongPasswordError(MusterError):
 class TooManyAttemptsError(MusterError):
     """Too many attempts to sign in, or at another limited action."""
 
-    def __init__(self, wait_s: Seconds, what: str = "signing in was tried") -> None:
+    def __init__(self, wait_s: Seconds, what: str = "sign-in was attempted") -> None:
         self.wait_s = wait_s
         super().__init__(f"{what} too often: try again in {in_words(max(1, round(wait_s)))}")
 
@@ -40,8 +40,7 @@ class RoleNeededError(NotAllowedError):
 
     def __init__(self, role: Role, name: str) -> None:
         self.role = role
-        article = "an" if role is Role.OPERATOR else "a"
-        super().__init__(f"this requires the role of {article} {role.value} or higher; {name} does not have it")
+        super().__init__(f"this requires the role {role.value} or higher; {name} does not have it")
 
 
 class PasswordToChangeError(NotAllowedError):

@@ -158,7 +158,7 @@ def _difference(folder: Path, output: StoredOutput, *, contents: bool) -> str:
     """Return how the file differs from its record, empty if it does not differ."""
     nbytes = size_of(folder, output.name)
     if nbytes is None:
-        return f"its file ({output.nbytes} bytes) is not in the upload folder"
+        return f"its file ({output.nbytes} bytes) is not in the upload directory"
     if nbytes != output.nbytes:
         return f"its file has {nbytes} bytes; {output.nbytes} were recorded"
     if contents and (md5 := md5_of(folder, output.name)) != output.md5:
@@ -194,15 +194,15 @@ async def stray_files(
 def _stray(file: FoundFile, known: KnownFile | None, deleted_before: Instant) -> str:
     """Return why the file should not exist, empty if it may."""
     if file.instance_id is None:
-        return "no output has such a name"
+        return "no output has this name"
     if not file.in_place:
-        return "it is in the wrong folder"
+        return "it is in the wrong directory"
     if known is None or known.state is None:
         return f"there is no instance {file.instance_id}"
     if file.recorded and known.nbytes is None:
         return "it was recorded, but the database has no record of it"
     if known.nbytes is None and known.state != InstanceState.IN_PROGRESS and file.changed_at < deleted_before:
-        return "abandoned: no host continues it, and the cleanup should have deleted it"
+        return "abandoned: no host will continue it, and the cleanup should have deleted it"
     return ""
 
 

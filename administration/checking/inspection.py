@@ -27,7 +27,7 @@ def unshared(reports: Iterable[ProcessReport], own: str | None) -> Sequence[Wron
 
     >>> reports = [ProcessReport(f"{n}: worker 0", "worker", 1.0, {"files": mark}) for n, mark in ("ax", "bx", "cy")]
     >>> [str(one) for one in unshared(reports, "x")]
-    ['node c: its files/ is not the folder of a, b, this machine: all nodes must share one']
+    ['node c: its files/ is not the directory of a, b, this machine: all nodes must share one directory']
     """
     nodes = {} if own is None else {HERE: own}
     for report in reports:
@@ -40,7 +40,7 @@ def unshared(reports: Iterable[ProcessReport], own: str | None) -> Sequence[Wron
     if len(having) < 2:
         return ()
     most = max(having.values(), key=lambda some: (len(some), HERE in some))
-    because = f"its files/ is not the folder of {', '.join(most)}: all nodes must share one"
+    because = f"its files/ is not the directory of {', '.join(most)}: all nodes must share one directory"
     return [Wrong(f"node {node}", because) for node in sorted(nodes) if node not in most]
 
 

@@ -57,7 +57,7 @@ def lease_in_words(lease: Document | None) -> Iterator[str]:
         yield f"{what} {held} to batch {lease['batch_id']}: {processors}, {since}"
     else:
         why = lease["because"] or "expired"
-        yield f"{what} was leased to batch {lease['batch_id']} without effect, no new lease for a day: {why}"
+        yield f"{what} was leased to batch {lease['batch_id']} without effect; no new lease for a day: {why}"
 
 
 def kept_in_words(kept: Document | None) -> Iterator[str]:

@@ -13,7 +13,8 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 ARRAYS = {
     "worker": "evaluated on the current job array of one worker; other workers have other jobs",
-    "filled": "evaluated on a job array filled for this request; workers may have others: query one with --server",
+    "filled": "evaluated on a job array filled for this request; workers may have other jobs: query a worker with "
+    "--server",
 }
 SEARCHES = "; a request would also search the database"
 MOST_GROUPS = 40  # maximum in the text; the JSON has all groups
@@ -128,7 +129,8 @@ def _sample(sample: Document) -> Iterator[str]:
     taking = sample["would_take"]
     yield (
         f"of the {sample['hosts']} hosts that called last ({sample['calls_per_hour']:.1f} calls an hour), "
-        f"{taking['hosts']} ({taking['calls_per_hour']:.1f} calls an hour) would take some of it if it came first"
+        f"{taking['hosts']} ({taking['calls_per_hour']:.1f} calls an hour) would take some of its jobs if the batch "
+        f"came first"
     )
     for one in sample["held_back"]:
         yield (
@@ -157,7 +159,7 @@ def _job(shown: Document) -> Iterator[str]:
 def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
     yield f"instance {one['instance_id']} waits:"
     if one["sample"] is None:
-        yield "  no longer: it was just sent or ended"
+        yield "  no longer waiting: it was just sent or ended"
         return
     place = "in the job array after a refill" if one["in_array"] else "not in the job array after a refill"
     yield f"  {place}; {batches} batches with {unsent} unsent instances come first"

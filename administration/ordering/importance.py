@@ -62,7 +62,7 @@ async def set_importance(
     if batch.state is not BatchState.ACTIVE:
         raise NotFoundError("active batch", batch_id)
     if deadline is not None and batch.qos is not QoS.SHORT_DEADLINE:
-        expected = f"a batch with qos {QoS.SHORT_DEADLINE}: other batches have no deadline"
+        expected = f"a batch with qos {QoS.SHORT_DEADLINE}; other batches have no deadline"
         raise InvalidInputError("deadline_at", expected, batch.qos)
     account_id = await _allowed(store, batch, account, wanted, user_priority)
     rules = store.ordering_rules

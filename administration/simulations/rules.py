@@ -1,5 +1,4 @@
-"""Compares deadline rules on a shipped scenario: validates the request and builds the result. Reads scenario files
-only.
+"""Compares deadline rules on a shipped scenario: validates the request and builds the result.
 
 Functions import the simulator when called, so that serving processes and commands start faster.
 """

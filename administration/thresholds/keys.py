@@ -47,18 +47,19 @@ EFFECTS = {
     ),
     "ranking.min_rows": Effect(
         "rows of hosts",
-        "the bootstrap rule applies longer: P 0.5 without a failure, 0.9 for the fastest quarter",
-        "percentiles are computed from few hosts and are less meaningful",
+        "the bootstrap rule applies longer: P is 0.5 without a failure, 0.9 for the fastest quarter",
+        "percentiles are computed from fewer hosts and are less meaningful",
     ),
     "ranking.min_samples": Effect(
         "results, decayed",
-        "newcomers need more results before they get gated jobs; fewer pass by luck",
-        "newcomers are ranked sooner, on fewer results",
+        "newcomers need more results before they get gated jobs; fewer pass by chance",
+        "newcomers are ranked sooner, based on fewer results",
     ),
     "deadline.afap": Effect(
         "policy",
         "prompt: AFAP batches start on all hosts that finish soon, before deferrable work",
-        "table: only on good hosts before the first forecast, then with due dates that follow the forecast",
+        "table: AFAP batches run only on good hosts before the first forecast, then with due dates that follow the "
+        "forecast",
     ),
     "deadline.afap_turn_factor": Effect(
         "times the retry turnaround",
@@ -87,8 +88,8 @@ EFFECTS = {
     ),
     "deadline.reliability_quantile_z": Effect(
         "z of the normal distribution",
-        "tight due dates allow for slower days of a host: fewer retries, lost jobs are found later",
-        "working hosts miss more due dates; 0: half of them",
+        "tight due dates allow for a host's slower days: fewer retries, lost jobs are found later",
+        "working hosts miss more due dates; 0: half of their due dates",
     ),
     "ranking.active_s": Effect(
         "s",
@@ -102,7 +103,7 @@ EFFECTS = {
     ),
     "ranking.forgive_s": Effect(
         "s",
-        "a failure keeps a host below the gates for longer; 0: until it has returned enough valid results",
+        "a failure keeps a host below the gates longer; 0: until it has returned enough valid results",
         "failures are forgiven sooner",
     ),
     "ranking.consecutive_valid_infinite": Effect(
@@ -112,7 +113,7 @@ EFFECTS = {
     ),
     "scheduler.afap_first_fraction": Effect(
         "share of requests",
-        "AFAP batches are sent sooner to hosts that would take them in order",
+        "AFAP batches are sent sooner to hosts that would otherwise take them in order",
         "other batches keep more capacity under a steady stream of AFAP batches",
     ),
     "deadline.afap_due_factor": Effect(
@@ -123,7 +124,7 @@ EFFECTS = {
     "deadline.first_factor": Effect(
         "times the retry turnaround",
         "batches with a deadline are promoted sooner and have more time for retries",
-        "batches with a deadline stay in the usual order longer; 0: until they are gated",
+        "batches with a deadline keep their usual place in the order longer; 0: until they are gated",
     ),
     "scheduler.urgent_share_fraction": Effect(
         "share of a host's jobs",
@@ -132,8 +133,8 @@ EFFECTS = {
     ),
     "scheduler.newcomer_fraction": Effect(
         "last share of a batch's first instances",
-        "newcomers are ranked sooner when work is scarce; ranked hosts store less of it",
-        "ranked hosts store more of scarce work; 0: newcomers get only what ranked hosts leave",
+        "newcomers are ranked sooner when work is scarce; ranked hosts buffer less of it",
+        "ranked hosts buffer more of the scarce work; 0: newcomers get only what ranked hosts leave",
     ),
     "feeder.tail_fraction": Effect(
         "share of a batch's jobs",
@@ -152,7 +153,7 @@ EFFECTS = {
     ),
     "lifecycle.tail_overhead_fraction": Effect(
         "share of a batch's jobs",
-        "more copies: batches end slightly sooner, more work is computed twice",
+        "more copies: batches end slightly sooner, and more work is computed twice",
         "fewer copies; 0: none",
     ),
     "lifecycle.tail_late_factor": Effect(
@@ -168,7 +169,7 @@ EFFECTS = {
     "lifecycle.tail_interval_s": Effect(
         "s",
         "slow instances are found later",
-        "the last jobs of batches are read more often",
+        "the last jobs of batches are checked more often",
     ),
     "lifecycle.grace_fraction": Effect(
         "share of the time from dispatch to due date",

@@ -52,7 +52,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     age_s = found["computed_at"] - found["hosts_read_at"]
     read = f" (read {in_words(age_s)} ago)" if age_s >= 1.0 else ""
-    yield f"Hosts that called recently{read}, and calls per hour from hosts that pass:"
+    yield f"Recently active hosts{read}, and requests per hour from hosts that pass:"
     if not found["hosts"]:
         yield "  no app has a version yet"
     for one in found["hosts"]:
@@ -63,7 +63,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         for gate in one["gates"]:
             yield f"    {gate['gate']:8} {_of_side(gate['old'])}  ->  {_of_side(gate['new'])}"
     yield ""
-    yield "Gated jobs waiting now, and the time to send them at one job per call:"
+    yield "Gated jobs waiting now, and the time to send them at one job per request:"
     if not found["waiting"]:
         yield "  none"
     for wait in found["waiting"]:
@@ -75,7 +75,7 @@ def replayed_in_words(found: Replayed) -> str:
     """Describe what was simulated; shown above the table of figures."""
     sample = found.sample
     simulated = (
-        f"{sample.hosts} of {sample.hosts_active} hosts that called recently, and {sample.jobs} of the "
+        f"{sample.hosts} of {sample.hosts_active} recently active hosts, and {sample.jobs} of the "
         f"{sample.jobs_open} open jobs of {sample.batches} waiting batches, simulated {found.comparison.seeds} times:"
     )
     return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), simulated))
@@ -92,13 +92,13 @@ def _are_numbers(*values: object) -> bool:
 def _of_side(side: Mapping[str, Any]) -> str:
     lowered = f" (lowered from {side['asked']:g})" if side["threshold"] != side["asked"] else ""
     passed = side["havs"] + side["newcomers"]
-    return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} calls/h"
+    return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} requests/h"
 
 
 def _of_wait(wait: Mapping[str, Any]) -> str:
     if wait["send_s"] is None:
-        return f">= {wait['threshold']:g}: never, no passing host calls"
-    return f">= {wait['threshold']:g}: {in_words(wait['send_s'])} ({wait['calls_per_hour']:.1f} calls/h)"
+        return f">= {wait['threshold']:g}: never, no passing host makes requests"
+    return f">= {wait['threshold']:g}: {in_words(wait['send_s'])} ({wait['calls_per_hour']:.1f} requests/h)"
 
 
 def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[str]:

@@ -128,7 +128,7 @@ SCORED_BATCHES = _forecast("scored_batches", "Ended batches used to score foreca
 COVERAGE = _forecast("coverage_ratio", "Fraction of scored batches that ended by the quantile.", "quantile")
 MEDIAN_ERROR = _forecast("median_error_ratio", "Median error of q50 relative to total duration.")
 REMAINING_ERROR = _forecast("median_remaining_error_ratio", "Median error of q50 relative to remaining time.")
-BIAS = _forecast("bias_ratio", "Median of q50 minus the end, relative to total duration.")
+BIAS = _forecast("bias_ratio", "Median signed error of q50 relative to total duration; positive if q50 was too late.")
 PINBALL = _forecast("pinball_bounds", "Mean pinball loss, in delay bounds.")
 SPREAD = _forecast("spread", "Calibration factor applied to the spread of forecasts.")
 
@@ -143,8 +143,12 @@ BATCH_UNSENT = _gauge(
     "batch",
     across=Across.MOST,
 )
-BATCH_RETRIES = _gauge("batch_unsent_retries", "Unsent retries of these batches.", "batch", across=Across.MOST)
-BATCH_AGE = _gauge("batch_age_seconds", "Time since submission of these batches.", "batch", across=Across.MOST)
+BATCH_RETRIES = _gauge(
+    "batch_unsent_retries", "Unsent retries of the first batches in the order.", "batch", across=Across.MOST
+)
+BATCH_AGE = _gauge(
+    "batch_age_seconds", "Time since the first batches in the order were submitted.", "batch", across=Across.MOST
+)
 
 # ------------------------------------------------------------ periodic tasks
 DUTY_RUNS = _counter("duty_runs", "Successful rounds of a periodic task.", "duty")
@@ -166,18 +170,18 @@ DUTY_OVERDUE = _gauge(
 
 # ------------------------------------------------------------ the database
 DATABASE_UP = _gauge("database_up", "1 if the process reaches the database.", across=Across.EACH)
-ROUND_TRIP = _gauge("database_round_trip_seconds", "Duration of the last trivial query.", across=Across.EACH)
+ROUND_TRIP = _gauge("database_round_trip_seconds", "Duration of the process's last probe query.", across=Across.EACH)
 POOL = _gauge("database_pool_connections", "Connections of the pool, by state: idle or busy.", "state")
 POOL_MOST = _gauge("database_pool_most_connections", "Maximum connections of the pools.")
-CALLS = _counter("database_calls", "Statements and transactions through the pool.")
+CALLS = _counter("database_calls", "Statements and transactions run through the pool.")
 GROUPS = _histogram(
     "database_group_size", "Requests that shared one round trip (read) or transaction (write).", GROUP_SIZES, "kind"
 )
 GROUP_WAITING = _gauge("database_group_waiting", "Requests waiting for the next group.", "kind")
-LANES = _gauge("database_group_connections", "Connections used by groups.", "kind")
+LANES = _gauge("database_group_connections", "Connections used by request groups.", "kind")
 LOCKS_SILENT = _gauge(
     "database_locks_silent_seconds",
-    "Time since the last answer on a worker's lock connection.",
+    "Time since a worker's lock connection last answered.",
     across=Across.EACH,
 )
 SHARDS = _gauge("shards", "Shards held by this node's workers, of 64.")

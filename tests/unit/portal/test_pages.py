@@ -174,7 +174,7 @@ async def test_joining_signs_in_and_allows_attaching() -> None:
         pytest.param({"email": ADA, "password": "short"}, "Password: 6 to 200 characters", 422, id="short"),
         pytest.param({"email": ADA, "password": ADA}, "harder to guess", 422, id="the e-mail"),
         pytest.param(
-            {"email": "bob@example.org", "password": PASSWORD}, "An account with that e-mail", 409, id="taken"
+            {"email": "bob@example.org", "password": PASSWORD}, "An account with this e-mail", 409, id="taken"
         ),
     ],
 )
