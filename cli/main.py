@@ -125,6 +125,10 @@ ENTRIES = {
         "cli.maintenance:check",
         "Check database and upload folder: all acknowledged results are present, and none is duplicated.",
     ),
+    "files": (
+        "cli.maintenance:files",
+        "Move the project's files between the folder and buckets.",
+    ),
     "restore": (
         "cli.maintenance:restore",
         "Reconcile database and upload folder after a restore, before `muster up`.",

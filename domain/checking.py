@@ -36,7 +36,7 @@ class StoredOutput:
 class KnownFile:
     """The database's record of a file in the upload folder.
 
-    `state` of its instance, None if there is no such instance; `nbytes` None if no upload was recorded;
+    `state` of its instance, None if there is no such instance; `nbytes` and `md5` None if no upload was recorded;
     `reported_success`: its host reported the instance with exit status 0.
     """
 
@@ -44,6 +44,7 @@ class KnownFile:
     state: str | None
     nbytes: int | None
     reported_success: bool = False
+    md5: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
