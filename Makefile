@@ -44,7 +44,7 @@ lint: setup
 	@bash tests/audit.sh $(BIN)
 
 unit: setup
-	$(BIN)/pytest -q -n auto --dist loadfile -m "not e2e and not comparison and not database"
+	$(BIN)/pytest -q -n auto --dist loadfile -m "not e2e and not comparison and not database and not s3"
 
 # They wait most of the time, for the stock client: more of them at once than there are processors.
 e2e: setup system

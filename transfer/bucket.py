@@ -2,7 +2,7 @@
 
     s3://BUCKET/PREFIX?endpoint=https://…&region=…
 
-A file for downloads is PREFIX/download/ab/NAME, an output PREFIX/upload/ab/NAME.MD5: no object is ever overwritten with
+A file for downloads is PREFIX/download/ab/NAME, an output PREFIX/upload/ab/NAME/MD5: no object is ever overwritten with
 other content, so an output that was acknowledged stays readable whatever is uploaded later. Credentials come from the
 environment (AWS_ACCESS_KEY_ID and so on), and so do endpoint and region if the address lacks them.
 
@@ -16,7 +16,7 @@ import asyncio
 import hashlib
 import os
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -46,18 +46,16 @@ CREDENTIALS = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-_PLACE = re.compile(r"(?P<area>download|upload)/(?P<shard>[0-9a-f]{2})/(?P<name>[^/]+)")
-_OUTPUT = re.compile(r"(?P<name>.+)\.(?P<md5>[0-9a-f]{32})")
+_PLACE = re.compile(r"(?P<area>download|upload)/(?P<shard>[0-9a-f]{2})/(?P<name>[^/]+)(?:/(?P<md5>[0-9a-f]{32}))?")
 
 log = structlog.get_logger("transfer.bucket")
 
 
 class BucketStore:
-    """Implements FileStore. `environment` has the credentials."""
+    """Implements FileStore."""
 
-    def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, url: str) -> None:
         self._url = url
-        self._environment = environment
         self._store: S3Store | None = None
         self._puts = asyncio.Semaphore(PUTS_AT_ONCE)
         self._requests = asyncio.Semaphore(REQUESTS_AT_ONCE)
@@ -154,7 +152,7 @@ class BucketStore:
     async def _opened(self) -> S3Store:
         """Return the store; the first call checks that the bucket exists: else every file would seem to be missing."""
         if self._store is None:
-            if not any(self._environment.get(name) for name in CREDENTIALS):
+            if not any(os.environ.get(name) for name in CREDENTIALS):
                 raise UnavailableError(
                     f"no credentials for {self._url}: set {CREDENTIALS[0]} and AWS_SECRET_ACCESS_KEY"
                 )
@@ -184,10 +182,9 @@ def _object(key: FileKey) -> str:
     """Return the place of a file below the prefix.
 
     >>> _object(FileKey(Area.UPLOAD, "pi_3_41_77_r0", "d41d8cd98f00b204e9800998ecf8427e"))
-    'upload/ba/pi_3_41_77_r0.d41d8cd98f00b204e9800998ecf8427e'
+    'upload/ba/pi_3_41_77_r0/d41d8cd98f00b204e9800998ecf8427e'
     """
-    name = f"{key.name}.{key.md5}" if key.area is Area.UPLOAD else key.name
-    return f"{key.area}/{shard(key.name)}/{name}"
+    return "/".join(filter(None, (key.area, shard(key.name), key.name, key.md5)))
 
 
 def key_of(place: str) -> FileKey | None:
@@ -198,15 +195,10 @@ def key_of(place: str) -> FileKey | None:
     >>> key_of("upload/7f/readme.txt")
     """
     found = _PLACE.fullmatch(place)
-    if found is None:
+    if found is None or shard(found["name"]) != found["shard"]:
         return None
-    name, md5 = found["name"], ""
-    if found["area"] == Area.UPLOAD:
-        output = _OUTPUT.fullmatch(name)
-        if output is None:
-            return None
-        name, md5 = output["name"], output["md5"]
-    return FileKey(Area(found["area"]), name, md5) if shard(name) == found["shard"] else None
+    key = FileKey(Area(found["area"]), found["name"], found["md5"] or "")
+    return key if bool(key.md5) == (key.area is Area.UPLOAD) else None
 
 
 @contextmanager

@@ -46,6 +46,10 @@ TEXTS: dict[str, st.SearchStrategy[object]] = {
     "ordering.targets": st.sampled_from(["", "user:DEFAULT=20", "group:stuart=38.5+ level:standby=5-"]),
     "ordering.components": st.sampled_from(["", "XFACTORWEIGHT=-1.5 XFACTORCAP=50", "expedite.FSWEIGHT=10"]),
     "ordering.queues": st.sampled_from(["", "express=0/1/3", "a=0/1/3 b-2=1/0.5/1e3"]),
+    **dict.fromkeys(
+        ("storage.url", "storage.read_url"),
+        st.sampled_from(["", "s3://bucket/a/b", "s3://bucket?region=eu-1&endpoint=https://s3.example.org:9000"]),
+    ),
     "server.trusted_proxies": st.sampled_from(["", "10.0.0.1", "127.0.0.0/8, ::1", "2001:db8::/32,192.0.2.0/24"]),
     "server.metrics_networks": st.sampled_from(["", "10.0.0.1", "127.0.0.0/8, ::1", "2001:db8::/32,192.0.2.0/24"]),
 }
