@@ -3,7 +3,7 @@
     s3://BUCKET/PREFIX?endpoint=https://…&region=…
 
 A file for downloads is PREFIX/download/ab/NAME, an output PREFIX/upload/ab/NAME/MD5: no object is ever overwritten with
-other content, so an output that was acknowledged stays readable whatever is uploaded later. Credentials come from the
+other content, so an acknowledged output stays readable after any later upload. Credentials come from the
 environment (AWS_ACCESS_KEY_ID and so on), and so do endpoint and region if the address lacks them.
 
 Memory is bounded: a file is sent in parts and read in pieces, each by a request of its own with a time limit and few

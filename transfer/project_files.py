@@ -184,7 +184,8 @@ async def copy(found: Found, target: Path) -> Content:
     with open_new(target, mode=0o600) as file:
         async for piece in found.pieces():
             nbytes += len(piece)
-            await asyncio.to_thread(lambda piece=piece: (digest.update(piece), file.write(piece)))  # type: ignore[misc]
+            await asyncio.to_thread(file.write, piece)
+            digest.update(piece)
     return Content(nbytes, digest.hexdigest())
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,7 @@ def test_files_move_to_a_bucket_and_back_without_a_stop(
     server.init()
     server.start()
     server.add_app("testapp", app_binary)
-    whole = server.submit(jobs(count=60, command="0 0 1 5", max_errors=3))
-    client()
+    volunteer = client()
     environment = {
         **os.environ,
         **ENVIRONMENT,
@@ -64,7 +64,14 @@ def test_files_move_to_a_bucket_and_back_without_a_stop(
     def a_batch_is_done() -> None:
         """Let the client fetch a new program, and compute with it."""
         batch_id = server.submit(jobs(qos="afap", count=2, command="0 0 1 5", max_errors=3))
-        wait_for(lambda: ended(server, batch_id), AT_MOST_S, "the batch")
+        updates = count()
+
+        def is_done() -> bool:
+            if next(updates) % 50 == 20:
+                volunteer.update()  # else it may wait for minutes after it found no job
+            return ended(server, batch_id)
+
+        wait_for(is_done, AT_MOST_S, "the batch")
         assert server.batch(batch_id)["jobs_validated"] == 2
 
     read_both, write, copy, redirect, back, home = blocks()
@@ -84,7 +91,7 @@ def test_files_move_to_a_bucket_and_back_without_a_stop(
     a_batch_is_done()
     follow(home)
 
-    wait_for(lambda: ended(server, whole), 3 * AT_MOST_S, "all jobs")
-    assert server.batch(whole)["jobs_validated"] == 60
+    a_batch_is_done()
+    assert len(server.api("batches")["batches"]) == 6
     assert not re.findall(r"Traceback", server.log())
-    assert len(files_in(server)) >= 60
+    assert len(files_in(server)) == 14  # two programs, and the outputs of six batches

@@ -1,4 +1,4 @@
-"""An upload is stored in the bucket, then recorded, then acknowledged, whatever fails in between."""
+"""An upload is stored in the bucket, then recorded, then acknowledged, and a failure in between loses nothing."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_a_complete_upload_is_in_the_bucket_alone(nodes: Nodes) -> None:
     assert [await server.size() for server in (nodes.first, nodes.second)] == [len(CONTENT)] * 2
 
 
-async def test_an_upload_resumes_on_its_node_and_starts_again_on_another(nodes: Nodes) -> None:
+async def test_an_upload_resumes_on_its_node_and_restarts_on_another(nodes: Nodes) -> None:
     await nodes.first.upload(a_header(), CONTENT[:100])
 
     assert (await nodes.first.size(), await nodes.second.size()) == (99, 0)

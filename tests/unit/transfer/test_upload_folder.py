@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transfer.files import Content
 from transfer.upload_folder import Finish, UploadFolder
 
 NAME = "pi_3_41_77_r0"
@@ -93,7 +94,7 @@ def test_a_wrong_md5_deletes_the_part(folder: UploadFolder) -> None:
 
 def test_a_part_stays_a_part_while_it_is_synced(tmp_path: Path) -> None:
     """A process may die at that moment, so the file must not look complete."""
-    seen: list[tuple[int | None, int | None]] = []
+    seen: list[tuple[int | None, Content | None]] = []
     other = UploadFolder(tmp_path)  # the view of another process
     made = UploadFolder(tmp_path, sync=lambda _: seen.append((other.part_size(NAME), other.whole(NAME))))
     assert brought(made) is Finish.WHOLE
