@@ -48,7 +48,7 @@ unit: setup
 
 # They wait most of the time, for the stock client: more of them at once than there are processors.
 e2e: setup system
-	$(BIN)/pytest -q -n 4 --dist worksteal -m e2e tests/e2e tests/acceptance tests/browser tests/docs
+	$(BIN)/pytest -q -n 4 --dist worksteal -m e2e tests/e2e tests/acceptance tests/browser tests/docs tests/files
 
 # Everything else. The end-to-end tests beside it have due dates to keep, so this gives way to them. Files with few tests
 # come last: those that break processes are alone then.

@@ -10,8 +10,8 @@ import pytest
 
 from tests.s3 import S3Server
 
-FILE_BYTES = 400_000_000
-MOST_BYTES = 150_000_000  # 64 MB of parts, and what else the process needs for requests
+FILE_BYTES = 240_000_000
+MOST_BYTES = 80_000_000  # 64 MB of parts for four files at once, and what requests need
 PROGRAM = """
 import asyncio, resource, sys
 from pathlib import Path
