@@ -1,6 +1,6 @@
 """Manages applications, plan classes and app versions, including their signed files.
 
-Does not read private keys: the caller passes a signing function (administration/signing.py).
+This module does not read private keys: the caller passes a signing function (administration/signing.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from transfer.project_files import ProjectFiles
 from wire.signing import PublicKey, verify_md5
 
 MOST_COPIES = 10
-_BOUNDED = (  # fields of a plan class
+_BOUNDED = (  # fields of a plan class with a range
     "gpu_count",
     "min_gpu_ram_bytes",
     "min_driver_version",
@@ -82,7 +82,7 @@ def plan_class_of(values: dict[str, object]) -> PlanClass:
 
 
 def checked_pattern(pattern: str) -> str:
-    """Return a regular expression that compiles. Raises InvalidInputError.
+    """Return the pattern if it is a valid regular expression. Raises InvalidInputError.
 
     >>> checked_pattern("Linux.*Debian")
     'Linux.*Debian'
@@ -101,7 +101,7 @@ PLATFORM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class VersionDraft:
-    """An app version to add. `version_num` 100 means 1.00."""
+    """An app version to add. A `version_num` of 100 means 1.00."""
 
     app: str
     platform: str
@@ -121,12 +121,12 @@ async def add_app_version(
     sign: Sign,
     files: ProjectFiles | None = None,
 ) -> AppVersionId:
-    """Sign and store the files, then add the version. Safe to repeat after an interruption.
+    """Sign and store the files, then add the version. It is safe to repeat this after an interruption.
 
-    `files` None: the project's files are in its folder.
+    `files` None: the project's files are in its directory.
 
-    Raises NotFoundError (app, plan class), AlreadyExistsError (that version), InvalidInputError, also for a signature
-    that is not by the project's current key.
+    Raises NotFoundError (app, plan class), AlreadyExistsError (version), or InvalidInputError, which includes a
+    signature not made with the project's current key.
     """
     app = await applications.app(checked_app_name(new.app))
     api_version = checked_text(new.api_version, "api-version")
@@ -158,7 +158,7 @@ async def add_app_version(
 
 
 def app_file_name(new: VersionDraft, source: Path, md5: str, *, main: bool) -> str:
-    """Return a file name that is unique to its content: app, version, platform, and the content's MD5.
+    """Return a file name unique to the content, made of app, version, platform and the content's MD5.
 
     >>> new = VersionDraft("pi", "linux", 100, Path("main.py"))
     >>> app_file_name(new, Path("main.py"), "0123456789abcdef" * 2, main=True)
@@ -178,13 +178,15 @@ async def _plan_class(applications: PostgresApplications, name: str) -> PlanClas
 
 
 def _checked(sign: Sign, project_key: PublicKey) -> Sign:
-    """Return `sign` with a check against the project's key, the only one that clients accept."""
+    """Return `sign` with a check against the project's key, the only key that clients accept."""
 
     def signed(name: str, md5: str) -> str:
         signature = sign(name, md5)
         if not verify_md5(project_key, md5, signature):
             raise InvalidInputError(
-                "signature", f"a signature of {name} by the project's current key", "a signature by another key"
+                "signature",
+                f"a signature of {name} made with the project's current key",
+                "a signature made with another key",
             )
         return signature
 

@@ -34,13 +34,13 @@ T = TypeVar("T")
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="Folder for the outputs, created if missing; each job has a subfolder.",
+    help="Directory for the outputs, created if missing; each job has a subdirectory.",
 )
 @command
 async def results(run: Run, batch_id: int, folder: Path) -> None:
     """Download the outputs of a batch's valid jobs to FOLDER/JOB/OUTPUT.
 
-    Files that already have the recorded size and MD5 are skipped. Exit code 1 if an uploaded file is missing on the
+    Skips files that already have the recorded size and MD5. Exit code 1 if an uploaded file is missing on the
     server.
     """
     from administration.collecting import collect

@@ -21,7 +21,7 @@ from transfer.urls import UPLOAD_PATH, TransferUrls, UploadTokens
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """File transfer as other packages use it."""
+    """File transfer as used by other packages."""
 
     routes: tuple[web.RouteDef, ...]  # for the web application
     urls: TransferUrls  # implements the scheduler's UploadHandler
@@ -37,7 +37,7 @@ def build(
     settings: Callable[[], Settings],
     clock: Clock,
 ) -> Transfer:
-    """Build file transfer over complete files and a folder for parts. `settings()` returns the current settings."""
+    """Build file transfer over complete files and a directory for parts. `settings()` returns the current settings."""
     tokens = UploadTokens(keys.upload_secret)
     uploads = UploadHandler(
         UploadFolder(upload_dir),

@@ -1,7 +1,7 @@
-"""Serves the files clients fetch: stored once, never changed, sent whole or in part. See docs/protocol.md.
+"""Serves the files that clients download: stored once, never changed, sent in full or in part. docs/protocol.md.
 
-A file of the folder is sent from its path. A file of a bucket is read and passed on, or the client is redirected to the
-bucket, with an address that is valid for an hour.
+A file of the directory is sent from its path. A file of a bucket is read and passed on, or the client is redirected to
+the bucket, with an address that is valid for an hour.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ async def _send(request: web.Request, response: web.StreamResponse, found: Found
 
 
 class OwnBytes(web.FileResponse):
-    """A response with a file's exact bytes, or the requested part.
+    """A response with the exact bytes of a file, or the requested part.
 
-    Accept-Encoding would make the framework serve NAME.gz for NAME, which is a different file here. A Range with an
+    With Accept-Encoding, the framework would serve NAME.gz for NAME, which is a different file here. A Range with an
     If-Range tag of another version returns the whole file.
     """
 

@@ -90,7 +90,7 @@ RETURNING app_id, name, user_friendly_name, beta, deprecated, adaptive_copies, o
 -- name: insert_app_version
 -- Purpose: insert an app version.
 -- Arguments: $1 app_id, $2 platform, $3 version_num, $4 plan_class, $5 api_version, $6 deprecated, $7 created_at.
--- Result: app_version_id; no row when it exists already.
+-- Result: app_version_id; no row when it already exists.
 INSERT INTO app_version (app_id, platform, version_num, plan_class, api_version, deprecated, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (app_id, platform, version_num, plan_class) DO NOTHING

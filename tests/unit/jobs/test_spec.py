@@ -262,8 +262,8 @@ def test_counts_that_add_up_to_too_many_jobs_are_refused() -> None:
         ({"count": "1_0"}, ("jobs_csv row 2.count:", "whole", "1 to 1000000", "'1_0'")),
         ({"cuont": "1"}, ("jobs_csv row 2.cuont:", "command_line", "count")),
         ({"outputs": "x"}, ("jobs_csv row 2.outputs:", "command_line", "count")),
-        ({None: ["more"]}, ("jobs_csv row 2:", "cells", "heading")),
-        ({"command_line": None}, ("jobs_csv row 2:", "cells", "heading")),
+        ({None: ["more"]}, ("jobs_csv row 2:", "cells", "header row")),
+        ({"command_line": None}, ("jobs_csv row 2:", "cells", "header row")),
     ],
 )
 def test_a_wrong_row_is_named(row: dict[Any, Any], facts: tuple[str, ...]) -> None:

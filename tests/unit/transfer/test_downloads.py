@@ -146,7 +146,7 @@ async def test_equal_content_may_be_registered_again(tmp_path: Path) -> None:
 
 async def test_other_content_under_known_name_is_refused(tmp_path: Path) -> None:
     await register(tmp_path, b"first", "name")
-    with pytest.raises(AlreadyExistsError, match="file 'name' exists already"):
+    with pytest.raises(AlreadyExistsError, match="file 'name' already exists"):
         await register(tmp_path, b"other", "name")
     assert stored_path(tmp_path / "download", "name").read_bytes() == b"first"
     assert len(files_in(tmp_path)) == 1
