@@ -127,6 +127,10 @@ ENTRIES = {
         "cli.maintenance:check",
         "Check database and upload directory: all acknowledged results are present, none is duplicated.",
     ),
+    "files": (
+        "cli.maintenance:files",
+        "Move the project's files between the folder and buckets.",
+    ),
     "restore": (
         "cli.maintenance:restore",
         "Reconcile database and upload directory after a restore, before `muster up`.",
