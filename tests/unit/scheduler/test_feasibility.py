@@ -69,7 +69,7 @@ def bound(hosts: str) -> SchedulingContext:
     "met",
     ["ncpus>=4", "ncpus<=4", "ram_bytes>=8e9,gpus>=2", "gpu=NVIDIA", "platform=mac|linux", "label=lab", "label!=slow"],
 )
-def test_host_that_meets_the_conditions_of_a_queue_is_not_refused(met: str) -> None:
+def test_host_that_meets_a_queues_conditions_is_not_refused(met: str) -> None:
     assert queue_refusal(a_batch(), bound(met)) is None
     assert queue_refusal(a_batch(queue="bonus"), bound("ncpus>=4096")) is None
 
