@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from domain.credit import Credit, credit_of
-from domain.history import START
 from domain.settlement import JobFacts
 from domain.units import Flop, Instant, Seconds, later
 from lifecycle.settle import settle
 from tests.builders import NOW
+from tests.conformance.test_history import move
 from tests.conformance.to_settle import S, a_reported_job
 from tests.stores import Store
 from tests.worlds import (
@@ -131,9 +131,8 @@ async def test_credit_of_a_result_moves_to_the_history_with_it(store: Store) -> 
     facts = await a_reported_job(store, host)
     await settled(store, facts, NOW)
 
-    moved = await store.history.move_ended(before=later(NOW, WEEK_S), after=START, limit=9)
+    assert (await move(store)).jobs == 1
 
-    assert moved.jobs == 1
     assert await granted(store, facts) == [pytest.approx(credit_of(facts.job_class.fpops_est_flop))]
 
 
