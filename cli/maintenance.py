@@ -1,4 +1,4 @@
-"""`muster check`, `purge`, `restore`, `sign`: check, clean up and restore a project, and sign files."""
+"""`muster check`, `purge`, `restore` and `sign`: check, clean up and restore a project, and sign files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
 
 
 class NotConfirmedError(MusterError):
-    """Nothing was purged."""
+    """Raised if the purge was not confirmed. Nothing was purged."""
 
 
 @click.command()
@@ -97,7 +97,7 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
 
 
 class StillServingError(MusterError):
-    """A process of the project is running."""
+    """Raised if a process of the project is running."""
 
 
 @click.command()
