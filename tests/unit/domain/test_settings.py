@@ -28,12 +28,15 @@ WITHOUT_UNIT = re.compile(
     r"(p_[a-z]+|.*_(factor|z|length|infinite|rows|samples|jobs|instances|new_hosts|rotate|per_request|per_cpu|per_gpu|per_instance"
     r"|quota|quota_start|values|depth)"
     r"|slots|connections|processes|trusted_proxies|metrics_networks|[a-z]+_burst|name|url|read_url|redirect|down|account_creation|rule|policy|let_rule|soft_limits|accrual|afap"
-    r"|.*_(weight|weights|slots|xfactor|streams)|fairshare|targets|components|queues|size_favours|equal_among|displace)"
+    r"|.*_(weight|weights|slots|xfactor|streams)|fairshare|targets|components|queues|size_favours|equal_among|displace|server|port|tls|user|sender)"
 )
 WITH_UNIT = re.compile(r".*_(s|bytes|flop|flop_per_s|fraction)")
 
 
 TEXTS: dict[str, st.SearchStrategy[object]] = {
+    "mail.server": st.sampled_from(["", "smtp.example.org", "::1"]),
+    "mail.tls": st.sampled_from(["starttls", "tls", "none"]),
+    "mail.sender": st.sampled_from(["", "project@example.org"]),
     "project.url": st.from_regex(r"\Ahttps?://[a-z0-9.:/-]{1,180}/\Z"),
     "ordering.policy": st.sampled_from(["logical_time", "multifactor", "components", "equal_access", "fifo"]),
     "ordering.let_rule": st.sampled_from(["design", "wfq"]),
