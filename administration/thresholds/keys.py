@@ -132,7 +132,7 @@ EFFECTS = {
         "gated jobs are spread over more hosts and wait longer if few hosts pass",
     ),
     "scheduler.newcomer_fraction": Effect(
-        "last share of a batch's first instances",
+        "fraction of a batch's first instances",
         "newcomers are ranked sooner when work is scarce; ranked hosts buffer less of it",
         "ranked hosts buffer more of the scarce work; 0: newcomers get only what ranked hosts leave",
     ),
