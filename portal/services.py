@@ -179,7 +179,7 @@ SAID = {
     "deleted": "Your account has been deleted. Also remove the project in your BOINC client.",
     "mailed": "If there is an account with this address, a message with a link has been sent to it.",
     "reset": "Your password has been changed. Sign in with the new password.",
-    "computer": "The computer has been removed. If its client contacts the project again, the computer is listed again.",
+    "computer": "The computer has been removed. If its client contacts the project again, it reappears in the list.",
     "founded": "You have founded a team and are its first member.",
     "team": "Saved.",
     "member": "You are now a member. The credit for your new results also counts for the team.",
