@@ -261,7 +261,7 @@ class FileSettings:
 
 @dataclass(frozen=True, slots=True)
 class RankingSettings:
-    min_rows: int = knob(20, "rows an (app, processor type) needs before percentiles are computed", low=1)
+    min_rows: int = knob(20, "minimum number of rows of an app and processor type for computing percentiles", low=1)
     min_samples: float = knob(3.0, "effective samples a row needs to be ranked", low=0)
     active_s: Seconds = knob(
         Seconds(7 * DAY_S), "a host is active if it contacted the server within this time", low=HOUR_S
@@ -367,7 +367,7 @@ class ServerSettings:
 class MailSettings:
     server: str = knob(
         "",
-        "SMTP server for mail to volunteers; empty = no mail. Its password is in MUSTER_SMTP_PASSWORD",
+        "SMTP server for mail to volunteers; empty = no mail. The password is read from MUSTER_SMTP_PASSWORD",
         pattern=r"[^\s/]{0,253}",
         expected="a host name or address, or nothing",
     )
