@@ -58,7 +58,7 @@ class _Bringing:
     async def put(self, path: str, field: str) -> str:
         """Upload a file once, and return its name on the server. Raises InvalidInputError."""
         from administration.batches import input_file_name
-        from transfer.downloads import content_of
+        from transfer.files import content_of
 
         if path not in self._names:
             source = self._folder / path

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from administration.project import Project
     from muster_client import Client
     from store.postgres import PostgresStore
+    from transfer.project_files import ProjectFiles
 
 
 DEFAULT_DATA_DIR = "muster-data"
@@ -83,6 +84,14 @@ class Run:
 
         async with open_database(self.project(), self.clock) as store:
             yield store
+
+    async def files(self, store: PostgresStore) -> ProjectFiles:
+        """Return the project's files, by its present settings."""
+        from domain.settings import Settings
+        from transfer.project_files import ProjectFiles
+
+        settings = Settings.from_stored(await store.settings.settings())[0].storage
+        return ProjectFiles(self.project().files_dir, lambda: settings)
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:

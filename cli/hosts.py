@@ -30,7 +30,7 @@ HELD = ["instance_id", "job_id", "batch_id", "app", "due_at", "est_runtime_s", "
 
 @click.group()
 def host() -> None:
-    """Show volunteers' hosts."""
+    """Show volunteers' hosts, and label them."""
 
 
 @host.command("list")
@@ -69,6 +69,20 @@ async def show_host(run: Run, host_id: int) -> None:
     parts = [lines_of({key: value for key, value in shown.items() if key != "app_versions"})]
     parts += ["  " + lines_of(one).replace("\n", "\n  ") for one in shown["app_versions"]]
     run.show(shown, "\n\n".join(parts))
+
+
+@host.command("set")
+@click.argument("host_id", type=ID)
+@click.option("--label", "labels", multiple=True, help="Label, for ordering.queue_hosts; replaces all present ones.")
+@click.option("--no-labels", is_flag=True, help="Remove all labels.")
+@command
+async def set_host(run: Run, host_id: int, labels: tuple[str, ...], no_labels: bool) -> None:
+    """Replace the labels of a host, to which queues can be bound."""
+    if bool(labels) == no_labels:
+        raise InvalidInputError("--label", "--label, or --no-labels", "both" if labels else "none")
+
+    shown = await run.ask(lambda client: client.set_host_labels(host_id, labels))
+    run.show(shown, f"host {host_id}: {', '.join(shown['labels']) or 'no labels'}")
 
 
 @host.command("instances")

@@ -84,7 +84,7 @@ ENTRIES = {
     "app": ("cli.apps:app", "Manage applications."),
     "batch": ("cli.batches:batch", "Manage batches of jobs."),
     "job": ("cli.batches:job", "Show jobs and their instances."),
-    "host": ("cli.hosts:host", "Show volunteers' hosts."),
+    "host": ("cli.hosts:host", "Show volunteers' hosts, and label them."),
     "unschedulable": (
         "cli.hosts:unschedulable",
         "Show work that no recent host could take, with the reasons.",
@@ -99,6 +99,7 @@ ENTRIES = {
     "explain": ("cli.explain:explain", "Explain decisions by a dry run of the scheduler, which changes nothing."),
     "priority": ("cli.priority:priority", "Show, preview and change the order of batches."),
     "fairshare": ("cli.fairshare:fairshare", "Show and change fair-share among accounts and submitters."),
+    "usage": ("cli.usage:usage", "Report the history of usage by account, submitter and time."),
     "grant": (
         "cli.accounts:grant",
         "Manage grants of service units; accounts that have spent their grant continue in the last queue at no charge.",
@@ -125,6 +126,10 @@ ENTRIES = {
     "check": (
         "cli.maintenance:check",
         "Check database and upload directory: all acknowledged results are present, none is duplicated.",
+    ),
+    "files": (
+        "cli.maintenance:files",
+        "Move the project's files between the folder and buckets.",
     ),
     "restore": (
         "cli.maintenance:restore",

@@ -35,7 +35,8 @@ class RefusalCode(StrEnum):
     BETA = "beta"
     NO_GPU = "no_gpu"
     NO_CPU = "no_cpu"
-    # for a class of jobs
+    # about a class of jobs
+    QUEUE = "queue"
     MEMORY = "memory"
     DISK = "disk"
     CPUS = "cpus"
@@ -200,6 +201,11 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         remedy="You can allow them in your preferences.",
         about=About.HOST,
         advice="Volunteers do not allow jobs on their CPUs; add a GPU version.",
+    ),
+    RefusalCode.QUEUE: RefusalTraits(
+        meaning="The available jobs are for other computers.",
+        advice="Hosts do not meet the conditions of the batch's queue; move the batch with "
+        "`muster batch set ID --queue`, or change ordering.queue_hosts.",
     ),
     RefusalCode.MEMORY: RefusalTraits(
         meaning="The available jobs need more memory than your client is allowed to use.",

@@ -294,6 +294,14 @@ class EstimatorSettings:
     timer_s: Seconds = knob(Seconds(900.0), "maximum age of a forecast before it is renewed", low=1)
 
 
+_PARAMETER = r"(?:endpoint=https?://[^\s&?#<>\"']{1,200}|region=[a-z0-9-]{1,40})"
+BUCKET_URL = (
+    rf"(?:s3://[a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9](?:/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,99}}){{0,5}}/?"
+    rf"(?:\?{_PARAMETER}(?:&{_PARAMETER})?)?)?"
+)
+_EXPECTED_BUCKET = "nothing, or an address like s3://bucket/prefix?endpoint=https://s3.example.org&region=eu-1"
+
+
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
     keep_ended_s: Seconds = knob(
@@ -305,6 +313,22 @@ class StorageSettings:
         low=DAY_S,
     )
     keep_trickles_s: Seconds = knob(Seconds(90 * DAY_S), "time trickle messages are kept", low=DAY_S)
+    url: str = knob(
+        "",
+        "bucket for new complete files, like s3://bucket/prefix?endpoint=https://…&region=…; empty = the folder files/",
+        pattern=BUCKET_URL,
+        expected=_EXPECTED_BUCKET,
+    )
+    read_url: str = knob(
+        "",
+        "another bucket in which files are looked up, while they move to or from it; empty = none",
+        pattern=BUCKET_URL,
+        expected=_EXPECTED_BUCKET,
+    )
+    redirect: bool = knob(
+        False,
+        "send clients to the bucket for downloads, by an address that is valid for an hour; false = through a node",
+    )
 
 
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"

@@ -161,7 +161,8 @@ class DutyLocks:
             self._connection = await connect_watched(self._dsn, silence_s=DEAD_S)
             self._pid = await self._connection.fetchval(load("session_pid"))
         if duty not in self._held:
-            if not await self._connection.fetchval(load("try_duty_lock"), duty, duty in self._shares):
+            query = "try_share" if duty in self._shares else "try_duty_lock"
+            if not await self._connection.fetchval(load(query), duty):
                 return False
             self._held.add(duty)
         elif duty not in self._shares:
@@ -198,9 +199,10 @@ class DutyLocks:
             if duty not in self._held or self._connection is None:
                 return
             self._held.discard(duty)
+            query = "give_up_share" if duty in self._shares else "give_up_duty"
             try:
                 with lost_means_unavailable():
-                    await self._connection.execute(load("give_up_duty"), duty, duty in self._shares)
+                    await self._connection.execute(load(query), duty)
             except UnavailableError:
                 await self._close()
                 raise

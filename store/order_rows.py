@@ -17,7 +17,7 @@ from domain.ordered_work import (
     WindowUsage,
 )
 from domain.ordering import PlaceInOrder, QueueClock, Request
-from domain.usage import Amounts, DecayedUsage
+from domain.usage import Amounts, DecayedUsage, UsageRow
 from store import rows
 from store.rows import Row, columns_of, mapper
 
@@ -67,6 +67,10 @@ usage_columns = columns_of(
     **_LEAF,
 )
 window_columns = columns_of("submitter_id account_id level starts_at length_s flop", **_LEAF)
+history_columns = columns_of(
+    "submitter_id account_id instances used.flop used.cpu_s used.memory_byte_s used.gpu_s used_su", **_LEAF
+)
+usage_row = mapper(UsageRow)
 place_columns = columns_of("batch_id tier key hold sent_most unpaid job_pe")
 grant_columns = columns_of("account_id period_start_at used_su reserved_su")
 correction_columns = columns_of("batch_id submitter_id charged_s due_s")

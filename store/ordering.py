@@ -20,7 +20,8 @@ from domain.ordered_work import (
     WindowUsage,
 )
 from domain.ordering import PlaceInOrder, Request, ServiceLevel
-from domain.units import AccountId, BatchId, FlopPerSecond, Instant, Seconds
+from domain.units import DAY_S, AccountId, BatchId, FlopPerSecond, HostId, Instant, Seconds, SubmitterId
+from domain.usage import UsageRow
 from store import order_rows, rows
 from store.pool import Connection, Database, OnDatabase
 from store.queries import load
@@ -130,6 +131,10 @@ async def _write(connection: Connection, charges: OrderingCharges) -> None:
     if charges.windows:
         await connection.execute(load("add_usage_windows"), *order_rows.window_columns(charges.windows))
         await connection.execute(load("drop_usage_windows"), charges.windows_from)
+    if charges.used:
+        day = Instant(charges.now // DAY_S * DAY_S)
+        await connection.execute(load("add_usage_days"), day, *order_rows.history_columns(charges.used))
+        await connection.execute(load("thin_usage_days"), charges.days_from)
     if charges.standings:
         await _write_standings(connection, charges.standings, charges.now)
     if charges.grants:
@@ -184,6 +189,33 @@ class PostgresOrderingRules(OnDatabase):
 
     async def windows(self) -> Sequence[WindowUsage]:
         return [order_rows.window_usage(row) for row in await self._database.fetch("list_usage_windows")]
+
+    async def months_until(self) -> Instant | None:
+        """Return the start of the last month of which the history of usage has no days; None: it has all days."""
+        starts_at: Instant | None = (await self._database.fetch_first("last_usage_month"))["starts_at"]
+        return starts_at
+
+    async def usage_report(
+        self,
+        starts_at: Instant,
+        ends_at: Instant,
+        *,
+        unit: str | None,
+        by_account: bool,
+        by_submitter: bool,
+        accounts: Sequence[AccountId] | None,
+        submitter_id: SubmitterId | None,
+        limit: int,
+    ) -> Sequence[UsageRow]:
+        """Return the history of usage, of some accounts or of all (None), in sums by `unit`: day, week or month."""
+        found = await self._database.fetch(
+            "usage_report", starts_at, ends_at, unit, by_account, by_submitter, accounts, submitter_id, limit
+        )
+        return [order_rows.usage_row(row) for row in found]
+
+    async def set_host_labels(self, host_id: HostId, labels: Sequence[str]) -> None:
+        """Effective from the host's next request. Raises NotFoundError."""
+        await self._database.fetch_known("set_host_labels", host_id, list(labels), kind="host")
 
     async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
         """Effective from the next ordering pass. Raises NotFoundError unless the batch is active."""

@@ -211,6 +211,10 @@ class PostgresParticipation(OnDatabase):
 
     # ------------------------------------------------------------------ the export
 
+    async def forget_withdrawn(self, before: Instant) -> None:
+        """Forget accounts and hosts that were deleted before this time."""
+        await self._database.fetch("forget_withdrawn", before)
+
     @asynccontextmanager
     async def export(self) -> AsyncIterator[ExportReader]:
         """Open one snapshot of the database. Raises UnavailableError."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import asyncpg
 
 from domain.clock import CLOCK_WAS_AHEAD_S
-from domain.dispatch import InstanceStep
+from domain.dispatch import InstanceStep, Upload
 from domain.errors import UnavailableError
 from domain.history import FinishedMonth, JobPlace, MovedJobs, OutputPage, month_bounds, month_of
 from domain.settings import SchedulerSettings
@@ -129,10 +129,10 @@ class PostgresHistory(OnDatabase):
         return [_month(row) for row in await self._database.fetch("finished_months")]
 
     async def outputs(self, month: str, *, after: InstanceId, limit: int) -> OutputPage:
-        """Return names of uploaded outputs, of the next `limit` instances after `after`."""
+        """Return uploaded outputs, of the next `limit` instances after `after`."""
         found = await self._database.fetch("finished_outputs", month, after, limit)
-        names = tuple(row["name"] for row in found if row["name"] is not None)
-        return OutputPage(names, InstanceId(found[-1]["instance_id"]) if found else None)
+        uploads = tuple(Upload(row["name"], row["nbytes"], row["md5"]) for row in found if row["name"] is not None)
+        return OutputPage(uploads, InstanceId(found[-1]["instance_id"]) if found else None)
 
     async def purge_month(self, month: str, *, now: Instant) -> None:
         """Delete the month's jobs and instances permanently. Batches and their counters stay."""
