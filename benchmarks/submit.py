@@ -32,12 +32,11 @@ from benchmarks.dispatch.processes import Node, free_port, node
 from benchmarks.running import in_folder, say
 from domain.apps import App
 from domain.clock import Clock, SystemClock
-from domain.settings import Settings
 from domain.units import AppId
 from muster_client import Client
 from runtime.project import database_dsn, install, open_database, release_database
-from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
+from transfer.project_files import ProjectFiles
 
 APP = "pi"
 PLATFORM = "x86_64-pc-linux-gnu"
@@ -83,8 +82,7 @@ async def through_store(project: Project, jobs: int, clock: Clock) -> AsyncItera
     """Submit as the command line does."""
     batch = {"app": APP, "qos": "throughput", "jobs": {**JOB, "count": jobs, "command_line": COMMAND_LINE}}
     async with open_database(project, clock) as store:
-        folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
-        batches = Batches(store, folder, clock)
+        batches = Batches(store, ProjectFiles(project.files_dir), clock)
         yield lambda: batches.submit(batch), psutil.Process()
 
 

@@ -31,8 +31,8 @@ def priority() -> None:
 
 
 @priority.command("show")
-@click.option("--batch", "batch_id", type=click.IntRange(1, 2**62), default=None, help="Show only this batch.")
-@click.option("--verbose", "explained", is_flag=True, help="Show the formula with its numbers, products and result.")
+@click.option("--batch", "batch_id", type=click.IntRange(1, 2**62), default=None, help="Only this batch.")
+@click.option("--verbose", "explained", is_flag=True, help="Show formula, numbers, products and result.")
 @click.option(
     "--format", "layout", type=click.Choice([one.value for one in Format]), default="table", show_default=True
 )
@@ -45,7 +45,7 @@ async def show(
 ) -> None:
     """Show waiting batches in the order of the last ordering pass, with signed contributions that add up to the total.
 
-    Instants are in seconds relative to the pass that explained the place; the age is the time since that pass.
+    Instants are shown in seconds relative to the pass in which the place was explained; the age is the time since then.
     """
     from administration.ordering.priorities import breakdown_of
 
@@ -95,7 +95,7 @@ async def show_weights(run: Run) -> None:
 
 @priority.command("preview")
 @CHANGES
-@click.option("--verbose", "explained", is_flag=True, help="Explain the first N places of the new order.")
+@click.option("--verbose", "explained", is_flag=True, help="Explain the first places of the new order.")
 @LIMIT
 @command
 async def preview(run: Run, values: tuple[str, ...], explained: bool, limit: int) -> None:

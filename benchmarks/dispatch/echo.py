@@ -30,7 +30,7 @@ async def serve(port: int, reply: bytes) -> None:
         return web.Response(body=reply, content_type=CONTENT_TYPE, charset="utf-8")
 
     application = mounted([web.post("/scheduler", echo)], {"/api/v1": web.Application()}, f"http://127.0.0.1:{port}/")
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S, tcp_keepalive=False)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, reuse_port=True, backlog=1024).start()
     print("ready", flush=True)

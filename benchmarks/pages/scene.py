@@ -20,13 +20,12 @@ from benchmarks.running import say
 from benchmarks.submit import APP, COMMAND_LINE, JOB, make_app
 from domain.access import Role
 from domain.clock import Clock
-from domain.settings import Settings
 from domain.views import SimulationState
 from runtime.compose import host_statistics
 from runtime.project import database_dsn, open_database
 from store.postgres import PostgresStore
-from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
+from transfer.project_files import ProjectFiles
 from wire.attach import password_hash
 
 NAME, PASSWORD = "grace", "a password for one benchmark"
@@ -162,8 +161,7 @@ async def _batches(
     store: PostgresStore, project: Project, options: argparse.Namespace, clock: Clock
 ) -> tuple[int, int]:
     """Create small batches, and one with all other jobs; return the large one and one of the others."""
-    folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
-    batches = Batches(store, folder, clock)
+    batches = Batches(store, ProjectFiles(project.files_dir), clock)
     one = {"app": APP, "qos": "afap", "jobs": {**JOB, "count": SMALL, "command_line": COMMAND_LINE}}
     ids = [await batches.submit({**one, "name": f"small {n}"}) for n in range(options.batches - 1)]
     say(f"created {len(ids)} small batches")

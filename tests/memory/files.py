@@ -71,8 +71,8 @@ class MemoryHistory(store.memory.sweeping.MemoryHistory):
     async def outputs(self, month: str, *, after: InstanceId, limit: int) -> OutputPage:
         rows = sorted((row for job in self._kept(month) for row in job.instances), key=lambda row: row.instance_id)
         page = [row for row in rows if row.instance_id > after][:limit]
-        names = tuple(upload.name for row in page for upload in row.uploads)
-        return OutputPage(names, page[-1].instance_id if page else None)
+        uploads = tuple(upload for row in page for upload in row.uploads)
+        return OutputPage(uploads, page[-1].instance_id if page else None)
 
     async def purge_month(self, month: str, *, now: Instant) -> None:
         """Purge a month; an empty one is unchanged."""

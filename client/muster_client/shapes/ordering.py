@@ -45,8 +45,8 @@ class PlaceReasonShown(TypedDict):
 
 
 class PriorityShown(TypedDict):
-    """A batch's place in the order, with the terms whose points add up to `total`. `place` 1 is the first; `waiting`
-    counts the batch's unsent instances. `age_s` is the time since `computed_at`.
+    """A batch's place in the order, and the terms whose points sum to `total`. `place` 1 is the first; `waiting` counts
+    its unsent instances. `age_s`: the time since `computed_at`.
     """
 
     batch: int
