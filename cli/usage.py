@@ -38,7 +38,7 @@ async def report(
     """Report the usage of returned work, as Slurm's `sreport`: CPU and GPU hours, memory, FLOP and service units.
 
     Work counts on the day of the ordering pass after its report. Hours are those of a CPU of the reference host. Days
-    older than ordering.usage_days are kept by the month.
+    older than ordering.keep_usage_s are kept by the month.
     """
     from administration.ordering.history import as_csv, columns_of
 

@@ -91,8 +91,10 @@ class OrderingSettings:
         pattern=words_of(_TARGET),
         expected="targets such as user:DEFAULT=20 group:stuart=38+ level:expedite=10-",
     )
-    usage_days: int = knob(
-        400, "days for which the history of usage is kept by the day; earlier ones by the month", low=31, high=36_500
+    keep_usage_s: Seconds = knob(
+        Seconds(400 * DAY_S),
+        "time for which the history of usage is kept by the day; older days are added up by the month",
+        low=31 * DAY_S,
     )
     window_s: Seconds = knob(Seconds(2 * DAY_S), "length of one usage window for targets", low=HOUR_S)
     window_samples: int = knob(10, "number of usage windows", low=1, high=24)

@@ -141,7 +141,7 @@ def _check_months(last_at: Instant | None, starts_at: Instant, ends_at: Instant,
     if last_at is None:
         return
     days_from = month_bounds(month_of(last_at))[1]
-    since = f"usage before {utc(days_from):%Y-%m-%d} is kept by the month (ordering.usage_days)"
+    since = f"usage before {utc(days_from):%Y-%m-%d} is kept by the month (ordering.keep_usage_s)"
     if starts_at < days_from and unit in ("day", "week"):
         raise InvalidInputError("by", f"month instead of {unit}: {since}", unit)
     for field, at in (("first_day", starts_at), ("last_day", ends_at)):

@@ -14,7 +14,7 @@ from domain.history import month_bounds, month_of
 from domain.ordered_work import DayUsage, LeafId, LeafUsage, OrderedBatch, OrderingView, OrderNotes, WindowUsage
 from domain.ordering import QueueClock, ServiceLevel
 from domain.ordering_settings import OrderingSettings
-from domain.units import DAY_S, Instant, Seconds
+from domain.units import Instant, Seconds
 from domain.usage import Amounts, Charge
 from jobs.ordering.sizing import JobFootprint
 from priority.charging import usage_weights
@@ -213,7 +213,7 @@ class UsageLedger:
     @property
     def days_from(self) -> Instant:
         """The start of the first month of which days are kept."""
-        return month_bounds(month_of(Instant(max(0.0, self._now - self._settings.usage_days * DAY_S))))[0]
+        return month_bounds(month_of(Instant(max(0.0, self._now - self._settings.keep_usage_s))))[0]
 
     def returned(self) -> list[DayUsage]:
         return [self._returned[leaf] for leaf in sorted(self._returned)]

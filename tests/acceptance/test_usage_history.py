@@ -91,7 +91,7 @@ async def test_returned_work_is_reported_by_account_and_day(pi: LiveServer) -> N
 
 
 async def test_old_days_are_added_up_by_the_month(pi: LiveServer) -> None:
-    await pi.create("PUT", "/settings/ordering.usage_days", json={"value": 31, "why": "a test"})
+    await pi.create("PUT", "/settings/ordering.keep_usage_s", json={"value": 31 * DAY_S, "why": "a test"})
     await begin_day(pi)
     await returned(pi, "ada", "one")
     then = pi.clock.now()
@@ -106,7 +106,7 @@ async def test_old_days_are_added_up_by_the_month(pi: LiveServer) -> None:
     ]
     for asked, field in (({"by": "day", "first_day": first}, "by"), ({"first_day": first[:-1] + "2"}, "first_day")):
         status, answer = await pi.api("GET", "/usage", params=asked)
-        assert status == 422 and not missing(str(answer["detail"]), field, "ordering.usage_days")
+        assert status == 422 and not missing(str(answer["detail"]), field, "ordering.keep_usage_s")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ WITHOUT_UNIT = re.compile(
     r"(p_[a-z]+|.*_(factor|z|length|infinite|rows|samples|jobs|instances|new_hosts|rotate|per_request|per_cpu|per_gpu|per_instance"
     r"|quota|quota_start|values|depth)"
     r"|slots|connections|processes|trusted_proxies|metrics_networks|[a-z]+_burst|name|url|read_url|redirect|down|account_creation|rule|policy|let_rule|soft_limits|accrual|afap"
-    r"|.*_(weight|weights|slots|xfactor|streams)|fairshare|targets|components|queues|size_favours|equal_among|displace|server|port|tls|user|sender)"
+    r"|.*_(weight|weights|slots|xfactor|streams)|fairshare|targets|components|queues|queue_hosts|size_favours|equal_among|displace|server|port|tls|user|sender)"
 )
 WITH_UNIT = re.compile(r".*_(s|bytes|flop|flop_per_s|fraction)")
 
@@ -49,6 +49,9 @@ TEXTS: dict[str, st.SearchStrategy[object]] = {
     "ordering.targets": st.sampled_from(["", "user:DEFAULT=20", "group:stuart=38.5+ level:standby=5-"]),
     "ordering.components": st.sampled_from(["", "XFACTORWEIGHT=-1.5 XFACTORCAP=50", "expedite.FSWEIGHT=10"]),
     "ordering.queues": st.sampled_from(["", "express=0/1/3", "a=0/1/3 b-2=1/0.5/1e3"]),
+    "ordering.queue_hosts": st.sampled_from(
+        ["", "big:ncpus>=8,ram_bytes<=3.5e9", "a:label=x|y,gpu!=NVIDIA b-2:gpus>=1"]
+    ),
     **dict.fromkeys(
         ("storage.url", "storage.read_url"),
         st.sampled_from(["", "s3://bucket/a/b", "s3://bucket?region=eu-1&endpoint=https://s3.example.org:9000"]),
