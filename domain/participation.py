@@ -50,7 +50,7 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class TeamMember:
     """A member of a team. `exported`: with consent to the statistics."""
 
     volunteer_id: VolunteerId

@@ -254,14 +254,13 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.SAME_HOST: RefusalTraits(
         meaning="The available jobs check results that this computer returned.",
-        advice="The jobs need other hosts: these hosts have already had them. Add hosts, or allow repeats with "
+        advice="The jobs need hosts that have not already received an instance. Add hosts, or allow repeats with "
         "`muster app set NAME --several-per-host`.",
     ),
     RefusalCode.SAME_VOLUNTEER: RefusalTraits(
         meaning="The available jobs check results that your computers returned.",
-        advice="The jobs need other volunteers: these volunteers have already had them. Recruit volunteers, or "
-        "allow repeats with "
-        "`muster app set NAME --one-per-volunteer never`.",
+        advice="The jobs need volunteers who have not already received an instance. Recruit volunteers, or allow "
+        "repeats with `muster app set NAME --one-per-volunteer never`.",
     ),
     RefusalCode.HR_CLASS: RefusalTraits(
         meaning="The available jobs are for a different kind of computer.",
