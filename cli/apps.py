@@ -1,4 +1,4 @@
-"""`muster app`: applications, their versions and plan classes."""
+"""`muster app`: manage applications, their versions and plan classes."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ async def add_version(
 
 
 def _signer(signatures: Path | None, key: Path | None) -> Sign | None:
-    """Return the signer of the options: a document of signatures or a key; None without either."""
+    """Return the signer that the options name, a document of signatures or a key, None without either."""
     from administration.signing import with_key_file
     from transfer.keys import read_signatures
 

@@ -1,4 +1,4 @@
-"""`muster host`, `unschedulable` and `volunteer`: hosts, jobs that no host can run, and volunteers."""
+"""`muster host`, `unschedulable` and `volunteer`: show hosts and jobs that no host can run, and manage volunteers."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def volunteer() -> None:
 
 
 def password_in(file: TextIO, *, given: str | None) -> str:
-    """Return the password in the file's first line. Raises InvalidInputError if it is empty or --password is given too.
+    """Return the password on the file's first line. Raises InvalidInputError if it is empty or --password is given.
 
     >>> import io
     >>> password_in(io.StringIO("correct horse\\n"), given=None)

@@ -36,8 +36,8 @@ class StoredOutput:
 class KnownFile:
     """The database's record of a file in the upload directory.
 
-    `state` is that of its instance, None if the instance does not exist. `nbytes` and `md5` are None if no upload was recorded.
-    `reported_success`: the host reported the instance with exit status 0.
+    `state` is that of its instance, None if the instance does not exist. `nbytes` and `md5` are None if no upload was
+    recorded. `reported_success`: the host reported the instance with exit status 0.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Converts rows of the order of batches to values and back. Pure."""
+"""Converts between values and database rows of the order of batches. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _notes = mapper(
     sampled="noted_sampled",
     rate="noted_rate",
 )
-ordered_batch = mapper(  # a row of batches_to_order, or of ended_batch_to_correct
+ordered_batch = mapper(  # a row of batches_to_order or of ended_batch_to_correct
     OrderedBatch,
     batch=rows.batch,
     request=mapper(Request, left_out=["gpus"]),

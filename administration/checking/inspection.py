@@ -104,7 +104,7 @@ async def inspect(
     nodes: Sequence[Wrong] | None = None,
     buckets: Sequence[BucketStore] = (),
 ) -> Inspection:
-    """Run all checks. With `folder` None, files are not checked; `contents` reads every byte of them, also in `buckets`.
+    """Run all checks. With `folder` None, files are not checked; `contents` reads every byte, also in `buckets`.
 
     `nodes` are the findings about the nodes' directories, None if they were not checked.
 
