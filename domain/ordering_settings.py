@@ -92,7 +92,7 @@ class OrderingSettings:
         expected="targets such as user:DEFAULT=20 group:stuart=38+ level:expedite=10-",
     )
     usage_days: int = knob(
-        400, "days for which the history of usage is kept by the day; earlier ones by the month", low=31, high=36_500
+        400, "days for which the history of usage is kept by day; earlier usage is kept by month", low=31, high=36_500
     )
     window_s: Seconds = knob(Seconds(2 * DAY_S), "length of one usage window for targets", low=HOUR_S)
     window_samples: int = knob(10, "number of usage windows", low=1, high=24)
@@ -134,8 +134,8 @@ class OrderingSettings:
     )
     queue_hosts: str = knob(
         "",
-        "hosts of queues as QUEUE:CONDITION,CONDITION: only hosts that meet all conditions get jobs of the queue's "
-        "batches; a queue without conditions has all hosts",
+        "conditions on the hosts of queues, as QUEUE:CONDITION,CONDITION: only hosts that meet all conditions get jobs "
+        "of the queue's batches; a queue without conditions uses all hosts",
         pattern=words_of(QUEUE_HOSTS),
         expected="words like big:ncpus>=8,ram_bytes>=32e9 lab:label=lab|cluster",
     )

@@ -204,7 +204,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.QUEUE: RefusalTraits(
         meaning="The available jobs are for other computers.",
-        advice="Hosts do not meet the conditions of the batch's queue; move the batch with "
+        advice="Hosts do not meet the conditions of the batch's queue. Move the batch with "
         "`muster batch set ID --queue`, or change ordering.queue_hosts.",
     ),
     RefusalCode.MEMORY: RefusalTraits(

@@ -321,13 +321,13 @@ class StorageSettings:
     )
     read_url: str = knob(
         "",
-        "another bucket in which files are looked up, while they move to or from it; empty = none",
+        "second bucket in which files are looked up while they move to or from it; empty = none",
         pattern=BUCKET_URL,
         expected=_EXPECTED_BUCKET,
     )
     redirect: bool = knob(
         False,
-        "send clients to the bucket for downloads, by an address that is valid for an hour; false = through a node",
+        "redirect downloads to a signed address of the bucket, valid for an hour; false = serve them through a node",
     )
 
 
