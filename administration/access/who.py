@@ -53,7 +53,7 @@ class ForgedError(NotAllowedError):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The caller of a request and its rights: a token may have fewer rights than its owner.
+    """The caller of a request, with the caller's rights: a token may have fewer rights than its owner.
 
     `person_id` is None for the project's own token. The user owns the batches of submitter `submitter_id`.
     """
@@ -108,7 +108,7 @@ def volunteer_of(request: web.Request) -> VolunteerRecord | None:
 
 
 def the_volunteer(request: web.Request) -> VolunteerRecord:
-    """Return the signed-in volunteer. Raises NotSignedInError, or ForgedError as `present` does."""
+    """Return the signed-in volunteer. Raises NotSignedInError, or ForgedError under the same condition as `present`."""
     volunteer = volunteer_of(request)
     if volunteer is None:
         raise ForgedError if request.get(FORGED) else NotSignedInError
