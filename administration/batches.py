@@ -115,7 +115,7 @@ def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short
 
 
 class Batches:
-    """Manages batches for the command line, the API and the console."""
+    """Manages batches for the command line, the API and the pages."""
 
     def __init__(self, store: PostgresStore, downloads: DownloadFolder, clock: Clock) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Lowers gates that too few requests pass for the waiting jobs, and restores them later (decision 0012).
+"""Lowers gates whose passing hosts send too few requests for the waiting jobs; restores them later (decision 0012).
 
 Each round 1 counts unsent instances behind each gate, 2 computes, for every threshold, requests per hour from hosts
 that pass, 3 selects the highest threshold at which the jobs are sent in time, and 4 stores the result, which requests
@@ -85,7 +85,7 @@ class GateRelaxer:
         return await self._noted(catalogue, GateReport(sum(behind.values()), gates), now)
 
     async def _noted(self, catalogue: Catalogue, report: GateReport, now: Instant) -> GateReport:
-        """Store the relaxed gates if they differ from those stored. Return the stored result."""
+        """Store the relaxed gates if they differ from the stored ones, and return the report."""
         before = {_key(gate): gate for cuts in catalogue.cut_points.values() for gate in cuts.relaxed}
         after = {_key(gate): gate for gate in report.relaxed}
         if {key: gate.threshold for key, gate in before.items()} != {

@@ -66,7 +66,7 @@ class JobFacts:
 
     @property
     def agreeing_needed(self) -> int:
-        """Return the number of agreeing results needed: the quorum or adaptive replication's, at most max_instances."""
+        """Return how many results must agree: the quorum's or adaptive replication's number, at most max_instances."""
         return min(self.max_instances, max(self.job_class.quorum, self.copies))
 
 

@@ -221,9 +221,7 @@ class SimulationState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """`asked` is the requested run, `result` the comparison of rules once it is done, `failure` the reason if it
-    failed.
-    """
+    """A requested simulation. `asked` is the request, `result` the comparison of rules, `failure` why it failed."""
 
     simulation_id: int
     asked_at: Instant

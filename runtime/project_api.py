@@ -36,7 +36,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class ProjectApi:
-    """The API, and the use cases that it shares with pages."""
+    """The API, and the use cases that it shares with the pages."""
 
     api: Api
     batches: Batches
@@ -54,7 +54,7 @@ def build_project_api(
     settings: Callable[[], Settings],
     array: JobArray | None = None,
 ) -> ProjectApi:
-    """Build the API. `array` is this worker's job array; without it, each explanation fills an array of its own."""
+    """Build the API. `array` is this worker's job array; without it, each explanation fills its own array."""
     largest = Settings().files.max_input_bytes
     downloads = DownloadFolder(project.download_dir, max_bytes=largest)
     batches = Batches(store, downloads, clock)

@@ -313,7 +313,7 @@ class SignIn:
     async def change_volunteer_password(
         self, record: VolunteerRecord, password: str, *, least: int, but: bytes = b""
     ) -> None:
-        """Set a volunteer's password; clients stay attached, sessions except `but` end. Raises InvalidInputError."""
+        """Set a volunteer's password. Clients stay attached; sessions except `but` end. Raises InvalidInputError."""
         checked_password(password, least=least, name=record.email)
         async with self._stretching:
             salt, kept = await asyncio.to_thread(password_kept, password_hash(password, record.email))

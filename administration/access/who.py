@@ -134,7 +134,7 @@ def admit(request: web.Request, role: Role) -> Person:
 
 
 def admit_owner(request: web.Request, submitter_id: SubmitterId) -> Person:
-    """Return the caller if allowed to change that submitter's batches. Raises NotAllowedError, and as `admit` does."""
+    """Return the caller if allowed to change that submitter's batches. Raises NotAllowedError, or as `admit` does."""
     person = admit(request, Role.SUBMITTER)
     if not person.owns(submitter_id):
         raise NotAllowedError(f"it belongs to another submitter, and {person.name} is not an operator")
