@@ -71,7 +71,7 @@ def targets(text: str) -> Mapping[tuple[str, str], Target]:
 
 
 def target_for(found: Mapping[tuple[str, str], Target], section: str, name: str) -> Target | None:
-    """Return the target for this name, otherwise the section's DEFAULT, otherwise None.
+    """Return the target for this name, or else the section's DEFAULT, or else None.
 
     >>> target_for(targets("user:DEFAULT=20"), "user", "ada").amount
     20.0
@@ -80,7 +80,7 @@ def target_for(found: Mapping[tuple[str, str], Target], section: str, name: str)
 
 
 def window_of(at: Instant, interval_s: Seconds) -> int:
-    """Return the number of the window that contains an instant.
+    """Return the number of the window that contains the instant.
 
     >>> window_of(Instant(400_000.0), Seconds(172_800.0))
     2
@@ -150,7 +150,7 @@ def delta(target: Target | None, percent: float, *, relative: bool = False) -> f
 
 
 def starred(target: Target | None, percent: float) -> bool:
-    """Return whether usage is off target by more than 5 points: on either side, below a floor, or above a ceiling.
+    """Return whether usage misses its target by more than 5 points: on either side, below a floor, or above a ceiling.
 
     >>> starred(Target(13.0), 18.0), starred(Target(13.0), 18.01), starred(Target(13.0, TargetMode.FLOOR), 20.0)
     (False, True, False)
@@ -190,7 +190,7 @@ Windows = Mapping[int, float]  # usage by window number
 
 @dataclass(frozen=True, slots=True)
 class Submitting:
-    """A submitter in one account: its leaf, with usage as one number, and the other inputs of its standing.
+    """A submitter in one account: its leaf, with usage as one number, and the other inputs for its standing.
 
     `windows` is usage by window number; `jobs` its latest jobs as (estimate, actual) seconds, newest first.
     """
@@ -204,7 +204,7 @@ class Submitting:
 
 @dataclass(frozen=True, slots=True)
 class LeafStandings:
-    """The standings of all submitters, the deltas of service levels, and the tree they were computed from."""
+    """The standings of all submitters, the deltas of service levels, and the tree from which they were computed."""
 
     leaves: Mapping[LeafId, LeafStanding]
     levels: Mapping[ServiceLevel, float]
