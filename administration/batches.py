@@ -115,7 +115,7 @@ def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short
 
 
 class Batches:
-    """Manages batches for the command line and the API."""
+    """Manages batches for the command line, the API and the pages."""
 
     def __init__(self, store: PostgresStore, files: ProjectFiles, clock: Clock) -> None:
         self._store = store
@@ -250,7 +250,7 @@ class Batches:
         ]
 
     async def _short(self, batches: Sequence[Batch]) -> Mapping[BatchId, Short]:
-        """Return the batches that no recently active host can finish."""
+        """Return the batches that no recently active host can finish, each with the limit that excludes the hosts."""
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         if not active:
             return {}

@@ -15,7 +15,7 @@ from muster_client import shapes
 
 
 def listed_as_json(one: ListedHost, since: Instant | None = None) -> shapes.ListedHostShown:
-    """Return a listed host and why it is slow or failing. `since` is the start of counting failures."""
+    """Return a listed host, and why it is slow or failing. Failures are counted from `since`."""
     failures = one.failures and shown(shapes.FailuresShown, one.failures, since=since)
     slow = one.slow and shown(shapes.SlowShown, one.slow, relative_turnaround=one.slow.relative)
     return shown(shapes.ListedHostShown, one, one.host, slow=slow, failures=failures, credit=one.credit.total)
@@ -57,7 +57,7 @@ def choice_of(kind: HostKind, *, now: Instant, silent_s: Seconds = SILENT_S, ema
 
 
 def counted_since(page: HostList, choice: HostChoice) -> Instant | None:
-    """Return when the counting of failures starts for failing hosts, None for other lists.
+    """Return the time since which failures are counted in the list of failing hosts; None for other lists.
 
     It is later than in `choice` if there were more failures than can be read. Failures in batches that ended more than
     `storage.keep_ended_s` ago are in the history and not counted.

@@ -1,4 +1,4 @@
-"""Purges old months of the history, first the uploaded files, then the rows. Also lists what a purge would delete."""
+"""Purges old months of the history: first the uploaded files, then the rows. Also lists what a purge would delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of jobs: outputs of canonical instances under their own names, and all results of a batch as a tar.
+"""Results of jobs: canonical instances' outputs, named as in the job, and all results of a batch as a tar.
 
 The tar is streamed (JOB/OUTPUT) with one page of jobs and one piece of a file in memory, for a batch of any size.
 Its last member, `missing.jsonl`, has one line of JSON per missing file (`job_id`, `name`, `because`) and per job
@@ -84,7 +84,7 @@ class Results:
         return result
 
     async def of_batch(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[Result]:
-        """Return the results of a batch's jobs in order of id: the first `limit` jobs after `after`."""
+        """Return the results of at most `limit` of a batch's jobs, in order of id, starting after job `after`."""
         jobs = await self._jobs.jobs(batch_id, limit=limit, after=after)
         canonical = [one.canonical_instance_id for one in jobs if one.canonical_instance_id is not None]
         uploads = await self._jobs.uploads_of(batch_id, canonical)

@@ -1,4 +1,4 @@
-"""Exports the daily statistics: credit of volunteers, teams and hosts as files that statistics sites fetch."""
+"""Exports the daily statistics: the credit of volunteers, teams and hosts, as files that statistics sites download."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The size in bytes of each file, and the duration; no files: the last export is still fresh."""
+    """The size of each file in bytes, and the duration. Without files, the last export is still current."""
 
     files: dict[str, int]
     took_s: Seconds
 
 
 class StatisticsExport:
-    """Writes the files of a folder. Each is replaced as a whole, tables.xml last."""
+    """Writes the export's files to a directory. Each file is replaced atomically, tables.xml last."""
 
     def __init__(
         self, participation: PostgresParticipation, applications: PostgresApplications, folder: Path, clock: Clock
@@ -47,7 +47,7 @@ class StatisticsExport:
         self._clock = clock
 
     async def run_once(self) -> Exported:
-        """Export unless the last export is less than a day old. Raises UnavailableError."""
+        """Export, unless the last export is less than a day old. Raises UnavailableError."""
         age_s = self._clock.now() - await asyncio.to_thread(_made_at, self._folder / TABLES)
         return Exported({}, Seconds(0.0)) if 0.0 <= age_s < EVERY_S - LOOK_EVERY_S else await self.export()
 
@@ -83,7 +83,7 @@ class StatisticsExport:
         chunks: AsyncIterator[Sequence[Record]],
         now: Instant,
     ) -> int:
-        """Write one file, chunk by chunk in a thread; return its size."""
+        """Write one file, chunk by chunk in a thread. Return its size in bytes."""
         path = self._folder / name
         temporary = temporary_beside(path)
 

@@ -320,7 +320,7 @@ class BatchesApi:
 
 
 def _first_after(asked: JobsParams | ResultsParams, kind: str) -> JobId | None:
-    """Return the job after which a page starts: that of the cursor, otherwise that of the parameter `after`."""
+    """Return the job after which a page starts, given by the cursor or else by the parameter `after`."""
     key: JobId | None = key_of(asked.cursor, kind, int)
     return JobId(asked.after) if key is None and asked.after is not None else key
 

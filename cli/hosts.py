@@ -73,11 +73,16 @@ async def show_host(run: Run, host_id: int) -> None:
 
 @host.command("set")
 @click.argument("host_id", type=ID)
-@click.option("--label", "labels", multiple=True, help="Label, for ordering.queue_hosts; replaces all present ones.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    help="Label for ordering.queue_hosts. The labels given replace all existing labels.",
+)
 @click.option("--no-labels", is_flag=True, help="Remove all labels.")
 @command
 async def set_host(run: Run, host_id: int, labels: tuple[str, ...], no_labels: bool) -> None:
-    """Replace the labels of a host, to which queues can be bound."""
+    """Replace the labels of a host. Queues can be bound to labels."""
     if bool(labels) == no_labels:
         raise InvalidInputError("--label", "--label, or --no-labels", "both" if labels else "none")
 

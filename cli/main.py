@@ -125,7 +125,7 @@ ENTRIES = {
     ),
     "check": (
         "cli.maintenance:check",
-        "Check database and upload directory: all acknowledged results are present, none is duplicated.",
+        "Check database, upload directory and buckets: all acknowledged results are present, none is duplicated.",
     ),
     "files": (
         "cli.maintenance:files",

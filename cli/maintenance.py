@@ -138,13 +138,17 @@ def files() -> None:
 
 
 @files.command("copy")
-@click.option("--delete", is_flag=True, help="Delete files from the old store that the new one had before this call.")
+@click.option(
+    "--delete",
+    is_flag=True,
+    help="Delete files from the old store that the new store had before this command started.",
+)
 @local_command("it reads the project's files; run it on a machine that has all of them")
 async def copy_files(run: Run, delete: bool) -> None:
-    """Copy all files to the store for new ones, from the other stores in use.
+    """Copy all files from the other stores in use to the store for new files.
 
-    May run while the project serves, and be repeated after an interruption. Every copied output is compared with its
-    record. Exit code 1 if a file is missing or differs.
+    You can run it while the project serves, and repeat it after an interruption. Every copied output is compared with
+    its record. Exit code 1 if a file is missing or differs.
     """
     from administration.copying import copy_all
 

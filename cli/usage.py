@@ -20,9 +20,9 @@ def usage() -> None:
     "--by",
     default="account",
     show_default=True,
-    help="account, submitter, and one of day, week and month, with commas between them.",
+    help="Comma-separated grouping: account, submitter, and one of day, week and month.",
 )
-@click.option("--account", help="Only this account and those below it.")
+@click.option("--account", help="Only this account and the accounts below it.")
 @click.option("--submitter", help="Only this submitter.")
 @click.option("--csv", "as_comma", is_flag=True, help="Print CSV.")
 @command
@@ -35,10 +35,10 @@ async def report(
     submitter: str | None,
     as_comma: bool,
 ) -> None:
-    """Report the usage of returned work, as Slurm's `sreport`: CPU and GPU hours, memory, FLOP and service units.
+    """Report the usage of returned work, like Slurm's `sreport`: CPU and GPU hours, memory, FLOP and service units.
 
     Work counts on the day of the ordering pass after its report. Hours are those of a CPU of the reference host. Days
-    older than ordering.keep_usage_s are kept by the month.
+    older than ordering.keep_usage_s are combined into months.
     """
     from administration.ordering.history import as_csv, columns_of
 

@@ -1,4 +1,4 @@
-"""Shows the order of batches: contributions of terms, shares compared with usage, and the form to change weights.
+"""Shows the order of batches: the terms' contributions, shares compared with usage, and the form to change weights.
 
 The form contains each setting's value at the time it was loaded. Only fields that the user changed are saved, and a
 setting that another user has changed since is not overwritten.
@@ -249,7 +249,7 @@ def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], no
 
 
 def order_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
-    """Return the chart of the points or times by which batches are ordered, or None without any."""
+    """Return the chart of the points or times by which batches are ordered; None without batches to show."""
     return contributions_chart(breakdowns, names) or instants_chart(breakdowns, names, now)
 
 
@@ -295,7 +295,7 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
 
 
 class OrderingPages(Pages[PageServices]):
-    """Pages for the order, the shares, and changes of settings with preview."""
+    """Pages for the order, the shares, and setting changes with a preview."""
 
     def __init__(self, services: PageServices) -> None:
         super().__init__(services)

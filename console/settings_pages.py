@@ -126,7 +126,7 @@ def spans_of(settings: Settings) -> dict[str, str]:
 
 
 class SettingPages(Pages[PageServices]):
-    """Settings: show, set, reset."""
+    """Pages that show, change and reset settings."""
 
     @get("/settings", "settings", asks=("q",))
     async def show(self, request: web.Request) -> RenderedPage:

@@ -9,7 +9,7 @@ from domain.units import InstanceId
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """An inconsistency: the object, and a description of what is wrong.
+    """An inconsistency: the object concerned, and what is wrong with it.
 
     >>> print(Wrong("job 7", "it exists 2 times"))
     job 7: it exists 2 times
@@ -49,7 +49,7 @@ class KnownFile:
 
 @dataclass(frozen=True, slots=True)
 class NewIds:
-    """Unsent instances that got new ids, and id sequences that were advanced."""
+    """The unsent instances that got new ids, and the id sequences that were advanced."""
 
     instances: int
     sequences: int

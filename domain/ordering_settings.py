@@ -93,7 +93,7 @@ class OrderingSettings:
     )
     keep_usage_s: Seconds = knob(
         Seconds(400 * DAY_S),
-        "time for which the history of usage is kept by the day; older days are added up by the month",
+        "time for which the history of usage is kept by day; earlier usage is kept by month",
         low=31 * DAY_S,
     )
     window_s: Seconds = knob(Seconds(2 * DAY_S), "length of one usage window for targets", low=HOUR_S)
@@ -136,8 +136,8 @@ class OrderingSettings:
     )
     queue_hosts: str = knob(
         "",
-        "hosts of queues as QUEUE:CONDITION,CONDITION: only hosts that meet all conditions get jobs of the queue's "
-        "batches; a queue without conditions has all hosts",
+        "conditions on the hosts of queues, as QUEUE:CONDITION,CONDITION: only hosts that meet all conditions get jobs "
+        "of the queue's batches; a queue without conditions uses all hosts",
         pattern=words_of(QUEUE_HOSTS),
         expected="words like big:ncpus>=8,ram_bytes>=32e9 lab:label=lab|cluster",
     )

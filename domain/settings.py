@@ -321,13 +321,13 @@ class StorageSettings:
     )
     read_url: str = knob(
         "",
-        "another bucket in which files are looked up, while they move to or from it; empty = none",
+        "second bucket in which files are looked up while they move to or from it; empty = none",
         pattern=BUCKET_URL,
         expected=_EXPECTED_BUCKET,
     )
     redirect: bool = knob(
         False,
-        "send clients to the bucket for downloads, by an address that is valid for an hour; false = through a node",
+        "redirect downloads to a signed address of the bucket, valid for an hour; false = serve them through a node",
     )
 
 
@@ -427,7 +427,7 @@ class Settings:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Settings:
-        """Return the defaults changed by `values` ("section.name" -> value). Raises InvalidInputError.
+        """Return the defaults with these values changed ("section.name" -> value). Raises InvalidInputError.
 
         >>> Settings.from_mapping({"deadline.p_tight": 0.85}).deadline.p_tight
         0.85
@@ -439,7 +439,7 @@ class Settings:
 
     @classmethod
     def from_stored(cls, values: Mapping[str, object]) -> tuple[Settings, tuple[InvalidInputError, ...]]:
-        """Return the defaults changed by stored values, and the errors of stored values that are no longer valid.
+        """Return the defaults with the stored values, and an error for each stored value that is no longer valid.
 
         An upgrade may rename a setting or narrow its range. The node must still start, and logs the errors.
 
@@ -456,7 +456,7 @@ class Settings:
         return settings, tuple(unfit)
 
     def changed(self, key: str, value: object) -> Settings:
-        """Return a copy with one value changed. Raises InvalidInputError.
+        """Return a copy in which one value is changed. Raises InvalidInputError.
 
         >>> Settings().changed("deadline.p_tight", 2)
         Traceback (most recent call last):
@@ -493,7 +493,7 @@ def meaning_of(key: str) -> str:
 
 @cache
 def _kinds(section: type) -> dict[str, Any]:
-    """Return the types of a section's fields. Cached, because resolving annotations is slow."""
+    """Return the types of the fields in a section. Cached, because resolving annotations is slow."""
     return get_type_hints(section)
 
 

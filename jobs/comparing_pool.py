@@ -39,7 +39,7 @@ log = structlog.get_logger("jobs.comparing")
 
 
 class _GuiltyError(Exception):
-    """The child exited while it parsed this instance's outputs."""
+    """The child exited while it was parsing this instance's outputs."""
 
     def __init__(self, instance_id: InstanceId, why: str) -> None:
         super().__init__(why)
@@ -48,11 +48,11 @@ class _GuiltyError(Exception):
 
 
 class _GoneError(Exception):
-    """The child exited before it started the task."""
+    """The child had exited before it started the task."""
 
 
 class ComparingPool:
-    """Implements the validator's Comparisons. Child processes are started on demand and reused.
+    """Implements the validator's Comparisons. Child processes start on demand and are reused.
 
     Inside the block of `local(uploads)`, each upload has a path, by name. `settings` returns the current limits.
     """
@@ -113,7 +113,7 @@ class ComparingPool:
             return decode_compared(answer)
 
     async def _child(self, settings: ValidationSettings) -> tuple[Process, bool]:
-        """Return an idle child with the current limits, or a new one, and whether it is new."""
+        """Return a child with the current limits, either idle or newly started, and whether it is new."""
         while self._idle:
             limits, child = self._idle.pop()
             if limits == settings and child.returncode is None:

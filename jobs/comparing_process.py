@@ -1,4 +1,4 @@
-"""Child process that compares outputs, one job at a time. A hostile output can only exhaust or kill this process.
+"""Child process that compares outputs, one job at a time. A hostile output can exhaust or kill only this process.
 
     python -m jobs.comparing_process MAX_MEMORY_BYTES MAX_READ_S
 
@@ -91,7 +91,7 @@ def _answer(task: Mapping[str, Any], max_read_s: int) -> Mapping[str, object]:
 
 @contextmanager
 def _ends_with_parent() -> Iterator[None]:
-    """Within the block, this process exits when its parent does. The parent sends nothing until it has the reply."""
+    """Within the block, exit when the parent exits. The parent sends nothing until it has the reply."""
     number = sys.stdin.fileno()
     flags = fcntl.fcntl(number, fcntl.F_GETFL)
     fcntl.fcntl(number, fcntl.F_SETOWN, os.getpid())

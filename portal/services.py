@@ -1,4 +1,4 @@
-"""Common parts of the volunteer pages: the visitor, texts, and refusals as shown to volunteers."""
+"""Common parts of the volunteer pages: the visitor, texts, and refusals in words for volunteers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason for getting no work, with advice and the scheduler's message."""
+    """A reason why a computer got no work, with advice and the scheduler's message."""
 
     words: str
     advice: str
@@ -136,7 +136,7 @@ def processors_of(host: Host) -> str:
 
 
 def standing_in_words(standing: Percentile) -> str:
-    """Compare a computer with other computers that run the same application.
+    """Compare a computer with the other computers that run the same application.
 
     >>> standing_in_words(Percentile(0.25, 0.25, 0.5))
     'Better than 25 % of computers: faster than 25 %, and with more consecutive valid results than 50 %.'

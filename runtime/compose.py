@@ -119,7 +119,7 @@ class WorkerParts:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundParts:
-    """The parts of the background process: its periodic tasks, which share one catalogue."""
+    """The parts of the background process: the periodic tasks, which share one catalogue."""
 
     catalogue: CatalogueCache
     duties: tuple[PeriodicTask, ...]
@@ -358,7 +358,7 @@ async def build_background(
 def host_statistics(
     store: PostgresStore, settings: Callable[[], RankingSettings], clock: Clock
 ) -> HostStatisticsServices:
-    """Return the ranking of hosts, for a command or the background process."""
+    """Return the service that ranks hosts, for a command or the background process."""
     ports = HostStatisticsPorts(store.applications, store.hav_tables, store.generations)
     return hoststats.service.build(ports, settings, clock)
 

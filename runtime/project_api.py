@@ -35,7 +35,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class ProjectApi:
-    """The API, and the use cases that it shares with pages."""
+    """The API, and the use cases that it shares with the pages."""
 
     api: Api
     batches: Batches
@@ -53,7 +53,7 @@ def build_project_api(
     settings: Callable[[], Settings],
     array: JobArray | None = None,
 ) -> ProjectApi:
-    """Build the API. `array` is this worker's job array; without it, each explanation fills an array of its own."""
+    """Build the API. `array` is this worker's job array; without it, each explanation fills its own array."""
     largest = Settings().files.max_input_bytes
     project_files = ProjectFiles(project.files_dir, lambda: settings().storage)
     batches = Batches(store, project_files, clock)

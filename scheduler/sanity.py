@@ -1,4 +1,4 @@
-"""Sanitizes a host's description of itself: clamps every number and truncates every text. Pure.
+"""Sanitizes the description that a host gives of itself: clamps every number and truncates every text. Pure.
 
 Runtimes and due dates depend on this data, none of which can be verified.
 """
@@ -58,7 +58,7 @@ def seqno(request: SchedulerRequest) -> int:
 
 
 def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
-    """Return `host` updated with its description in a request received at `now`.
+    """Return `host` updated with the description in a request received at `now`.
 
     Ids, the creation time, the volunteer and the labels stay; everything else comes from the request, sanitized:
     fractions in [0.01, 1], 1 to 4096 CPUs reduced to the owner's share, 1e6 to 1e12 flop/s per CPU (1e9 if not
@@ -161,7 +161,7 @@ def version_number(version: tuple[int, int, int]) -> int:
 
 
 def usable_coprocs(coprocs: tuple[CoprocRequest, ...]) -> tuple[CoprocRequest, ...]:
-    """Return the coprocessors that can get work: usable, with a count of at least 1, each type once."""
+    """Return the coprocessors that can get work: usable ones with a count of at least 1, each type once."""
     if not coprocs:
         return ()
     by_type: dict[str, CoprocRequest] = {}

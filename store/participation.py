@@ -15,11 +15,11 @@ from domain.participation import (
     ExportedTeam,
     ExportedVolunteer,
     ExportTotals,
-    Member,
     News,
     Participation,
     ProjectFigures,
     Team,
+    TeamMember,
     WithdrawnRecord,
 )
 from domain.progress import note_progress
@@ -47,7 +47,7 @@ _withdrawn = mapper(WithdrawnRecord)
 _totals = mapper(ExportTotals)
 _participation = mapper(Participation)
 _team_of = mapper(Team, founder_name=rows.or_empty("founder_name"), exported="exported", credit=credit)
-_member = mapper(Member, credit=credit)
+_member = mapper(TeamMember, credit=credit)
 _news = mapper(News)
 _figures = mapper(ProjectFigures)
 
@@ -105,7 +105,7 @@ class PostgresParticipation(OnDatabase):
         """Return the teams whose names contain the text, in descending order of recent credit."""
         return [_team_of(row) for row in await self._database.fetch("teams_named", text.lower(), now, limit)]
 
-    async def members(self, team_id: TeamId, *, limit: int) -> Sequence[Member]:
+    async def members(self, team_id: TeamId, *, limit: int) -> Sequence[TeamMember]:
         """Return the members in descending order of credit."""
         return [_member(row) for row in await self._database.fetch("members_of_team", team_id, limit)]
 

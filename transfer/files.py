@@ -1,4 +1,4 @@
-"""Files on disk: paths of names (always inside their directory), atomic writes, and a directory's identity.
+"""Files on disk: paths for names (always inside their directory), atomic writes, and a directory's identity.
 
 All nodes that share a directory read the same identity from it.
 """
@@ -38,7 +38,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int) -> None:
 
 
 def temporary_beside(path: Path) -> Path:
-    """Return a free name in the same directory that no stored file can have, because it begins with a dot."""
+    """Return a free name in the same directory. It begins with a dot, so that no stored file can have it."""
     return path.with_name(f".{secrets.token_hex(8)}.new")
 
 
@@ -119,7 +119,7 @@ def checked_name(name: str) -> str:
 
 
 def stored_path(folder: Path, name: str) -> Path:
-    """Return FOLDER/ab/NAME. Raises InvalidInputError if the name is unsafe or a link leads out of the folder."""
+    """Return FOLDER/ab/NAME. Raises InvalidInputError if the name is unsafe or a link leads out of the directory."""
     path = folder / shard(checked_name(name)) / name
     if not path.resolve().is_relative_to(folder.resolve()):
         raise InvalidInputError("file name", f"a file inside {folder}", name)
@@ -153,7 +153,7 @@ _MOST_BYTES = 64
 
 
 def identity_of(folder: Path) -> str:
-    """Return the directory's identity, a random word that the first call creates and stores there. Calls block.
+    """Return the directory's identity, a random word that the first call creates and stores there. Blocks.
 
     A directory that is not writable is assumed to be local to this node.
 
@@ -175,7 +175,7 @@ def identity_of(folder: Path) -> str:
 
 
 def mark_of(folder: Path) -> str | None:
-    """Return the directory's identity, None if there is none or it cannot be read. Writes nothing."""
+    """Return the directory's identity; None if it has none or it cannot be read. Writes nothing."""
     try:
         return _read(folder / NAME)
     except (OSError, UnicodeDecodeError):
@@ -188,7 +188,7 @@ def _read(path: Path) -> str:
 
 
 def _draw(path: Path) -> None:
-    """Create the identity atomically, unless another process was faster."""
+    """Create the identity atomically, unless another process has already created it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_beside(path)
     try:

@@ -32,7 +32,7 @@ _OPEN_MODE = 0o644
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """An unfinished file: a part, or a complete file that may not be recorded in the database."""
+    """An unfinished file: a part, or a complete file that the database may not have recorded."""
 
     name: str
     whole: bool
@@ -61,7 +61,7 @@ class UploadFolder:
         return stored_path(self._folder, name)
 
     def part_size(self, name: str) -> int | None:
-        """Return the part's size in bytes, None if there is no part. A part of full size may still be unverified."""
+        """Return the part's size in bytes; None if there is no part. A part of full size may still be unverified."""
         return _size_of(self._part(name))
 
     def whole(self, name: str) -> Content | None:
@@ -99,7 +99,7 @@ class UploadFolder:
             return offset
 
     def append(self, name: str, chunk: bytes, *, at: int) -> bool:
-        """Append bytes to a part of size `at`; return False if its size differs: another connection continues it.
+        """Append bytes to a part of size `at`. Return False if its size differs: another connection continues it.
 
         Raises OSError if the disk is full; in that case nothing was appended.
         """
@@ -174,7 +174,7 @@ class UploadFolder:
         self.path(name).chmod(RECORDED_MODE)
 
     def unfinished(self, sub_folder: str, before: Instant) -> list[Leftover]:
-        """Return a subdirectory's parts and complete files not marked as recorded, if unchanged since `before`."""
+        """Return a subdirectory's parts, and its complete files not marked as recorded, unchanged since `before`."""
         found: list[Leftover] = []
         try:
             entries = os.scandir(self._folder / sub_folder)
@@ -275,7 +275,7 @@ PAGE: Final = 1_000  # files per database query
 
 @dataclass(frozen=True, slots=True)
 class LeftoverReport:
-    """One round: the number of old unfinished files in a subdirectory, and how many of them were deleted."""
+    """The result of one round: how many old unfinished files a subdirectory had, and how many were deleted."""
 
     old: int = 0
     deleted: int = 0
@@ -311,7 +311,7 @@ class LeftoverCleaner:
         return LeftoverReport(len(old), len(deleted), sum(one.nbytes for one in deleted))
 
     async def _delete(self, old: Sequence[Leftover], before: Instant) -> list[Leftover]:
-        """Delete unneeded files. A complete file first becomes a part and is checked again: it may be in use now."""
+        """Delete unneeded files. A complete file first becomes a part and is checked again: it may now be in use."""
         unneeded = await self._unneeded(old)
         parts = [one for one in unneeded if not one.whole or await asyncio.to_thread(self._folder.unfinish, one.name)]
         still = await self._unneeded(parts)

@@ -34,7 +34,7 @@ from wire.uploads import (
 
 
 class RequestBody:
-    """Reads the request body at the consumer's speed, buffering at most the requested bytes plus one chunk.
+    """Reads the request body at the consumer's speed. Buffers at most the requested bytes plus one chunk.
 
     Each wait for bytes is limited to `idle_timeout_s`. The total wait is limited to that plus one second per
     `least_bytes_per_s` received (0: unlimited).
@@ -98,7 +98,7 @@ class RequestBody:
             self._pending.clear()
 
     def _patience_s(self) -> float:
-        """Return the remaining total wait, in seconds."""
+        """Return how many more seconds the upload may wait in total."""
         if not self._least_bytes_per_s:
             return math.inf
         return self._idle_timeout_s + self._came_bytes / self._least_bytes_per_s - self._waited_s
@@ -277,7 +277,7 @@ class UploadHandler:
                 return await self._replace(output, content)
 
     async def _replace(self, output: OutputName, content: Content) -> UploadReply:
-        """Replace the file of a host that lost its work and uploads again: the latest file counts until it is reported.
+        """Replace the file of a host that lost its work and uploads again. Until the report, the latest file counts.
 
         The record is changed first. Until the part is renamed, a size query returns the part's size minus one byte. A
         bucket keeps both files: there the old one is stored first, and then the part takes its place in the directory.

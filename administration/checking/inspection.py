@@ -52,7 +52,7 @@ Progress = Callable[[str, int], None]  # called after each check with its number
 
 @dataclass(slots=True)
 class Inspection:
-    """The findings, by check. `cut` are the checks of which only the first findings are listed."""
+    """The findings, by check. `cut` names the checks for which only the first findings are listed."""
 
     wrong: dict[str, tuple[Wrong, ...]] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)

@@ -65,7 +65,7 @@ def with_ordering(settings: Settings, changes: Changes) -> Settings:
 
 
 def check_ordering(settings: Settings) -> None:
-    """Check the ordering settings, including those of inactive policies. Raises InvalidInputError."""
+    """Check the ordering settings, including those of policies that are not active. Raises InvalidInputError."""
     ordering = settings.ordering
     usage_weights(ordering.usage_weights)
     targets(ordering.targets)
@@ -147,7 +147,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class OrderPreview:
-    """The effect of changes on the current order, with breakdowns of the first batches."""
+    """The effect of changes on the current order, with the breakdowns of the first batches."""
 
     shown: shapes.OrderPreviewed  # places in the new order
     reasons: Sequence[Breakdown] = ()  # of the first batches in the current order
@@ -255,6 +255,6 @@ def grant_as_json(account: str, grant: Grant, now: Instant) -> shapes.GrantShown
 
 
 def limit_as_json(limit: Limit) -> shapes.LimitShown:
-    """Return a limit as JSON. With `name` None it applies to all; `counts` describes the quantity."""
+    """Return a limit as JSON. `name` None: it applies to all names; `counts` describes the limited quantity."""
     counts = limit.quantity
     return shown(shapes.LimitShown, limit, quantity=counts.name.lower(), counts=counts.value)

@@ -1,4 +1,4 @@
-"""A bare server: the node's web application with a handler that only parses the request and returns a fixed reply.
+"""Serves a fixed reply: the node's web application with a handler that only parses the request.
 
 `python -m benchmarks.dispatch.echo --port … --reply FILE` serves until its standard input closes.
 """
@@ -20,7 +20,7 @@ from scheduler.handler import CONTENT_TYPE
 
 
 async def serve(port: int, reply: bytes) -> None:
-    """Serve on a port that other processes may share, set up as in runtime/worker.py."""
+    """Serve on a port that other processes may share, configured as in runtime/worker.py."""
 
     async def echo(request: web.Request) -> web.Response:
         body = bytearray()

@@ -18,7 +18,7 @@ from domain.settings import Settings
 from domain.units import AccountId, AppId, AppVersionId, Instant, SubmitterId, VolunteerId
 from domain.views import SettingChange
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
-from store.memory.registry import StoredFile
+from store.memory.registry import RegisteredFile
 from store.memory.reserving import reserved_in
 from store.memory.work import OnTables
 from store.settings import is_accelerated, with_relaxed
@@ -116,7 +116,7 @@ def _identity(version: AppVersion) -> tuple[AppId, str, str, int]:
     return (*_line(version), version.version_num)
 
 
-def _as_registered(file: AppFile, registered: StoredFile) -> AppFile:
+def _as_registered(file: AppFile, registered: RegisteredFile) -> AppFile:
     return replace(file, nbytes=registered.nbytes, md5=registered.md5, signature=registered.signature)
 
 

@@ -18,7 +18,7 @@ from domain.volunteers import VolunteerRecord
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
+class RegisteredFile:
     """A file that clients may download. The content behind a name never changes."""
 
     name: str
@@ -45,7 +45,7 @@ class Registry:
         self.apps: dict[AppId, App] = {}
         self.app_ids: dict[str, AppId] = {}
         self.plan_classes: dict[str, PlanClass] = {"": PlanClass("")}
-        self.files: dict[str, StoredFile] = {}
+        self.files: dict[str, RegisteredFile] = {}
         self.versions: dict[AppVersionId, AppVersion] = {}
         self.changed_settings: dict[str, object] = {}
         self.setting_changes: list[SettingChange] = []

@@ -190,3 +190,12 @@ async def test_wrong_credentials_are_unavailable(bucket_url: str, monkeypatch: p
 
     with pytest.raises(UnavailableError):
         await BucketStore(bucket_url).content(key_of(b"x"))
+
+
+async def test_the_environment_may_name_the_endpoint(
+    s3: S3Server, bucket_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await put(BucketStore(bucket_url), b"3.14")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
+
+    assert await BucketStore(bucket_url.partition("?")[0]).content(key) == content_of(b"3.14")
