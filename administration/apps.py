@@ -21,8 +21,9 @@ from domain.errors import InvalidInputError, NotFoundError
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId
 from store.applications import PostgresApplications
-from transfer.downloads import DownloadFolder, content_of
+from transfer.files import content_of
 from transfer.keys import load_public_key
+from transfer.project_files import ProjectFiles
 from wire.signing import PublicKey, verify_md5
 
 MOST_COPIES = 10
@@ -112,9 +113,17 @@ class VersionDraft:
 
 
 async def add_app_version(
-    applications: PostgresApplications, project: Project, new: VersionDraft, *, clock: Clock, sign: Sign
+    applications: PostgresApplications,
+    project: Project,
+    new: VersionDraft,
+    *,
+    clock: Clock,
+    sign: Sign,
+    files: ProjectFiles | None = None,
 ) -> AppVersionId:
     """Sign and store the files, then add the version. It is safe to repeat this after an interruption.
+
+    `files` None: the project's files are in its directory.
 
     Raises NotFoundError (app, plan class), AlreadyExistsError (version), or InvalidInputError, which includes a
     signature not made with the project's current key.
@@ -126,14 +135,14 @@ async def add_app_version(
         raise InvalidInputError("platform", "a platform such as x86_64-pc-linux-gnu", new.platform)
     public_key = await asyncio.to_thread(load_public_key, project.keys_dir)
     sign = _checked(sign, public_key)
-    folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
-    files = []
+    stored = files or ProjectFiles(project.files_dir)
+    signed_files = []
     for position, source in enumerate((new.main_program, *new.more_files)):
-        signed = await asyncio.to_thread(_signed_file, folder, new, source, position == 0, sign)
+        signed = await _signed_file(stored, new, source, position == 0, sign)
         await applications.add_file(
             signed.name, nbytes=signed.nbytes, md5=signed.md5, signature=signed.signature, now=clock.now()
         )
-        files.append(signed)
+        signed_files.append(signed)
     return await applications.add_app_version(
         AppVersion(
             AppVersionId(0),
@@ -142,7 +151,7 @@ async def add_app_version(
             new.version_num,
             plan_class,
             api_version,
-            tuple(files),
+            tuple(signed_files),
             created_at=clock.now(),
         )
     )
@@ -184,13 +193,13 @@ def _checked(sign: Sign, project_key: PublicKey) -> Sign:
     return signed
 
 
-def _signed_file(folder: DownloadFolder, new: VersionDraft, source: Path, main: bool, sign: Sign) -> AppFile:
-    if not source.is_file():
+async def _signed_file(files: ProjectFiles, new: VersionDraft, source: Path, main: bool, sign: Sign) -> AppFile:
+    if not await asyncio.to_thread(source.is_file):
         raise InvalidInputError("main", "a file", str(source))
-    content = content_of(source)
+    content = await asyncio.to_thread(content_of, source)
     name = app_file_name(new, source, content.md5, main=main)
     signature = sign(source.name, content.md5)
-    content = folder.register_file(source, name)
+    content = await files.register(source, name, max_bytes=Settings().files.max_input_bytes)
     return AppFile(
         name,
         content.nbytes,

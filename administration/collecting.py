@@ -14,8 +14,7 @@ from administration.results import OutputState, why_gone
 from domain.dispatch import Upload
 from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import JobState
-from transfer.downloads import Content, content_of
-from transfer.files import CHUNK_BYTES
+from transfer.files import CHUNK_BYTES, Content, content_of
 from wire.uploads import valid_file_name
 
 PAGE = 1000  # jobs per request

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from administration.show import shown
+from domain.errors import InvalidInputError
 from domain.host_lists import HostChoice, HostKind, HostList, ListedHost
 from domain.hosts import HostAppVersion
+from domain.queue_hosts import LABEL, MOST_LABELS
 from domain.units import Instant, Seconds
 from muster_client import shapes
 
@@ -20,6 +25,21 @@ def hav_as_json(hav: HostAppVersion, now: Instant) -> shapes.HavShown:
     """Return a host's statistics for one app version."""
     tight_n, relaxed_n = hav.tight.at_time(now).n, hav.relaxed.at_time(now).n
     return shown(shapes.HavShown, hav, tight_n=tight_n, relaxed_n=relaxed_n)
+
+
+def checked_labels(labels: Sequence[str]) -> list[str]:
+    """Return valid labels of a host, sorted, each once. Raises InvalidInputError.
+
+    >>> checked_labels(["lab", "cluster", "lab"])
+    ['cluster', 'lab']
+    """
+    found = sorted(set(labels))
+    if len(found) > MOST_LABELS:
+        raise InvalidInputError("labels", f"at most {MOST_LABELS} labels", len(found))
+    for one in found:
+        if re.fullmatch(LABEL, one) is None:
+            raise InvalidInputError("labels", "1 to 64 letters, digits, _, . and -, first a letter or digit", one)
+    return found
 
 
 FAILED_WITHIN_S = Seconds(7 * 86400.0)

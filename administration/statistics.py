@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from domain.clock import Clock
 from domain.credit import CreditKind
-from domain.units import DAY_S, HOUR_S, Instant, Seconds
+from domain.units import DAY_S, HOUR_S, Instant, Seconds, later
 from store.applications import PostgresApplications
 from store.participation import PostgresParticipation
 from transfer.files import make_folder, open_new, sync, sync_folder, temporary_beside, write_atomically
@@ -20,6 +20,7 @@ from wire import statistics
 EVERY_S = DAY_S
 LOOK_EVERY_S = HOUR_S  # for an export older than a day
 TABLES = "tables.xml"
+WITHDRAWN_FOR_S = 60 * DAY_S  # deleted accounts and hosts are listed this long, as in BOINC
 MODE = 0o644
 LEVEL = 6
 
@@ -53,6 +54,7 @@ class StatisticsExport:
     async def export(self) -> Exported:
         """Write all files from one snapshot of the database. Raises UnavailableError."""
         began_s, now = self._clock.monotonic(), self._clock.now()
+        await self._participation.forget_withdrawn(later(now, -WITHDRAWN_FOR_S))
         catalogue = await self._applications.load_catalogue()
         apps = [app.user_friendly_name or app.name for app in catalogue.apps.values() if not app.deprecated]
         await asyncio.to_thread(make_folder, self._folder)

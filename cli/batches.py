@@ -1,4 +1,4 @@
-"""`muster batch` and `muster job`: submit batches with their input files, show them, and abort them."""
+"""`muster batch` and `muster job`: submit batches with their input files, and show and abort them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def brought(client: Client, values: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """Upload the batch's input files, and return the batch with their names on the server.
+    """Upload the batch's input files and return the batch with the files' names on the server.
 
     Paths are relative to `folder`. Raises InvalidInputError for a file that cannot be read.
     """
@@ -49,16 +49,16 @@ class _Bringing:
     async def _input(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
         path = one.get("path")
         if not isinstance(path, str) or not path:
-            return one  # has a name already, or is invalid: the server reports it
+            return one  # already has a name, or is invalid, which the server reports
         return {
             **{key: value for key, value in one.items() if key != "path"},
             "name": await self.put(path, "inputs.path"),
         }
 
     async def put(self, path: str, field: str) -> str:
-        """Upload a file once, and return its name on the server. Raises InvalidInputError."""
+        """Upload a file once and return its name on the server. Raises InvalidInputError."""
         from administration.batches import input_file_name
-        from transfer.downloads import content_of
+        from transfer.files import content_of
 
         if path not in self._names:
             source = self._folder / path

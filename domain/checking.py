@@ -36,14 +36,15 @@ class StoredOutput:
 class KnownFile:
     """The database's record of a file in the upload directory.
 
-    `state` is that of its instance, None if the instance does not exist. `nbytes` is None if no upload was recorded.
-    `reported_success`: the host reported the instance with exit status 0.
+    `state` is that of its instance, None if the instance does not exist. `nbytes` and `md5` are None if no upload was
+    recorded. `reported_success`: the host reported the instance with exit status 0.
     """
 
     name: str
     state: str | None
     nbytes: int | None
     reported_success: bool = False
+    md5: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from domain.dispatch import Upload
 from domain.errors import InvalidInputError
 from domain.units import BatchId, InstanceId, Instant, JobId
 
@@ -54,9 +55,9 @@ class FinishedMonth:
 
 @dataclass(frozen=True, slots=True)
 class OutputPage:
-    """A page of output names. The next page starts at `after`; None after the last page."""
+    """A page of outputs; `after` is where the next page starts, None after the last page."""
 
-    names: tuple[str, ...]
+    uploads: tuple[Upload, ...]
     after: InstanceId | None
 
 

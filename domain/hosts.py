@@ -48,7 +48,8 @@ class Host:
     cpu_model: str = ""
     client_version: int = 0  # 7.20.5 -> 72005
     coprocessors: tuple[Coprocessor, ...] = ()
-    clock_skew_s: Seconds = Seconds(0.0)  # ahead of the server's clock; 0 if the client does not send its time
+    clock_skew_s: Seconds = Seconds(0.0)  # ahead of the project's clock; 0 if the client does not send its time
+    labels: tuple[str, ...] = ()  # given by operators, for queues bound to hosts
 
     @property
     def cpu_availability_fraction(self) -> float:

@@ -10,7 +10,7 @@ from domain.batches import Account, Batch
 from domain.limits import Limit, Scope
 from domain.ordering import QueueClock, Request, ServiceLevel
 from domain.units import DAY_S, AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds, SubmitterId
-from domain.usage import DecayedUsage
+from domain.usage import Amounts, Charge, DecayedUsage
 
 LeafId = tuple[SubmitterId, AccountId]  # a submitter in one of its accounts
 
@@ -108,6 +108,24 @@ class WindowUsage:
     starts_at: Instant
     length_s: Seconds
     flop: float
+
+
+@dataclass(frozen=True, slots=True)
+class DayUsage:
+    """What the instances used that were returned since the last ordering, for the history of usage."""
+
+    leaf: LeafId
+    used: Amounts = field(default=Amounts())
+    instances: int = 0
+    used_su: float = 0.0
+
+    def plus(self, charge: Charge) -> DayUsage:
+        return DayUsage(
+            self.leaf,
+            self.used.plus(charge.used),
+            self.instances + charge.returned,
+            self.used_su + charge.used_su,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +263,8 @@ class OrderingCharges:
     usage: Sequence[LeafUsage] = ()
     windows: Sequence[WindowUsage] = ()
     windows_from: Instant = Instant(0.0)  # windows that ended earlier are deleted
+    used: Sequence[DayUsage] = ()
+    days_from: Instant = Instant(0.0)  # the history has earlier days by the month
     grants: Sequence[Grant] = ()
     standings: Mapping[LeafId, LeafStanding] = field(default_factory=dict)
 

@@ -50,8 +50,8 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A member of a team. `exported`: the member consented to the statistics."""
+class TeamMember:
+    """A member of a team. `exported`: with consent to the statistics."""
 
     volunteer_id: VolunteerId
     name: str

@@ -35,7 +35,8 @@ class RefusalCode(StrEnum):
     BETA = "beta"
     NO_GPU = "no_gpu"
     NO_CPU = "no_cpu"
-    # for a class of jobs
+    # about a class of jobs
+    QUEUE = "queue"
     MEMORY = "memory"
     DISK = "disk"
     CPUS = "cpus"
@@ -201,6 +202,11 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         about=About.HOST,
         advice="Volunteers do not allow jobs on their CPUs; add a GPU version.",
     ),
+    RefusalCode.QUEUE: RefusalTraits(
+        meaning="The available jobs are for other computers.",
+        advice="Hosts do not meet the conditions of the batch's queue. Move the batch with "
+        "`muster batch set ID --queue`, or change ordering.queue_hosts.",
+    ),
     RefusalCode.MEMORY: RefusalTraits(
         meaning="The available jobs need more memory than your client is allowed to use.",
         remedy="Allow the client to use more memory, or wait for smaller jobs.",
@@ -248,14 +254,13 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.SAME_HOST: RefusalTraits(
         meaning="The available jobs check results that this computer returned.",
-        advice="The jobs need other hosts: these hosts have already had them. Add hosts, or allow repeats with "
+        advice="The jobs need hosts that have not already received an instance. Add hosts, or allow repeats with "
         "`muster app set NAME --several-per-host`.",
     ),
     RefusalCode.SAME_VOLUNTEER: RefusalTraits(
         meaning="The available jobs check results that your computers returned.",
-        advice="The jobs need other volunteers: these volunteers have already had them. Recruit volunteers, or "
-        "allow repeats with "
-        "`muster app set NAME --one-per-volunteer never`.",
+        advice="The jobs need volunteers who have not already received an instance. Recruit volunteers, or allow "
+        "repeats with `muster app set NAME --one-per-volunteer never`.",
     ),
     RefusalCode.HR_CLASS: RefusalTraits(
         meaning="The available jobs are for a different kind of computer.",

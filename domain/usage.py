@@ -93,9 +93,26 @@ def left_fraction(age_s: float, half_life_s: float) -> float:
 class Charge:
     """A charge to a batch's submitter in its account; negative for a refund. Usage counts from `since`.
 
-    `used_su` are service units, charged to the account's grant when the work is returned.
+    `returned` instances used the amounts `used`; the account's grant is charged `used_su` service units for them.
     """
 
     since: Instant
     usage: Amounts
     used_su: float = 0.0
+    used: Amounts = Amounts()
+    returned: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """Usage of returned work in a period (None: the whole range), account and submitter (None: of all)."""
+
+    starts_at: Instant | None
+    account: str | None
+    submitter: str | None
+    instances: int
+    flop: float
+    cpu_s: float
+    memory_byte_s: float
+    gpu_s: float
+    used_su: float

@@ -32,7 +32,7 @@ from lifecycle.leaves import ReadingLimits
 
 
 def encode_task(comparison: Comparison, paths: Mapping[str, Path], limits: ReadingLimits) -> bytes:
-    """Encode a job as one line for the process. `paths` are by file name."""
+    """Encode a job as one line for the process. `paths` are by file name, and lack files that are not read."""
     return _line(
         {
             "validator": comparison.validator,
@@ -40,7 +40,10 @@ def encode_task(comparison: Comparison, paths: Mapping[str, Path], limits: Readi
             "around": comparison.around,
             "limits": [limits.max_bytes, limits.max_values, limits.max_depth],
             "outputs": [
-                [instance_id, [[file.name, str(paths[file.file_name]), file.nbytes, file.md5] for file in files]]
+                [
+                    instance_id,
+                    [[file.name, str(paths.get(file.file_name, "")), file.nbytes, file.md5] for file in files],
+                ]
                 for instance_id, files in comparison.outputs.items()
             ],
         }

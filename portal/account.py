@@ -23,15 +23,15 @@ MAILS_PER_S = 1 / 600.0  # to one address, and from one network
 MAILS_AT_ONCE = 3
 FORGOTTEN = """Hello,
 
-a new password for your account at {project} was requested. To choose it, open this address within an hour:
+a new password was requested for your account at {project}. To choose it, open this address within an hour:
 
 {url}volunteers/reset?code={code}
 
-If you did not request it, ignore this message: your password stays.
+If you did not request it, ignore this message. Your password then stays the same.
 """
 MOVED = """Hello,
 
-the e-mail address of your account at {project} was changed to another one. If you did not do this, contact the project.
+the e-mail address of your account at {project} was changed. If you did not change it, contact the project.
 {url}
 """
 

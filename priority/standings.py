@@ -256,7 +256,7 @@ class _Deltas:
         self._targets = targets(settings.targets)
         self._settings = settings
         self._newest = window_of(now, settings.window_s)
-        self._credentials = Credentials(accounts)
+        self._credentials = CredentialNames(accounts)
         self._total: Windows = {}
         self._used: Mapping[tuple[str, str], Windows] = {}
         if self._targets:
@@ -286,8 +286,8 @@ class _Deltas:
         return delta(target, 100.0 * used_fraction(used, total, decay=self._settings.window_decay_factor))
 
 
-class Credentials:
-    """The names under which usage counts: those of the user, the group (the account below the top) and the account."""
+class CredentialNames:
+    """The names under which usage counts: of the user, of the group (the account below the top) and of the account."""
 
     def __init__(self, accounts: Iterable[Account]) -> None:
         self._accounts = {account.account_id: account for account in accounts}
@@ -339,7 +339,9 @@ def credential_usage(
     ([90.0, 0.0], [('ada', '20+', 33.33, False), ('bob', '', 66.67, False)])
     """
     asked, newest, depth = targets(settings.targets), window_of(now, settings.window_s), settings.window_samples
-    used = Credentials(accounts).usage(submitting) | {("level", str(one)): got for one, got in level_windows.items()}
+    used = CredentialNames(accounts).usage(submitting) | {
+        ("level", str(one)): got for one, got in level_windows.items()
+    }
     delivered = newest_first(_added(one.windows for one in submitting), newest, depth)
     rows = []
     for section, name in sorted(used, key=lambda key: (("user", "group", "account", "level").index(key[0]), key[1])):

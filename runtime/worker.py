@@ -184,6 +184,7 @@ def runner_of(parts: WorkerParts, *, idle_timeout_s: float, shutdown_s: float) -
         logger=parts.malformed.logger,
         shutdown_timeout=shutdown_s,
         keepalive_timeout=idle_timeout_s,
+        tcp_keepalive=False,  # the kernel's first probe would come after two hours
         auto_decompress=False,  # compressed bodies are refused, never decompressed
     )
 

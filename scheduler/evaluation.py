@@ -22,7 +22,7 @@ from scheduler.backfill import BUSY, HostGuard, Sending, Wide, may_be_leased
 from scheduler.busy import HostLoad
 from scheduler.context import SchedulingContext
 from scheduler.deadline import Due, Moment, due_inputs, rule_of
-from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS
+from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS, queue_refusal
 from scheduler.gates import reachable
 from scheduler.ports import SlotGroup
 from scheduler.versions import Best, Usable, best_version
@@ -178,6 +178,9 @@ class ClassEvaluator:
         if isinstance(best, Refusal):
             return best
         job_class, context, disk_bytes = group.job_class, self._context, self.load.disk_bytes
+        bound = queue_refusal(group.batch, context)
+        if bound is not None:
+            return bound
         for check in CLASS_CHECKS:
             refusal = check(job_class, context, disk_bytes)
             if refusal is not None:

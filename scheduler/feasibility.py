@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 
 from domain.apps import CPU, App
+from domain.batches import Batch
 from domain.host_classes import NO_STANDINGS, ClassesByApp, ClassStanding, Standings, class_by_names
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready, draw
+from domain.queue_hosts import queue_hosts
 from domain.refusals import Refusal, RefusalCode
 from domain.units import Flop, InstanceId, JobId, Seconds
 from priority.node_groups import HostClass, drawn_class, shares
@@ -67,6 +69,20 @@ def is_beta_wanted(app: App, context: SchedulingContext) -> Refusal | None:
     if not app.beta or context.volunteer.beta:
         return None
     return Refusal(RefusalCode.BETA, f"app {app.name} is in beta; the volunteer did not opt in to beta apps")
+
+
+# ------------------------------------------------------------------ queue
+
+
+def queue_refusal(batch: Batch, context: SchedulingContext) -> Refusal | None:
+    """Return why the batch's queue has no work for this host: the first unmet condition of ordering.queue_hosts."""
+    bound = context.catalogue.settings.ordering.queue_hosts
+    for condition in queue_hosts(bound).get(batch.queue, ()) if bound else ():
+        if (unmet := condition.unmet(context.host)) is not None:
+            return Refusal(
+                RefusalCode.QUEUE, "queue {0} needs hosts with {1}, this host has {2}", (batch.queue, *unmet)
+            )
+    return None
 
 
 # ------------------------------------------------------------------ job class

@@ -60,9 +60,9 @@ def seqno(request: SchedulerRequest) -> int:
 def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
     """Return `host` updated with the description in a request received at `now`.
 
-    Ids, creation time and volunteer are kept. Everything else comes from the request, sanitized: fractions in [0.01,
-    1], 1 to 4096 CPUs reduced to the owner's share, 1e6 to 1e12 flop/s per CPU (1e9 if not measured), RAM = size *
-    max(busy, idle) share and at least 64 MB, disk = the project's share minus its usage.
+    Ids, the creation time, the volunteer and the labels stay; everything else comes from the request, sanitized:
+    fractions in [0.01, 1], 1 to 4096 CPUs reduced to the owner's share, 1e6 to 1e12 flop/s per CPU (1e9 if not
+    measured), RAM = size * max(busy, idle) share and at least 64 MB, disk = the project's share less its usage.
     """
     info = request.host
     texts = _TEXTS(info)
@@ -92,6 +92,7 @@ def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
         client_version=version_number(request.client_version),
         coprocessors=coprocessors(request.coprocs),
         clock_skew_s=clock_skew_s(request.client_now, now),
+        labels=host.labels,
     )
 
 

@@ -12,7 +12,7 @@ import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import structlog
 
@@ -69,6 +69,19 @@ def make_folder(folder: Path) -> None:
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         sync_folder(folder.parent)
+
+
+class Content(NamedTuple):
+    """A file's size and MD5, as clients check them."""
+
+    nbytes: int
+    md5: str
+
+
+def content_of(path: Path) -> Content:
+    """Return the size and MD5 of a file on disk."""
+    with path.open("rb") as file:
+        return Content(os.fstat(file.fileno()).st_size, md5_of(file))
 
 
 def md5_of(file: BinaryIO) -> str:

@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from transfer.downloads import content_of
-from transfer.files import write_atomically
+from transfer.files import content_of, write_atomically
 from wire.messages import ProtocolError
 from wire.signing import (
     KEY_BITS,

@@ -23,15 +23,11 @@ import structlog
 from domain.clock import Clock
 from domain.settings import StorageSettings
 from domain.units import InstanceId, Instant, Seconds, later
-from transfer.downloads import Content, content_of
-from transfer.files import make_folder, md5_of, parse_output_name, stored_path, sync, sync_folder
+from transfer.file_store import PART, RECORDED_MODE
+from transfer.files import Content, content_of, make_folder, md5_of, parse_output_name, stored_path, sync, sync_folder
 from transfer.ports import UnneededFiles
 
 _OPEN_MODE = 0o644
-_RECORDED_MODE = 0o444  # a hint that saves the leftover cleaner a query; no reply to a client depends on it
-
-
-PART = ".part"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +63,6 @@ class UploadFolder:
     def part_size(self, name: str) -> int | None:
         """Return the part's size in bytes; None if there is no part. A part of full size may still be unverified."""
         return _size_of(self._part(name))
-
-    def whole_size(self, name: str) -> int | None:
-        """Return the complete file's size in bytes, recorded or not; None if the file is not complete."""
-        return _size_of(self.path(name))
 
     def whole(self, name: str) -> Content | None:
         """Return the complete file's size and MD5, read from disk; None if the file is not complete.
@@ -179,7 +171,7 @@ class UploadFolder:
 
         Raises FileNotFoundError if the cleaner removed the file before it was recorded.
         """
-        self.path(name).chmod(_RECORDED_MODE)
+        self.path(name).chmod(RECORDED_MODE)
 
     def unfinished(self, sub_folder: str, before: Instant) -> list[Leftover]:
         """Return a subdirectory's parts, and its complete files not marked as recorded, unchanged since `before`."""
@@ -229,10 +221,9 @@ class UploadFolder:
         except FileNotFoundError:
             return False
 
-    def remove(self, name: str) -> None:
-        """Delete the complete file and the part."""
-        for path in (self.path(name), self._part(name)):
-            path.unlink(missing_ok=True)
+    def drop_whole(self, name: str) -> None:
+        """Delete the complete file, which was stored in a bucket and recorded."""
+        self.path(name).unlink(missing_ok=True)
 
     def _part(self, name: str) -> Path:
         path = self.path(name)

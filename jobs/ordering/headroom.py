@@ -20,7 +20,7 @@ from domain.units import BatchId, Instant
 from jobs.ordering.sizing import JobFootprint
 from priority.limits import holds, limits_of
 from priority.standings import (
-    Credentials,
+    CredentialNames,
     Submitting,
     Target,
     TargetMode,
@@ -164,7 +164,7 @@ class Caps:
         self._targets = {key: one for key, one in every.items() if one.mode in {TargetMode.CAP, TargetMode.HARD_CAP}}
         if not self._targets:
             return
-        credentials = Credentials(accounts)
+        credentials = CredentialNames(accounts)
         newest, depth = window_of(now, settings.window_s), settings.window_samples
         weights = window_weights(settings.window_decay_factor, depth)
 

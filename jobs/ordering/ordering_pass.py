@@ -269,6 +269,8 @@ class _Ordering:
             usage=ledger.changed_usage(),
             windows=ledger.changed_windows(),
             windows_from=ledger.windows_from,
+            used=ledger.returned(),
+            days_from=ledger.days_from,
             grants=self._charged_grants(),
             standings=standing.leaves,
         )

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from domain.ordered_work import LeafId, LeafUsage, OrderedBatch, OrderingView, OrderNotes, WindowUsage
+from domain.history import month_bounds, month_of
+from domain.ordered_work import DayUsage, LeafId, LeafUsage, OrderedBatch, OrderingView, OrderNotes, WindowUsage
 from domain.ordering import QueueClock, ServiceLevel
 from domain.ordering_settings import OrderingSettings
-from domain.units import Instant, Seconds
-from domain.usage import Charge
+from domain.units import DAY_S, Instant, Seconds
+from domain.usage import Amounts, Charge
 from jobs.ordering.sizing import JobFootprint
 from priority.charging import usage_weights
 from priority.fair_share import Leaf
@@ -90,7 +91,8 @@ def _charges(
     used = found.used * fraction
     if estimated != used or found.used != notes.used:
         usage = size.amounts.times(used).minus(size.amounts.times(estimated))
-        yield Charge(before, usage, used_su=size.units(rate) * (used - notes.used * notes.used_fraction))
+        new = used - notes.used * notes.used_fraction
+        yield Charge(before, usage, size.units(rate) * new, size.amounts.times(new), found.used - notes.used)
 
 
 ENOUGH = 5  # this many results represent the whole batch
@@ -155,6 +157,7 @@ class UsageLedger:
         self._changed: dict[LeafId, None] = {}
         self._stored = view.windows
         self._added: dict[WindowKey, float] = {}
+        self._returned: dict[LeafId, DayUsage] = {}
 
     @property
     def windows_from(self) -> Instant:
@@ -173,6 +176,8 @@ class UsageLedger:
             self._changed[leaf] = None
             key = (leaf, level, window_of(one.since, self._settings.window_s))
             self._added[key] = self._added.get(key, 0.0) + one.usage.flop
+            if one.returned or one.used_su or one.used != Amounts():
+                self._returned[leaf] = self._returned.get(leaf, DayUsage(leaf)).plus(one)
 
     def submitting(self, held_pe: Mapping[LeafId, float]) -> list[Submitting]:
         """Return each submitter in each of its accounts, with usage that includes the new charges."""
@@ -202,6 +207,14 @@ class UsageLedger:
         for (_, level, number), flop in self._by_window().items():
             found[level][number] = found[level].get(number, 0.0) + max(0.0, flop)
         return found
+
+    @property
+    def days_from(self) -> Instant:
+        """The start of the first month of which days are kept."""
+        return month_bounds(month_of(Instant(max(0.0, self._now - self._settings.usage_days * DAY_S))))[0]
+
+    def returned(self) -> list[DayUsage]:
+        return [self._returned[leaf] for leaf in sorted(self._returned)]
 
     def changed_usage(self) -> list[LeafUsage]:
         return [self._usage[leaf] for leaf in sorted(self._changed)]

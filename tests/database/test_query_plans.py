@@ -77,6 +77,10 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_old_attempts": {"sign_in_attempt_by_time", "sign_in_attempt_pkey"},
     "list_acts": {"act_pkey"},
     "batches_with": {"batch_pkey", "batch_count_pkey"},
+    # the history of usage
+    "last_usage_month": {"usage_history_pkey"},
+    "thin_usage_days": {"usage_history_pkey"},
+    "usage_report": {"usage_history_pkey"},
     # repeated submissions
     "forget_submission_key": {"submission_key_pkey"},
     "forget_submission_keys": {"submission_key_by_time", "submission_key_pkey"},
@@ -100,6 +104,7 @@ BY_KEY = {  # query -> the indexes it must use
         "team_pkey",
     },
     "versions_of_hosts": {"host_app_version_pkey"},
+    "set_host_labels": {"host_pkey"},
     "instances_reported": {"instance_pkey", "job_pkey", "upload_pkey"},
     # and writes
     "move_instances": {"instance_pkey", "instance_job_volunteer", "host_pkey"},
@@ -355,6 +360,7 @@ SMALL = {  # reads no large table
     "list_news",
     "take_mail_code",
     "set_export_consent",
+    "forget_withdrawn",
     "withdrawn_of_kind",
     "note_abort",
     "set_duty_back",
@@ -383,6 +389,7 @@ SMALL = {  # reads no large table
     "update_password",
     "update_person",
     "add_batch_order",
+    "add_usage_days",
     "add_usage_windows",
     "count_ordering",
     "drop_grant",
