@@ -175,7 +175,7 @@ class AccountPages(Pages[PortalServices]):
 
 
 def _same_twice(fields: Fields, least: int) -> str:
-    """Return the new password. Raises InvalidInputError; a weak one is refused before the code is used."""
+    """Return the new password. Raises InvalidInputError if it is too short or its two entries differ."""
     password = fields.get("new", "")
     if password != fields.get("again"):
         raise InvalidInputError("password", "the same new password twice", "two different passwords")

@@ -1,4 +1,4 @@
-"""Complete files in a bucket of an S3-compatible store: the other implementation of FileStore.
+"""Stores complete files in a bucket of an S3-compatible store. Implements FileStore.
 
     s3://BUCKET/PREFIX?endpoint=https://…&region=…
 
@@ -52,7 +52,7 @@ log = structlog.get_logger("transfer.bucket")
 
 
 class BucketStore:
-    """Implements FileStore."""
+    """Implements FileStore with the objects in a bucket."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -179,7 +179,7 @@ class BucketStore:
 
 
 def _object(key: FileKey) -> str:
-    """Return the place of a file below the prefix.
+    """Return a file's place, relative to the prefix.
 
     >>> _object(FileKey(Area.UPLOAD, "pi_3_41_77_r0", "d41d8cd98f00b204e9800998ecf8427e"))
     'upload/ba/pi_3_41_77_r0/d41d8cd98f00b204e9800998ecf8427e'
@@ -188,7 +188,7 @@ def _object(key: FileKey) -> str:
 
 
 def key_of(place: str) -> FileKey | None:
-    """Return the key of an object; None if it is no file of the project.
+    """Return the file key of an object; None if the object is not a file of the project.
 
     >>> key_of("download/7f/pi_1.00_x86_64")
     FileKey(area=<Area.DOWNLOAD: 'download'>, name='pi_1.00_x86_64', md5='')

@@ -1,4 +1,4 @@
-"""Where complete files are: the port `FileStore`, its values, and the folder `files/`, which is one implementation.
+"""Defines the port `FileStore` for complete files, its values, and its implementation in the directory `files/`.
 
 transfer/bucket.py is the other one. A store without an answer raises OSError or UnavailableError, so that a file is
 called missing only if its store says so.
@@ -55,7 +55,7 @@ class FileStat(NamedTuple):
 
 
 class StoredFile(NamedTuple):
-    """A file of a listing. `key` is None if no file of the project has such a place."""
+    """A file in a listing. `key` is None if the place cannot be that of a file of the project."""
 
     place: str
     key: FileKey | None
@@ -67,18 +67,18 @@ class FileStore(Protocol):
 
     @property
     def place(self) -> str:
-        """The folder or address, for operators."""
+        """Return the directory or address, as shown to operators."""
         ...
 
     async def put(self, source: BinaryIO, key: FileKey, content: Content) -> None:
-        """Store a file with this content; durable and readable on return. Idempotent.
+        """Store a file with this content. The file is durable and readable on return. Idempotent.
 
         Raises AlreadyExistsError if a file for downloads has other content.
         """
         ...
 
     async def stats(self, keys: Sequence[FileKey]) -> Sequence[FileStat | None]:
-        """Return size and age of each file; None for a missing one."""
+        """Return the size and age of each file; None for a missing file."""
         ...
 
     async def content(self, key: FileKey) -> Content | None:
@@ -98,11 +98,11 @@ class FileStore(Protocol):
         ...
 
     async def delete(self, keys: Sequence[FileKey]) -> None:
-        """Delete files; missing ones are skipped."""
+        """Delete files. Missing files are skipped."""
         ...
 
     def listed(self, area: Area, sub_folder: str = "") -> AsyncIterator[Sequence[StoredFile]]:
-        """Yield the complete files of an area, or of one of its 256 sub-folders, in pages."""
+        """Yield the complete files in an area, or in one of its 256 subdirectories, in pages."""
         ...
 
 

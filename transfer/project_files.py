@@ -1,4 +1,4 @@
-"""The complete files of a project: new ones go to the configured store, and all are found in every store in use.
+"""The complete files of a project. New files go to the configured store; every store in use is searched for files.
 
 The settings `storage.url` and `storage.read_url` may change while the project serves. A file is looked up in the store
 for new files first; the folder always counts. While files move from one store to another, each is in at least one.
@@ -50,7 +50,7 @@ class Found:
 
 
 class ProjectFiles:
-    """Complete files of the folder `files/` and of the buckets in use."""
+    """The complete files in the directory `files/` and in the buckets in use."""
 
     def __init__(self, folder: Path, settings: Callable[[], StorageSettings] = StorageSettings) -> None:
         """`folder` also holds temporary copies. `settings()` returns the current settings."""
@@ -61,19 +61,19 @@ class ProjectFiles:
 
     @property
     def redirects(self) -> bool:
-        """Whether clients fetch files from the bucket itself."""
+        """Return whether clients fetch files from the bucket itself."""
         return self._settings().redirect
 
     @property
     def buckets(self) -> Sequence[BucketStore]:
-        """The buckets in use."""
+        """Return the buckets in use."""
         settings = self._settings()
         urls = [url for url in dict.fromkeys((settings.url, settings.read_url)) if url]
         return [self._buckets.setdefault(url, BucketStore(url)) for url in urls]
 
     @property
     def stores(self) -> Sequence[FileStore]:
-        """The stores in use; new files go to the first."""
+        """Return the stores in use. New files go to the first store."""
         if self._settings().url:
             return (*self.buckets, self._folder_store)
         return (self._folder_store, *self.buckets)
@@ -178,7 +178,7 @@ class ProjectFiles:
 
 
 async def copy(found: Found, target: Path) -> Content:
-    """Write a file to `target`, which must not exist; returns size and MD5 of the copy."""
+    """Write a file to `target`, which must not exist. Return size and MD5 of the copy."""
     digest = hashlib.md5(usedforsecurity=False)
     nbytes = 0
     with open_new(target, mode=0o600) as file:
@@ -238,7 +238,7 @@ class ObjectCleaner:
         self._log = structlog.get_logger("transfer.project_files")
 
     async def run_once(self) -> int:
-        """Clean the sub-folder whose turn it is; returns how many objects were deleted."""
+        """Clean the subdirectory whose turn it is. Return how many objects were deleted."""
         now = self._clock.now()
         before = later(now, -self._settings().keep_parts_s)
         sub_folder = f"{int(now // LOOK_EVERY_S) % SUB_FOLDERS:02x}"

@@ -180,7 +180,7 @@ class Renderer:
         self._environment = environment(self.style.package)
 
     def inside(self, address: str) -> str:
-        """Return the address if it belongs to these pages, otherwise the start page: a forged link may name any."""
+        """Return the address if it belongs to these pages, otherwise the start page, because links may be forged."""
         own = address == self.home or address.startswith(f"{self.root}/")
         safe = own and address.isprintable() and "\\" not in address
         return address if safe else f"{self.root}/{self.style.first[0]}"

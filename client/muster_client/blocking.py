@@ -21,7 +21,7 @@ class SyncClient(LoopThread):
     """
 
     def submit(self, batch: Mapping[str, object]) -> int:
-        """Submit a batch and return its id. It has the keys of a batch file; inputs are names of uploaded files.
+        """Submit a batch and return its id. `batch` has the keys of a batch file; inputs are names of uploaded files.
 
         If the reply is lost, the request is repeated, but the batch is submitted only once.
         """
@@ -40,7 +40,7 @@ class SyncClient(LoopThread):
         return self._run(self._client.batch(batch_id))
 
     def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
-        """Return the newest batches, newest first. `limit` None: all."""
+        """Return the newest batches, newest first; all batches if `limit` is None."""
         return self._run(self._client.batches(limit=limit))
 
     def abort(self, batch_id: int) -> shapes.BatchShown:
@@ -86,7 +86,7 @@ class SyncClient(LoopThread):
     def jobs(
         self, batch_id: int, *, state: str | None = None, after: int | None = None, limit: int | None = 1000
     ) -> list[shapes.JobShown]:
-        """Return a batch's jobs in order of id, starting after id `after`, in one `state` or all. Without instances."""
+        """Return a batch's jobs in order of id, after id `after`, in one `state` or all, without their instances."""
         return self._run(self._client.jobs(batch_id, state=state, after=after, limit=limit))
 
     def job(self, job_id: int) -> shapes.JobShown:
@@ -100,7 +100,7 @@ class SyncClient(LoopThread):
     def batch_results(
         self, batch_id: int, *, after: int | None = None, limit: int | None = 1000
     ) -> list[shapes.ResultShown]:
-        """Return the results of a batch's jobs after job id `after`: each job's outputs, or why there are none."""
+        """Return the results of a batch's jobs after job id `after`: each job's outputs, or why it has none."""
         return self._run(self._client.batch_results(batch_id, after=after, limit=limit))
 
     def fetch_outputs(self, batch_id: int, to: StrPath, *, after: int | None = None, limit: int | None = None) -> int:
@@ -128,7 +128,7 @@ class SyncClient(LoopThread):
         return self._run(self._client.forecasts(batch_id, limit=limit))
 
     def forecast_health(self) -> list[shapes.AppForecastsShown]:
-        """Return the health of forecasts by app: ages of the latest forecasts, coverage and error."""
+        """Return the health of each app's forecasts: ages of the latest forecasts, coverage and error."""
         return self._run(self._client.forecast_health())
 
     @overload
@@ -153,7 +153,7 @@ class SyncClient(LoopThread):
     def hosts(
         self, *, limit: int | None = 1000, show: HostListKind | None = None, silent_s: float | None = None
     ) -> list[shapes.ListedHostShown]:
-        """Return hosts in order of id, or only slow, failing or silent hosts as defined by the API's `list_hosts`."""
+        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them."""
         return self._run(self._client.hosts(limit=limit, show=show, silent_s=silent_s))
 
     def host(self, host_id: int) -> shapes.HostDetail:
@@ -169,7 +169,7 @@ class SyncClient(LoopThread):
         return self._run(self._client.host_instances(host_id, limit=limit))
 
     def ranking(self) -> shapes.RankingRunShown | None:
-        """Return the latest host ranking, None before the first one."""
+        """Return the latest host ranking; None before the first ranking."""
         return self._run(self._client.ranking())
 
     def host_percentiles(self, host_id: int) -> list[shapes.PercentileShown]:
@@ -193,11 +193,11 @@ class SyncClient(LoopThread):
         return self._run(self._client.app(name))
 
     def add_app(self, name: str, **more: Any) -> shapes.NewApp:
-        """Add an application; `more`: user_friendly_name, beta, adaptive_copies, one_per_host, one_per_volunteer."""
+        """Add an application. `more`: user_friendly_name, beta, adaptive_copies, one_per_host, one_per_volunteer."""
         return self._run(self._client.add_app(name, **more))
 
     def set_app(self, name: str, **more: Any) -> shapes.AppShown:
-        """Change an application; `more` as in `add_app`, and deprecated."""
+        """Change an application. `more` has the fields of `add_app`, and deprecated."""
         return self._run(self._client.set_app(name, **more))
 
     def plan_classes(self, *, limit: int | None = 1000) -> list[shapes.PlanClassShown]:
@@ -205,7 +205,7 @@ class SyncClient(LoopThread):
         return self._run(self._client.plan_classes(limit=limit))
 
     def set_plan_class(self, name: str, **more: Any) -> shapes.PlanClassShown:
-        """Define or change a plan class; `more`: the keys of `plan_classes`, with defaults."""
+        """Define or change a plan class. `more`: the keys of `plan_classes`, which have defaults."""
         return self._run(self._client.set_plan_class(name, **more))
 
     def add_version(
@@ -233,7 +233,7 @@ class SyncClient(LoopThread):
         )
 
     def put_file(self, path: StrPath, *, name: str | None = None) -> shapes.FileShown:
-        """Upload a file to be used as an input of batches."""
+        """Upload a file that batches can use as an input."""
         return self._run(self._client.put_file(path, name=name))
 
     def order(self, *, limit: int = 100) -> shapes.PrioritiesShown:
@@ -253,7 +253,7 @@ class SyncClient(LoopThread):
         return self._run(self._client.weights())
 
     def preview_ordering(self, values: Mapping[str, object], *, limit: int = 50) -> shapes.OrderPreviewed:
-        """Preview the batch order with these settings; nothing is changed."""
+        """Preview the batch order under these settings. Nothing is changed."""
         return self._run(self._client.preview_ordering(values, limit=limit))
 
     def set_ordering(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[shapes.ChangeMade]:
@@ -292,11 +292,11 @@ class SyncClient(LoopThread):
     def set_shares(
         self, kind: Literal["account", "submitter"], name: str, shares: float, *, account: str | None = None
     ) -> None:
-        """Set the shares of an account or a submitter; with `account`, also let the submitter use that account."""
+        """Set the shares of an account or a submitter. With `account`, also let the submitter use that account."""
         self._run(self._client.set_shares(kind, name, shares, account=account))
 
     def reset_usage(self, *, why: str, submitter: str | None = None, account: str | None = None) -> int:
-        """Reset recorded usage, of all submitters or some; return the number of records changed. Grants are kept."""
+        """Reset the recorded usage of all or some submitters. Return the number of records changed. Grants are kept."""
         return self._run(self._client.reset_usage(why=why, submitter=submitter, account=account))
 
     def permit(self, kind: Literal["account", "submitter"], name: str, permissions: Sequence[str]) -> None:
@@ -304,11 +304,11 @@ class SyncClient(LoopThread):
         self._run(self._client.permit(kind, name, permissions))
 
     def emulate_fairshare(self, system: str, document: object) -> shapes.TableShown:
-        """Compute another system's fair-share for a tree: `columns` and `rows`, as that system prints them."""
+        """Compute fair-share for a tree as another system does: `columns` and `rows`, as that system prints them."""
         return self._run(self._client.emulate_fairshare(system, document))
 
     def grants(self, *, limit: int | None = 1000) -> list[shapes.GrantShown]:
-        """Return accounts' service units: granted, used, reserved and left in this period."""
+        """Return the service units of accounts: granted, used, reserved and left in this period."""
         return self._run(self._client.grants(limit=limit))
 
     def set_grant(self, account: str, *, granted_su: float, period_s: float) -> shapes.GrantShown:
@@ -320,7 +320,7 @@ class SyncClient(LoopThread):
         self._run(self._client.take_grant(account))
 
     def limits(self, *, limit: int | None = 1000) -> list[shapes.LimitShown]:
-        """Return the limits of submitters, accounts, apps and queues."""
+        """Return the limits on submitters, accounts, apps and queues."""
         return self._run(self._client.limits(limit=limit))
 
     def set_limit(
@@ -332,7 +332,7 @@ class SyncClient(LoopThread):
         soft: float | None = None,
         hard: float | None = None,
     ) -> shapes.LimitShown:
-        """Set a limit for one name, or the default for all names without a limit of their own."""
+        """Set a limit for one name, or the default for all names that have no limit of their own."""
         return self._run(self._client.set_limit(scope, quantity, name=name, soft=soft, hard=hard))
 
     def lift_limit(self, scope: str, quantity: str, *, name: str | None = None) -> None:
@@ -340,7 +340,7 @@ class SyncClient(LoopThread):
         self._run(self._client.lift_limit(scope, quantity, name=name))
 
     def settings(self) -> dict[str, Any]:
-        """Return all settings' values by key."""
+        """Return the values of all settings by key."""
         return self._run(self._client.settings())
 
     def setting(self, key: str) -> shapes.SettingShown:
@@ -360,7 +360,7 @@ class SyncClient(LoopThread):
         return self._run(self._client.reset_setting(key, why=why, by=by))
 
     def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
-        """Return changes of settings with author, time and reason, newest first."""
+        """Return setting changes with author, time and reason, newest first."""
         return self._run(self._client.setting_changes(limit=limit))
 
     def thresholds(self) -> list[shapes.ThresholdShown]:
@@ -378,7 +378,7 @@ class SyncClient(LoopThread):
     def simulate_thresholds(
         self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
     ) -> shapes.SimulationShown:
-        """Simulate the project with its current thresholds and with these. Call `simulation` for the progress."""
+        """Simulate the project with its current thresholds and with these. `simulation` returns the progress."""
         return self._run(self._client.simulate_thresholds(values, seeds=seeds, hosts=hosts, days=days))
 
     def simulation(self, simulation_id: int) -> shapes.SimulationShown:
@@ -386,7 +386,7 @@ class SyncClient(LoopThread):
         return self._run(self._client.simulation(simulation_id))
 
     def cancel_simulation(self, simulation_id: int) -> shapes.SimulationShown:
-        """Cancel a simulation; a finished simulation is unchanged."""
+        """Cancel a simulation. A finished simulation stays unchanged."""
         return self._run(self._client.cancel_simulation(simulation_id))
 
     def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
@@ -484,11 +484,11 @@ class SyncClient(LoopThread):
         return self._run(self._client.me())
 
     def people(self, *, limit: int | None = 1000) -> list[shapes.PersonShown]:
-        """Return the accounts of operators, submitters and viewers."""
+        """Return the users who may sign in: operators, submitters and viewers."""
         return self._run(self._client.people(limit=limit))
 
     def add_person(self, name: str, *, role: str = "viewer", submitter: str | None = None) -> shapes.InvitedShown:
-        """Add an account for an operator, submitter or viewer. The one-time password is shown only once."""
+        """Add a sign-in for an operator, submitter or viewer. The one-time password is shown only once."""
         return self._run(self._client.add_person(name, role=role, submitter=submitter))
 
     def set_person(
@@ -520,5 +520,5 @@ class SyncClient(LoopThread):
         return self._run(self._client.revoke_token(token_id))
 
     def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
-        """Return the audit trail, newest first. `setting_changes` returns changes of settings."""
+        """Return the audit trail, newest first, without setting changes, which `setting_changes` returns."""
         return self._run(self._client.audit(limit=limit))

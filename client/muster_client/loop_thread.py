@@ -35,14 +35,14 @@ class ClosedError(RuntimeError):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Running:
-    """A thread and its event loop. It must not refer to the blocking client, which ends it."""
+    """A thread and its event loop. It must not refer to the blocking client, whose end also ends the thread."""
 
     loop: asyncio.AbstractEventLoop
     stop: asyncio.Event
     thread: threading.Thread
 
     def end(self) -> None:
-        """Tell the thread to close its connections and end, without waiting, because this may run in any thread."""
+        """Make the thread close its connections and end. Does not wait, because it may run in any thread."""
         with suppress(RuntimeError):  # the loop is already closed
             self.loop.call_soon_threadsafe(self.stop.set)
 
@@ -135,7 +135,7 @@ class LoopThread:
 
 
 class _Call(Generic[T]):
-    """One request: a task in the thread, and a caller waiting for its result."""
+    """One request: a task in the thread, and a caller that waits for its result."""
 
     def __init__(self, request: Coroutine[Any, Any, T], running: Running) -> None:
         self._request = request
@@ -190,7 +190,7 @@ async def _next(items: AsyncIterator[T]) -> tuple[T, ...]:
 
 
 def _close_later(loop: asyncio.AbstractEventLoop, items: AsyncGenerator[Any, Any]) -> None:
-    """Close a generator in its loop; a generator that is still running is closed by its cancellation."""
+    """Close a generator in its loop. A generator that is still running is closed when it is cancelled."""
 
     async def close() -> None:
         with suppress(RuntimeError):
@@ -201,7 +201,7 @@ def _close_later(loop: asyncio.AbstractEventLoop, items: AsyncGenerator[Any, Any
 
 
 def _serve(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, client: Client) -> None:
-    """Run the loop until told to stop, then close everything."""
+    """Run the loop until it is stopped, then close everything."""
     try:
         loop.run_until_complete(_until(stop, client))
         loop.run_until_complete(loop.shutdown_asyncgens())

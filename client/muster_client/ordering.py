@@ -30,7 +30,7 @@ class Ordering(Transport):
         return found
 
     async def preview_ordering(self, values: Mapping[str, object], *, limit: int = 50) -> shapes.OrderPreviewed:
-        """Preview the batch order with these settings; nothing is changed."""
+        """Preview the batch order under these settings. Nothing is changed."""
         body = {"values": values, "limit": limit}
         found: shapes.OrderPreviewed = await self._call("POST", "priority/preview", body)
         return found
@@ -74,11 +74,11 @@ class Ordering(Transport):
     async def set_shares(
         self, kind: Literal["account", "submitter"], name: str, shares: float, *, account: str | None = None
     ) -> None:
-        """Set the shares of an account or a submitter; with `account`, also let the submitter use that account."""
+        """Set the shares of an account or a submitter. With `account`, also let the submitter use that account."""
         await self._call("PUT", "fairshare", {"kind": kind, "name": name, "shares": shares, "account": account})
 
     async def reset_usage(self, *, why: str, submitter: str | None = None, account: str | None = None) -> int:
-        """Reset recorded usage, of all submitters or some; return the number of records changed. Grants are kept."""
+        """Reset the recorded usage of all or some submitters. Return the number of records changed. Grants are kept."""
         body = {"why": why, "submitter": submitter, "account": account}
         records: int = (await self._call("POST", "fairshare/reset", body))["records"]
         return records
@@ -88,13 +88,13 @@ class Ordering(Transport):
         await self._call("PUT", "permissions", {"kind": kind, "name": name, "permissions": list(permissions)})
 
     async def emulate_fairshare(self, system: str, document: object) -> shapes.TableShown:
-        """Compute another system's fair-share for a tree: `columns` and `rows`, as that system prints them."""
+        """Compute fair-share for a tree as another system does: `columns` and `rows`, as that system prints them."""
         body = {"system": system, "document": document}
         found: shapes.TableShown = await self._call("POST", "fairshare/emulate", body)
         return found
 
     async def grants(self, *, limit: int | None = 1000) -> list[shapes.GrantShown]:
-        """Return accounts' service units: granted, used, reserved and left in this period."""
+        """Return the service units of accounts: granted, used, reserved and left in this period."""
         return await self._list("grants", "grants", limit=limit)
 
     async def set_grant(self, account: str, *, granted_su: float, period_s: float) -> shapes.GrantShown:
@@ -108,7 +108,7 @@ class Ordering(Transport):
         await self._call("DELETE", f"grants/{part(account)}")
 
     async def limits(self, *, limit: int | None = 1000) -> list[shapes.LimitShown]:
-        """Return the limits of submitters, accounts, apps and queues."""
+        """Return the limits on submitters, accounts, apps and queues."""
         return await self._list("limits", "limits", limit=limit)
 
     async def set_limit(
@@ -120,7 +120,7 @@ class Ordering(Transport):
         soft: float | None = None,
         hard: float | None = None,
     ) -> shapes.LimitShown:
-        """Set a limit for one name, or the default for all names without a limit of their own."""
+        """Set a limit for one name, or the default for all names that have no limit of their own."""
         body = {"scope": scope, "quantity": quantity, "name": name, "soft": soft, "hard": hard}
         found: shapes.LimitShown = await self._call("PUT", "limits", body)
         return found

@@ -11,7 +11,7 @@ from muster_client.transport import Transport, part
 
 class Administration(Transport):
     async def settings(self) -> dict[str, Any]:
-        """Return all settings' values by key."""
+        """Return the values of all settings by key."""
         found: dict[str, Any] = (await self._call("GET", "settings"))["settings"]
         return found
 
@@ -34,7 +34,7 @@ class Administration(Transport):
         return (await self._call("DELETE", f"settings/{part(key)}", query={"why": why or None, "by": by}))["value"]
 
     async def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
-        """Return changes of settings with author, time and reason, newest first."""
+        """Return setting changes with author, time and reason, newest first."""
         return await self._list("settings/changes", "changes", limit=limit)
 
     async def thresholds(self) -> list[shapes.ThresholdShown]:
@@ -58,7 +58,7 @@ class Administration(Transport):
     async def simulate_thresholds(
         self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
     ) -> shapes.SimulationShown:
-        """Simulate the project with its current thresholds and with these. Call `simulation` for the progress."""
+        """Simulate the project with its current thresholds and with these. `simulation` returns the progress."""
         body = {"values": values, "seeds": seeds, "hosts": hosts, "days": days}
         found: shapes.SimulationShown = await self._call("POST", "thresholds/simulations", body)
         return found
@@ -69,7 +69,7 @@ class Administration(Transport):
         return found
 
     async def cancel_simulation(self, simulation_id: int) -> shapes.SimulationShown:
-        """Cancel a simulation; a finished simulation is unchanged."""
+        """Cancel a simulation. A finished simulation stays unchanged."""
         found: shapes.SimulationShown = await self._call("POST", f"simulations/{simulation_id}/cancel")
         return found
 
@@ -176,11 +176,11 @@ class Administration(Transport):
         return found
 
     async def people(self, *, limit: int | None = 1000) -> list[shapes.PersonShown]:
-        """Return the accounts of operators, submitters and viewers."""
+        """Return the users who may sign in: operators, submitters and viewers."""
         return await self._list("people", "people", limit=limit)
 
     async def add_person(self, name: str, *, role: str = "viewer", submitter: str | None = None) -> shapes.InvitedShown:
-        """Add an account for an operator, submitter or viewer. The one-time password is shown only once."""
+        """Add a sign-in for an operator, submitter or viewer. The one-time password is shown only once."""
         body = {"name": name, "role": role, "submitter": submitter}
         found: shapes.InvitedShown = await self._call("POST", "people", body)
         return found
@@ -220,5 +220,5 @@ class Administration(Transport):
         return found
 
     async def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
-        """Return the audit trail, newest first. `setting_changes` returns changes of settings."""
+        """Return the audit trail, newest first, without setting changes, which `setting_changes` returns."""
         return await self._list("audit", "acts", limit=limit)

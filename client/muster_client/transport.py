@@ -95,7 +95,7 @@ class Transport:
             await session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Return the session of the running event loop, opened if necessary."""
+        """Return the session for the running event loop, opened if necessary."""
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
             self._session = aiohttp.ClientSession(connector=Connector(), headers=self._headers, timeout=timeout)
@@ -133,7 +133,7 @@ class Transport:
             raise UnreachableError(f"the reply of {self._url} is not from Muster: check the project's URL") from None
 
     async def _submit(self, path: str, body: object) -> Any:
-        """Call with an idempotency key, so that the call is repeated if the reply is lost, but executed once."""
+        """Call with an idempotency key: the call is repeated if the reply is lost, but executed only once."""
         headers = {"Idempotency-Key": secrets.token_hex(16)}
         for _ in range(TRIES - 1):
             try:
@@ -145,7 +145,7 @@ class Transport:
     async def _list(
         self, path: str, kind: str, *, limit: int | None, query: Mapping[str, object] | None = None
     ) -> list[Any]:
-        """Return the first `limit` entries of a list, or all entries if None."""
+        """Return the first `limit` entries of a list; all entries if `limit` is None."""
         found: list[Any] = []
         cursor: str | None = None
         while limit is None or len(found) < limit:
@@ -201,7 +201,7 @@ def part(name: object) -> str:
 
 
 def query_of(query: Mapping[str, object] | None) -> str:
-    """Return the query string; None values are omitted.
+    """Return the query string. Values of None are omitted.
 
     >>> query_of({"limit": 5, "cursor": None, "preview": True})
     '?limit=5&preview=true'

@@ -16,7 +16,7 @@ HostListKind = Literal["slow", "failing", "silent"]  # kinds of host lists
 
 class Work(Transport):
     async def submit(self, batch: Mapping[str, object]) -> int:
-        """Submit a batch and return its id. It has the keys of a batch file; inputs are names of uploaded files.
+        """Submit a batch and return its id. `batch` has the keys of a batch file; inputs are names of uploaded files.
 
         If the reply is lost, the request is repeated, but the batch is submitted only once.
         """
@@ -38,7 +38,7 @@ class Work(Transport):
         return found
 
     async def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
-        """Return the newest batches, newest first. `limit` None: all."""
+        """Return the newest batches, newest first; all batches if `limit` is None."""
         return await self._list("batches", "batches", limit=limit)
 
     async def abort(self, batch_id: int) -> shapes.BatchShown:
@@ -97,7 +97,7 @@ class Work(Transport):
     async def jobs(
         self, batch_id: int, *, state: str | None = None, after: int | None = None, limit: int | None = 1000
     ) -> list[shapes.JobShown]:
-        """Return a batch's jobs in order of id, starting after id `after`, in one `state` or all. Without instances."""
+        """Return a batch's jobs in order of id, after id `after`, in one `state` or all, without their instances."""
         return await self._list(f"batches/{batch_id}/jobs", "jobs", limit=limit, query={"state": state, "after": after})
 
     async def job(self, job_id: int) -> shapes.JobShown:
@@ -113,7 +113,7 @@ class Work(Transport):
     async def batch_results(
         self, batch_id: int, *, after: int | None = None, limit: int | None = 1000
     ) -> list[shapes.ResultShown]:
-        """Return the results of a batch's jobs after job id `after`: each job's outputs, or why there are none."""
+        """Return the results of a batch's jobs after job id `after`: each job's outputs, or why it has none."""
         return await self._list(f"batches/{batch_id}/results", "results", limit=limit, query={"after": after})
 
     async def fetch_outputs(
@@ -146,7 +146,7 @@ class Work(Transport):
         return found
 
     async def forecast_health(self) -> list[shapes.AppForecastsShown]:
-        """Return the health of forecasts by app: ages of the latest forecasts, coverage and error."""
+        """Return the health of each app's forecasts: ages of the latest forecasts, coverage and error."""
         found: list[shapes.AppForecastsShown] = (await self._call("GET", "forecasts"))["apps"]
         return found
 
@@ -169,7 +169,7 @@ class Work(Transport):
     async def hosts(
         self, *, limit: int | None = 1000, show: HostListKind | None = None, silent_s: float | None = None
     ) -> list[shapes.ListedHostShown]:
-        """Return hosts in order of id, or only slow, failing or silent hosts as defined by the API's `list_hosts`."""
+        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them."""
         return await self._list("hosts", "hosts", limit=limit, query={"show": show, "silent_s": silent_s})
 
     async def host(self, host_id: int) -> shapes.HostDetail:
@@ -187,7 +187,7 @@ class Work(Transport):
         return await self._list(f"hosts/{host_id}/instances", "instances", limit=limit)
 
     async def ranking(self) -> shapes.RankingRunShown | None:
-        """Return the latest host ranking, None before the first one."""
+        """Return the latest host ranking; None before the first ranking."""
         found: shapes.RankingRunShown | None = (await self._call("GET", "ranking"))["run"]
         return found
 
@@ -215,12 +215,12 @@ class Work(Transport):
         return found
 
     async def add_app(self, name: str, **more: Any) -> shapes.NewApp:
-        """Add an application; `more`: user_friendly_name, beta, adaptive_copies, one_per_host, one_per_volunteer."""
+        """Add an application. `more`: user_friendly_name, beta, adaptive_copies, one_per_host, one_per_volunteer."""
         found: shapes.NewApp = await self._call("POST", "apps", {"name": name, **more})
         return found
 
     async def set_app(self, name: str, **more: Any) -> shapes.AppShown:
-        """Change an application; `more` as in `add_app`, and deprecated."""
+        """Change an application. `more` has the fields of `add_app`, and deprecated."""
         found: shapes.AppShown = await self._call("PATCH", f"apps/{part(name)}", more)
         return found
 
@@ -229,7 +229,7 @@ class Work(Transport):
         return await self._list("plan-classes", "plan_classes", limit=limit)
 
     async def set_plan_class(self, name: str, **more: Any) -> shapes.PlanClassShown:
-        """Define or change a plan class; `more`: the keys of `plan_classes`, with defaults."""
+        """Define or change a plan class. `more`: the keys of `plan_classes`, which have defaults."""
         found: shapes.PlanClassShown = await self._call("PUT", f"plan-classes/{part(name)}", more)
         return found
 
@@ -259,7 +259,7 @@ class Work(Transport):
         return int(found["app_version_id"])
 
     async def put_file(self, path: StrPath, *, name: str | None = None) -> shapes.FileShown:
-        """Upload a file to be used as an input of batches."""
+        """Upload a file that batches can use as an input."""
         local = Path(path)
         with await asyncio.to_thread(local.open, "rb") as file:
             found: shapes.FileShown = await self._call("PUT", f"files/{part(name or local.name)}", data=file)

@@ -26,7 +26,7 @@ JOB_FIELDS = (
     "max_instances, memory_bytes, ncpus, outputs, quorum, validator"
 )
 KINDS = "one of throughput, long_deadline, afap, short_deadline"
-TEXT = "text of at most 200 characters without control characters"
+TEXT = "text of at most 200 characters, without control characters"
 FILE_NAME = "a file name without / \\ % < > & or .., and without a leading dot"
 HUGE = 10**400
 
@@ -158,8 +158,8 @@ CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est 
         ("--part 7,lots", ("jobs_csv row 7.fpops_est:", "1 to 1e+21", "'lots'")),
         ("--part 7,-1", ("jobs_csv row 7.fpops_est:", "1 to 1e+21", "'-1'")),
         ("--part 7,nan", ("jobs_csv row 7.fpops_est:", "1 to 1e+21", "'nan'")),
-        ("--part 7", ("jobs_csv row 7:", "cells", "heading")),
-        ("--part 7,1e9,x", ("jobs_csv row 7:", "cells", "heading")),
+        ("--part 7", ("jobs_csv row 7:", "cells", "header row")),
+        ("--part 7,1e9,x", ("jobs_csv row 7:", "cells", "header row")),
     ],
 )
 async def test_bad_csv_row_is_named(server: LiveServer, tmp_path: Path, row: str, facts: tuple[str, ...]) -> None:

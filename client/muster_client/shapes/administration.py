@@ -111,7 +111,7 @@ class SettingShown(TypedDict):
 
 
 class SettingsShown(TypedDict):
-    """All settings' values by key, and the details of each."""
+    """The values of all settings by key, and the details of each setting."""
 
     settings: dict[str, Any]
     details: list[SettingShown]
@@ -163,7 +163,7 @@ class GrantTaken(TypedDict):
 
 
 class LimitShown(TypedDict):
-    """A limit. `name` None: the default for names without a limit of their own."""
+    """A limit. `name` None: it is the default for names that have no limit of their own."""
 
     scope: str
     quantity: str
@@ -186,7 +186,7 @@ class LimitPage(TypedDict):
 
 
 class PersonShown(TypedDict):
-    """The account of an operator, submitter or viewer. `one_time_until`: expiry of its one-time password."""
+    """A user: operator, submitter or viewer. `one_time_until` is when the one-time password expires."""
 
     name: str
     role: str

@@ -62,7 +62,7 @@ class ExplainedHost(TypedDict):
 
 
 class StandingShown(TypedDict):
-    """A host's standing with an app: either `refused` and `why`, or all other fields."""
+    """A host's standing with an app: either `refused` and `why`, or all the other fields."""
 
     app: str
     processor_type: str
@@ -106,7 +106,7 @@ class WouldGet(TypedDict):
 
 
 class RefusedAtLarge(TypedDict):
-    """Why a whole request, or an app, was refused."""
+    """Why the server refused a whole request or an app."""
 
     app: str | None
     processor_type: str | None
@@ -182,7 +182,7 @@ class WouldTake(TypedDict):
 
 
 class HeldBack(TypedDict):
-    """The number of sampled hosts with this as the first reason for refusal, and one host's message."""
+    """How many sampled hosts have this as their first reason for refusal, and one host's message."""
 
     code: str
     hosts: int
@@ -192,7 +192,7 @@ class HeldBack(TypedDict):
 
 
 class SampleShown(TypedDict):
-    """The decisions for the hosts with the latest requests."""
+    """What the hosts with the latest requests would get."""
 
     hosts: int
     calls_per_hour: float
@@ -304,7 +304,7 @@ class IdleAnswer(TypedDict):
 
 
 class TodayShown(TypedDict):
-    """The same terms, recomputed today."""
+    """The terms of the due date, recomputed today."""
 
     flop_per_s: float
     speed_samples: float

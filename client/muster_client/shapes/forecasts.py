@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class TermsShown(TypedDict):
-    """The terms of a forecast. `sending_s`: time until the last first instance is sent at the current rate."""
+    """The terms of a forecast. `sending_s` is the time until the last first instance is sent at the current rate."""
 
     jobs_open: int
     jobs_with_success: int
@@ -29,7 +29,7 @@ class HoldShown(TypedDict):
 
 
 class ForecastShown(TypedDict):
-    """A forecast with its terms. `completion_at` is the time published then, `because` the reason for it."""
+    """A forecast with its terms. `completion_at` is the time published with it, `because` the reason for it."""
 
     made_at: float
     trigger: str

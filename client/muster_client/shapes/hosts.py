@@ -85,7 +85,7 @@ class HostPage(TypedDict):
 
 
 class HavShown(TypedDict):
-    """A host's statistics for one app version. `*_n` of turnaround are the samples' decayed weights."""
+    """A host's statistics for one app version. The `*_n` of turnarounds are the samples' decayed weights."""
 
     app_version_id: int
     consecutive_valid: int
@@ -155,7 +155,7 @@ class RankingShown(TypedDict):
 
 
 class PercentileShown(TypedDict):
-    """A host's percentile for an app version: `p` = min(x, y). `x` and `y` are None under the bootstrap rule."""
+    """A host's percentile for an app version, `p` = min(x, y). `x` and `y` are None under the bootstrap rule."""
 
     app_version_id: int
     p: float

@@ -23,7 +23,7 @@ class ContributionShown(TypedDict):
 
 
 class ClampShown(TypedDict):
-    """The bound to which a total was clamped, and the result."""
+    """The bound that a total was clamped to, and the result."""
 
     bound: str
     result: float
@@ -176,7 +176,7 @@ class UsageReported(TypedDict):
 
 
 class UsageReset(TypedDict):
-    """`records`: number of records of submitters in accounts that had usage."""
+    """`records` is the number of changed records, one per submitter and account with usage."""
 
     records: int
 
@@ -219,7 +219,7 @@ class ThresholdsShown(TypedDict):
 
 
 class StaleShown(TypedDict):
-    """Stale cut points: the bootstrap rule applies to this app on this type of processor."""
+    """Stale cut points, because of which the bootstrap rule applies to this app on this type of processor."""
 
     app: str
     processor_type: str
@@ -227,7 +227,7 @@ class StaleShown(TypedDict):
 
 
 class GateSide(TypedDict):
-    """Hosts that pass a gate: ranked hosts, newcomers, and requests per hour. `threshold` may be lower than `asked`."""
+    """The hosts that pass a gate: ranked hosts, newcomers, and requests per hour. `threshold` may be below `asked`."""
 
     asked: float
     threshold: float

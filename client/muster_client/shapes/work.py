@@ -10,7 +10,7 @@ Json = dict[str, Any]  # Any: a document described on its resource's page
 
 
 class BatchShown(TypedDict):
-    """A batch with its job counts. `at_risk`: why it will probably miss its deadline, or why no host can finish it.
+    """A batch with its job counts. `at_risk` is why it will probably miss its deadline or why no host can finish it.
 
     `waits_for`: "another volunteer" or "another host" if no current one may run its remaining jobs.
     """
@@ -50,7 +50,7 @@ class BatchShown(TypedDict):
 
 
 class OneBatchShown(BatchShown):
-    """`paid_by` describes the grant that chose the queue: its name, how much is used, until when. Else empty."""
+    """`paid_by` describes the grant that chose the queue (its name, usage and end), and is empty without one."""
 
     paid_by: str
 
@@ -61,7 +61,7 @@ class BatchPage(TypedDict):
 
 
 class Submitted(TypedDict):
-    """A new batch; a preview has no id. `forecast` is None if the completion time could not be forecast."""
+    """A new batch; a preview has no id. `forecast` is None if no completion time could be forecast."""
 
     batch_id: NotRequired[int]
     forecast: PreviewShown | None
