@@ -27,7 +27,7 @@ from domain.dispatch import Upload
 from domain.errors import MusterError, NotFoundError
 from domain.jobs import InstanceState, JobState, Output
 from domain.units import BatchId, InstanceId, JobId, SubmitterId
-from domain.views import JobRow
+from domain.views import JobRow, Returned
 from muster_client import shapes
 from store.views import PostgresViews
 from store.waiting import PostgresWaitingWork
@@ -49,6 +49,9 @@ class ResultFile:
     state: OutputState
 
 
+NOTHING = Returned()
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """A job with its outputs, or `because`, the reason why it has no result."""
@@ -56,6 +59,7 @@ class Result:
     job: JobRow
     because: str | None
     outputs: tuple[ResultFile, ...] = ()
+    returned: Returned = NOTHING  # by the canonical instance's host
 
 
 class Results:
@@ -76,32 +80,31 @@ class Results:
         if because is not None:
             return Result(job, because)
         job_class = (await self._classes.job_classes([job.job_class_id]))[job.job_class_id]
-        uploads = next(one.uploads for one in job.instances if one.instance_id == job.canonical_instance_id)
-        return await asyncio.to_thread(self._found, job, uploads, job_class.outputs)
+        assert job.canonical_instance_id is not None
+        returned = await self._jobs.returned(job.batch_id, [job.canonical_instance_id])
+        return await asyncio.to_thread(self._found, job, returned, job_class.outputs)
 
     async def of_batch(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[Result]:
         """Return the results of a batch's jobs by id, the first `limit` after `after`."""
         jobs = await self._jobs.jobs(batch_id, limit=limit, after=after)
         canonical = [one.canonical_instance_id for one in jobs if one.canonical_instance_id is not None]
-        uploads = await self._jobs.uploads_of(batch_id, canonical)
+        returned = await self._jobs.returned(batch_id, canonical)
         classes = await self._classes.job_classes(list({one.job_class_id for one in jobs}))
 
         def found() -> list[Result]:
-            return [self._of_row(job, uploads, classes[job.job_class_id].outputs) for job in jobs]
+            return [self._of_row(job, returned, classes[job.job_class_id].outputs) for job in jobs]
 
         return await asyncio.to_thread(found)
 
-    def _of_row(
-        self, job: JobRow, uploads: Mapping[InstanceId, tuple[Upload, ...]], outputs: Sequence[Output]
-    ) -> Result:
+    def _of_row(self, job: JobRow, returned: Mapping[InstanceId, Returned], outputs: Sequence[Output]) -> Result:
         because = why_no_result(job.state, job.failure)
-        if because is not None or job.canonical_instance_id is None:
-            return Result(job, because)
-        return self._found(job, uploads.get(job.canonical_instance_id, ()), outputs)
+        return Result(job, because) if because is not None else self._found(job, returned, outputs)
 
-    def _found(self, job: JobRow, uploads: Sequence[Upload], outputs: Sequence[Output]) -> Result:
-        brought = named_uploads(uploads, outputs)
-        return Result(job, None, tuple(ResultFile(name, one, self._state(one)) for name, one in brought.items()))
+    def _found(self, job: JobRow, returned: Mapping[InstanceId, Returned], outputs: Sequence[Output]) -> Result:
+        assert job.canonical_instance_id is not None
+        one = returned.get(job.canonical_instance_id, NOTHING)
+        named = named_uploads(one.uploads, outputs).items()
+        return Result(job, None, tuple(ResultFile(name, upload, self._state(upload)) for name, upload in named), one)
 
     def path(self, result: Result, name: str) -> Path:
         """Return the path of an output's file. NotFoundError names the missing result, output or file."""
@@ -172,7 +175,8 @@ def named_uploads(uploads: Sequence[Upload], outputs: Sequence[Output]) -> dict[
 def result_as_json(result: Result) -> shapes.ResultShown:
     """Return a result as JSON. `because`: why there is none."""
     outputs = [_output_as_json(one) for one in result.outputs]
-    return shown(shapes.ResultShown, result, result.job, outputs=outputs)
+    inputs = [one.name for one in result.job.inputs]
+    return shown(shapes.ResultShown, result, result.job, result.returned, outputs=outputs, inputs=inputs)
 
 
 def _output_as_json(output: ResultFile) -> shapes.OutputShown:

@@ -24,7 +24,7 @@ from domain.jobs import Candidate, Input, InstanceInProgress, JobClass, Output, 
 from domain.ranking import CutPoints
 from domain.settlement import InstanceFacts, JobFacts, TailInstance, TailJob
 from domain.units import Instant, Seconds
-from domain.views import InstanceRow, JobRow, SettingChange
+from domain.views import InstanceRow, JobRow, Returned, SettingChange
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 
 
@@ -247,7 +247,13 @@ instance_row = mapper(
     uploads=_uploads,
     copied_because=or_empty("copied_because"),
 )
-job_row = mapper(JobRow, failure=or_empty("failure"), left_out=["instances"])
+job_row = mapper(
+    JobRow,
+    failure=or_empty("failure"),
+    inputs=lambda row: inputs(row["inputs"]) or (),
+    left_out=["instances"],
+)
+returned = mapper(Returned, uploads=_uploads)
 
 
 reported = mapper(Reported, held=held, outputs=lambda row: outputs(row["outputs"]), uploads=_uploads)

@@ -147,12 +147,21 @@ class OutputShown(TypedDict):
 
 
 class ResultShown(TypedDict):
-    """The outputs of a job's canonical instance; `because` explains a missing result."""
+    """A job and its canonical instance: host, run times, outputs. `because` explains a missing result.
+
+    `inputs` are the names of the job's own input files on the server.
+    """
 
     job_id: int
     batch_id: int
     state: str
+    command_line: str
+    inputs: list[str]
     canonical_instance_id: int | None
+    host_id: int | None
+    elapsed_s: float | None
+    cpu_s: float | None
+    exit_status: int | None
     because: str | None
     outputs: list[OutputShown]
 

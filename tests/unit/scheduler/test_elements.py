@@ -115,6 +115,16 @@ def test_inputs_and_outputs_are_copied_own_inputs_come_last() -> None:
     ]
 
 
+def test_folder_of_an_output_is_made_by_a_link_in_it() -> None:
+    """The stock client creates folders only for inputs."""
+    outputs = tuple(Output(name, 10) for name in ("out/a.nc", "out/b.nc", "out/deep/c.nc", "log"))
+    work = described(a_job(job_class=a_job_class(outputs=outputs)))
+
+    program = work.app_versions[0].file_refs[0].file_name
+    links = [FileRef(program, f"{folder}/.folder") for folder in ("out", "out/deep")]
+    assert list(work.workunits[0].file_refs) == links
+
+
 def test_the_due_date_is_rounded_down_and_sizes_are_the_classs() -> None:
     work = described(a_job())
     assert work.results[0].report_deadline == NOW + 86400.0
