@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from store.applications import PostgresApplications
 from transfer.downloads import DownloadFolder, content_of
 from transfer.keys import load_public_key
 from wire.signing import PublicKey, verify_md5
+from wire.uploads import valid_file_name
 
 MOST_COPIES = 10
 _BOUNDED = (  # fields of a plan class
@@ -99,6 +100,29 @@ PLATFORM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True)
+class MoreFile:
+    """A further file of a version: a copy of it, or a link to it, is in each job's folder under `open_name`."""
+
+    path: Path
+    open_name: str
+    link: bool = False
+
+    @classmethod
+    def parse(cls, text: str, *, link: bool = False) -> MoreFile:
+        """Return the file of an option: PATH, or NAME=PATH. Raises InvalidInputError.
+
+        >>> MoreFile.parse("lib/table.csv").open_name, str(MoreFile.parse("table=lib/table-v2.csv", link=True).path)
+        ('table.csv', 'lib/table-v2.csv')
+        """
+        name, equals, path = text.partition("=")
+        file = Path(path if equals else text)
+        open_name = name if equals else file.name
+        if not valid_file_name(open_name):
+            raise InvalidInputError("file", "PATH or NAME=PATH, where NAME has no folder", text)
+        return cls(file, open_name, link)
+
+
+@dataclass(frozen=True, slots=True)
 class VersionDraft:
     """An app version to add. `version_num` 100 means 1.00."""
 
@@ -106,7 +130,7 @@ class VersionDraft:
     platform: str
     version_num: int
     main_program: Path
-    more_files: tuple[Path, ...] = ()
+    more_files: tuple[MoreFile, ...] = ()
     plan_class: str = ""
     api_version: str = "7.5.0"
 
@@ -126,10 +150,12 @@ async def add_app_version(
         raise InvalidInputError("platform", "a platform such as x86_64-pc-linux-gnu", new.platform)
     public_key = await asyncio.to_thread(load_public_key, project.keys_dir)
     sign = _checked(sign, public_key)
+    main = MoreFile(new.main_program, "")
+    _check_names([one.open_name for one in new.more_files])
     folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
     files = []
-    for position, source in enumerate((new.main_program, *new.more_files)):
-        signed = await asyncio.to_thread(_signed_file, folder, new, source, position == 0, sign)
+    for source in (main, *new.more_files):
+        signed = await asyncio.to_thread(_signed_file, folder, new, source, sign)
         await applications.add_file(
             signed.name, nbytes=signed.nbytes, md5=signed.md5, signature=signed.signature, now=clock.now()
         )
@@ -148,17 +174,21 @@ async def add_app_version(
     )
 
 
-def app_file_name(new: VersionDraft, source: Path, md5: str, *, main: bool) -> str:
-    """Return a file name that is unique to its content: app, version, platform, and the content's MD5.
+def _check_names(names: Sequence[str]) -> None:
+    """Raises InvalidInputError for two files under one name."""
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInputError("file", "a different name for each file: NAME=PATH", name)
 
-    >>> new = VersionDraft("pi", "linux", 100, Path("main.py"))
-    >>> app_file_name(new, Path("main.py"), "0123456789abcdef" * 2, main=True)
-    'pi_1.00_linux_01234567.py'
+
+def app_file_name(app: str, source: Path, md5: str) -> str:
+    """Return a name that is unique to the app and the content: clients fetch an unchanged file of a new version once.
+
+    >>> app_file_name("pi", Path("main.py"), "0123456789abcdef" * 2)
+    'pi_main_0123456789abcdef0123456789abcdef.py'
     """
-    plan = f"__{new.plan_class}" if new.plan_class else ""
-    what = "" if main else f"_{re.sub(r'[^A-Za-z0-9_-]', '-', source.stem)}"
     suffix = source.suffix if re.fullmatch(r"\.[A-Za-z0-9]{1,8}", source.suffix) else ""
-    return f"{new.app}_{new.version_num / 100:.2f}_{new.platform}{plan}{what}_{md5[:8]}{suffix}"
+    return f"{app}_{re.sub(r'[^A-Za-z0-9_-]', '-', source.stem)[:80]}_{md5}{suffix}"
 
 
 async def _plan_class(applications: PostgresApplications, name: str) -> PlanClass:
@@ -182,19 +212,20 @@ def _checked(sign: Sign, project_key: PublicKey) -> Sign:
     return signed
 
 
-def _signed_file(folder: DownloadFolder, new: VersionDraft, source: Path, main: bool, sign: Sign) -> AppFile:
-    if not source.is_file():
-        raise InvalidInputError("main", "a file", str(source))
-    content = content_of(source)
-    name = app_file_name(new, source, content.md5, main=main)
-    signature = sign(source.name, content.md5)
-    content = folder.register_file(source, name)
+def _signed_file(folder: DownloadFolder, new: VersionDraft, source: MoreFile, sign: Sign) -> AppFile:
+    main = not source.open_name
+    if not source.path.is_file():
+        raise InvalidInputError("main" if main else "file", "a file", str(source.path))
+    content = content_of(source.path)
+    name = app_file_name(new.app, source.path, content.md5)
+    signature = sign(source.path.name, content.md5)
+    content = folder.register_file(source.path, name)
     return AppFile(
         name,
         content.nbytes,
         content.md5,
         signature,
         main_program=main,
-        open_name="" if main else source.name,
-        copy_file=not main,
+        open_name=source.open_name,
+        copy_file=not main and not source.link,
     )

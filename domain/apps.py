@@ -105,6 +105,15 @@ class PlanClass:
 DEFAULT_PLAN_CLASS = PlanClass("")
 
 
+class VersionState(StrEnum):
+    """Whether an app version gets jobs, and what happens to its jobs in progress."""
+
+    OFFERED = "offered"
+    DEPRECATED = "deprecated"  # gets no more jobs; jobs in progress continue, lost ones are sent again
+    WITHDRAWN = "withdrawn"  # gets no more jobs; jobs in progress continue, lost ones are not sent again
+    ABORTED = "aborted"  # withdrawn, and hosts are asked to drop its jobs in progress
+
+
 @dataclass(frozen=True, slots=True)
 class AppFile:
     """One signed file of an app version."""
@@ -130,7 +139,7 @@ class AppVersion:
     plan_class: PlanClass = DEFAULT_PLAN_CLASS
     api_version: str = ""
     files: tuple[AppFile, ...] = ()
-    deprecated: bool = False
+    state: VersionState = VersionState.OFFERED
     created_at: Instant = Instant(0.0)
 
     @property

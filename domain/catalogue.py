@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from domain.acceleration import Acceleration
-from domain.apps import App, AppVersion, ProcessorType
+from domain.apps import App, AppVersion, ProcessorType, VersionState
 from domain.batches import Batch
 from domain.errors import InvalidInputError
 from domain.host_classes import NO_CLASSES, ClassesByApp
@@ -24,8 +24,8 @@ from domain.units import AppId, AppVersionId, HostId, Instant, Seconds
 class Catalogue:
     """Apps, their current versions, and cut points.
 
-    `versions` holds every version that instances may still refer to; `current` only those used for new work: not
-    deprecated, with the highest number of their (app, platform, plan class).
+    `versions` holds every version that instances may still refer to; `current` only those used for new work: offered,
+    with the highest number of their (app, platform, plan class).
     """
 
     apps: Mapping[AppId, App] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def current_versions(versions: Mapping[AppVersionId, AppVersion]) -> dict[AppId,
     """
     newest: dict[tuple[AppId, str, str], AppVersion] = {}
     for version in versions.values():
-        if version.deprecated:
+        if version.state is not VersionState.OFFERED:
             continue
         key = (version.app_id, version.platform, version.plan_class.name)
         if key not in newest or version.version_num > newest[key].version_num:

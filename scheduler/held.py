@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from domain.apps import VersionState
 from domain.catalogue import Catalogue
 from domain.dispatch import Report, Reported
 from domain.havs import HavEvent, HavEventKind
@@ -76,8 +77,17 @@ def stray_ids(listed: Collection[str], held: Iterable[InstanceInProgress]) -> tu
 
 
 def runnable_versions(catalogue: Catalogue, host: Host) -> frozenset[AppVersionId]:
-    """Return the app versions that lost jobs may be resent with: known, and for a platform of the host."""
-    return frozenset(i for i, version in catalogue.versions.items() if version.platform in host.platforms)
+    """Return the app versions that lost jobs may be resent with: known, not withdrawn, for a platform of the host."""
+    return frozenset(
+        i
+        for i, version in catalogue.versions.items()
+        if version.platform in host.platforms and version.state not in (VersionState.WITHDRAWN, VersionState.ABORTED)
+    )
+
+
+def aborted_versions(catalogue: Catalogue) -> frozenset[AppVersionId]:
+    """Return the app versions whose jobs in progress hosts should drop."""
+    return frozenset(i for i, version in catalogue.versions.items() if version.state is VersionState.ABORTED)
 
 
 def review_held(
@@ -88,6 +98,7 @@ def review_held(
     *,
     host_id: HostId,
     runnable: Collection[AppVersionId],
+    aborted: Collection[AppVersionId],
     hold_back: bool,
     now: Instant,
 ) -> HeldReview:
@@ -98,7 +109,8 @@ def review_held(
     lost too late to be resent counts as a time-out in the host's statistics: otherwise losing jobs would leave no trace
     there. A lost job that is no longer needed does not count. `strays` are the instances of `stray_ids` as stored, None
     for those never sent to this host (`host_id`); instances of another host are taken over. `hold_back`: the server may
-    not send anything now, so lost jobs wait for the next request.
+    not send anything now, so lost jobs wait for the next request. Listed jobs of `aborted` versions are
+    aborted, and end when the client reports that.
     """
     listed, reported, held = frozenset(listed), frozenset(reported), tuple(held)
     if not listed and not held:
@@ -119,6 +131,7 @@ def review_held(
             resend.append(entry)
             kept.append(entry)
     useless = [entry.name for entry in kept if entry.name in listed and entry.no_longer_needed]
+    broken = [entry.name for entry in kept if entry.name in listed and entry.app_version_id in aborted]
     names = sorted(listed - reported - {entry.name for entry in kept})
     found = _strays(names, strays, host_id)
     taken_over = found.of_others.values()
@@ -126,7 +139,7 @@ def review_held(
     return HeldReview(
         tuple(resend),
         tuple(ended),
-        tuple(found.abort),
+        (*broken, *found.abort),
         (*useless, *found.late),
         (*kept, *now_held),
         tuple([one.held for one in taken_over]),

@@ -34,7 +34,7 @@ from scheduler.admission import (
 )
 from scheduler.assignment import AssignmentCommitter, Committed, Decide
 from scheduler.elements import Elements, JobToSend, lost_job
-from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
+from scheduler.held import HeldReview, aborted_versions, review_held, runnable_versions, stray_ids
 from scheduler.messages import is_unrunnable, work_s
 from scheduler.other_records import OtherRecords
 from scheduler.ports import CodeSigning, JobSource, Ledger, Pauses, RequestObserver, Uploads
@@ -203,6 +203,7 @@ class RequestService:
             runnable=runnable_versions(contact.catalogue, admission.host)
             if missing and not request.dont_send_work and ANONYMOUS not in request.platforms
             else frozenset(),
+            aborted=aborted_versions(contact.catalogue),
             hold_back=(refusal is not None and refusal.code.traits.keeps_lost_jobs)
             or len(request.results) >= MAX_RESULTS,
             now=contact.now,

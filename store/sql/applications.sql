@@ -89,10 +89,11 @@ RETURNING app_id, name, user_friendly_name, beta, deprecated, adaptive_copies, o
 
 -- name: insert_app_version
 -- Purpose: insert an app version.
--- Arguments: $1 app_id, $2 platform, $3 version_num, $4 plan_class, $5 api_version, $6 deprecated, $7 created_at.
+-- Arguments: $1 app_id, $2 platform, $3 version_num, $4 plan_class, $5 api_version, $6 created_at,
+--   $7 deprecated, $8 withdrawn or null.
 -- Result: app_version_id; no row when it exists already.
-INSERT INTO app_version (app_id, platform, version_num, plan_class, api_version, deprecated, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO app_version (app_id, platform, version_num, plan_class, api_version, created_at, deprecated, withdrawn)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (app_id, platform, version_num, plan_class) DO NOTHING
 RETURNING app_version_id;
 
@@ -142,7 +143,7 @@ ORDER BY used.app_version_id, used.position;
 -- Purpose: return every app version.
 -- Arguments: none.
 -- Result: app versions by id.
-SELECT app_version_id, app_id, platform, version_num, plan_class, api_version, deprecated, created_at
+SELECT app_version_id, app_id, platform, version_num, plan_class, api_version, deprecated, withdrawn, created_at
 FROM app_version
 ORDER BY app_version_id;
 
@@ -190,6 +191,13 @@ UPDATE app SET
     user_friendly_name = $2, beta = $3, deprecated = $4, adaptive_copies = $5, one_per_host = $6, one_per_volunteer = $7
 WHERE app_id = $1
 RETURNING app_id;
+
+
+-- name: update_app_version
+-- Purpose: offer, deprecate or withdraw an app version.
+-- Arguments: $1 app_version_id, $2 deprecated, $3 withdrawn or null.
+-- Result: app_version_id; no row when there is none.
+UPDATE app_version SET deprecated = $2, withdrawn = $3 WHERE app_version_id = $1 RETURNING app_version_id;
 
 
 -- name: upsert_plan_class

@@ -135,6 +135,7 @@ from muster_client.shapes.ordering import (
 )
 from muster_client.shapes.work import (
     AppDetail,
+    AppFileShown,
     AppPage,
     AppShown,
     BatchPage,
@@ -149,6 +150,7 @@ from muster_client.shapes.work import (
     NewVersion,
     OneBatchShown,
     OneInstance,
+    OneVersion,
     OutputShown,
     PlanClassPage,
     PlanClassShown,
@@ -160,6 +162,7 @@ from muster_client.shapes.work import (
     TricklePage,
     TrickleShown,
     UploadShown,
+    VersionPage,
     VersionShown,
 )
 
@@ -171,6 +174,7 @@ __all__ = [
     "ActPage",
     "ActShown",
     "AppDetail",
+    "AppFileShown",
     "AppForecastsShown",
     "AppPage",
     "AppShown",
@@ -234,6 +238,7 @@ __all__ = [
     "NewVolunteer",
     "OneBatchShown",
     "OneInstance",
+    "OneVersion",
     "OrderPreviewed",
     "OrderShown",
     "OutcomeShown",
@@ -297,6 +302,7 @@ __all__ = [
     "UnschedulableShown",
     "UploadShown",
     "UsageReset",
+    "VersionPage",
     "VersionShown",
     "VolunteerPage",
     "VolunteerShown",

@@ -199,15 +199,45 @@ class NewApp(TypedDict):
 
 
 class VersionShown(TypedDict):
-    """A current version of an app."""
+    """A version of an app. `state`: offered, deprecated, withdrawn or aborted."""
 
     app_version_id: int
+    state: str
     platform: str
     version_num: int
     plan_class: str
     processor_type: str
     api_version: str
     files: list[str]
+
+
+class AppFileShown(TypedDict):
+    """A file of an app version. `copy_file`: each job has a copy; otherwise a link under `open_name`."""
+
+    name: str
+    open_name: str
+    nbytes: int
+    md5: str
+    main_program: bool
+    copy_file: bool
+
+
+class OneVersion(TypedDict):
+    app_version_id: int
+    app_id: int
+    state: str
+    platform: str
+    version_num: int
+    plan_class: str
+    processor_type: str
+    api_version: str
+    created_at: float
+    files: list[AppFileShown]
+
+
+class VersionPage(TypedDict):
+    versions: list[VersionShown]
+    next_cursor: str | None
 
 
 class AppDetail(AppShown):

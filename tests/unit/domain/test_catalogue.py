@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.apps import CPU, NVIDIA, AppVersion, PlanClass
+from domain.apps import CPU, NVIDIA, AppVersion, PlanClass, VersionState
 from domain.catalogue import Catalogue, current_versions
 from domain.units import AppId, AppVersionId
 from tests.builders import LINUX, an_app_version
@@ -40,19 +40,24 @@ def test_each_platform_and_plan_class_keeps_its_own() -> None:
 
 
 def test_a_deprecated_version_gives_way_to_the_one_before_it() -> None:
-    versions = versions_of(an_app_version(version_num=100), an_app_version(version_num=101, deprecated=True))
+    versions = versions_of(
+        an_app_version(version_num=100), an_app_version(version_num=101, state=VersionState.DEPRECATED)
+    )
 
     assert [version.version_num for version in current_versions(versions)[AppId(1)]] == [100]
 
 
 def test_an_app_with_deprecated_versions_only_has_no_entry() -> None:
-    assert current_versions(versions_of(an_app_version(deprecated=True))) == {}
+    assert current_versions(versions_of(an_app_version(state=VersionState.WITHDRAWN))) == {}
 
 
 VERSIONS = st.lists(
     st.builds(
         lambda app, platform, number, deprecated: an_app_version(
-            app_id=AppId(app), platform=platform, version_num=number, deprecated=deprecated
+            app_id=AppId(app),
+            platform=platform,
+            version_num=number,
+            state=VersionState.DEPRECATED if deprecated else VersionState.OFFERED,
         ),
         st.integers(1, 3),
         st.sampled_from((LINUX, WINDOWS)),
@@ -68,7 +73,7 @@ def test_every_version_in_use_is_current_or_superseded(versions: list[AppVersion
     current = current_versions(versions_of(*versions))
 
     for version in versions:
-        if version.deprecated:
+        if version.state is not VersionState.OFFERED:
             continue
         rivals = [v for v in current[version.app_id] if v.platform == version.platform]
         assert len(rivals) == 1
