@@ -27,6 +27,7 @@ from wire.signing import PublicKey, verify_md5
 from wire.uploads import valid_file_name
 
 MOST_COPIES = 10
+NEEDS = ("", "docker", "virtualbox")  # of a plan class
 _BOUNDED = (  # fields of a plan class
     "gpu_count",
     "min_gpu_ram_bytes",
@@ -76,6 +77,9 @@ def plan_class_of(values: dict[str, object]) -> PlanClass:
     in_bounds("plan_class.ncpus", made.ncpus, field="ncpus")
     for name in _BOUNDED:
         in_bounds(name, getattr(made, name))
+    if made.needs not in NEEDS:
+        raise InvalidInputError("needs", f"one of {', '.join(NEEDS[1:])}, or empty", made.needs)
+    checked_text(made.arguments, "arguments")
     if made.gpu_type is not None:
         checked_text(made.gpu_type, "gpu_type")
     return replace(made, gpu_type=None if made.gpu_type is None else ProcessorType(made.gpu_type))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -155,6 +155,9 @@ class PlanClassBody(msgspec.Struct, forbid_unknown_fields=True):
     os_pattern: str = ""
     cpu_speed_fraction: Annotated[float, _within("cpu_speed_fraction")] = 1.0
     gpu_speed_fraction: Annotated[float, _within("gpu_speed_fraction")] = 0.1
+    needs: Literal["", "docker", "virtualbox"] = ""
+    arguments: str = ""
+    all_cpus: bool = False
 
 
 class PlanClassesApi:

@@ -54,6 +54,31 @@ async def add_app(run: Run, name: str, **given: Any) -> None:
     run.show(added, f"app {added['app_id']} {name}")
 
 
+@app.command("new")
+@click.argument("name")
+@click.option("--template", type=click.Choice(["script", "wrapper", "docker", "gpu"]), default="script")
+@click.option("--to", "folder", type=click.Path(path_type=Path), default=None, help="New folder; by default NAME.")
+@command
+async def new(run: Run, name: str, template: str, folder: Path | None) -> None:
+    """Write the files of a new application to a folder: program, batch, and add.sh with the commands that add it."""
+    from administration.names import checked_app_name
+    from cli.skeletons import EXECUTABLE, WRAPPERS, files_of
+
+    folder = Path(checked_app_name(name)) if folder is None else folder
+    if folder.exists():
+        raise InvalidInputError("--to", "a folder that does not exist yet", str(folder))
+    folder.mkdir(parents=True)
+    made = files_of(name, template)
+    for file, text in made.items():
+        (folder / file).write_text(text)
+        (folder / file).chmod(0o755 if file.endswith(EXECUTABLE) else 0o644)
+    lines = [f"{folder}: {', '.join(sorted(made))}"]
+    if template in WRAPPERS:
+        lines.append(f"copy BOINC's {WRAPPERS[template]} into it: docs/how-to/use-the-wrapper.md")
+    lines.append(f"then: cd {folder} && ./add.sh && muster batch submit batch.toml")
+    run.show({"folder": str(folder), "files": sorted(made)}, "\n".join(lines))
+
+
 @app.command("list")
 @command
 async def list_apps(run: Run) -> None:
@@ -270,10 +295,13 @@ def plan_class() -> None:
 @click.option("--os-pattern", default="", help="A regular expression to find in the host's OS name and version.")
 @click.option("--cpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=1.0)
 @click.option("--gpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=0.1)
+@click.option("--needs", type=click.Choice(["docker", "virtualbox"]), default=None, help="docker also means Podman.")
+@click.option("--arguments", default="", help="Put before a job's arguments; {ncpus} is the number of CPUs it uses.")
+@click.option("--all-cpus", is_flag=True, help="A job uses all CPUs that the host offers, and at least --ncpus.")
 @command
 async def set_plan_class(run: Run, name: str, **given: Any) -> None:
     """Define or change a plan class."""
-    await run.ask(lambda client: client.set_plan_class(name, **given))
+    await run.ask(lambda client: client.set_plan_class(name, **{**given, "needs": given["needs"] or ""}))
     run.show({"plan_class": name}, f"plan class {name}")
 
 

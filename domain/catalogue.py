@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from domain.acceleration import Acceleration
-from domain.apps import App, AppVersion, ProcessorType, VersionState
+from domain.apps import App, AppVersion, ProcessorType, VersionState, on_host
 from domain.batches import Batch
 from domain.errors import InvalidInputError
 from domain.host_classes import NO_CLASSES, ClassesByApp
@@ -51,6 +51,18 @@ class Catalogue:
         """Return the known T_retry of an app, one per processor type."""
         found = (cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id)
         return [one for one in found if one is not None]
+
+    def on_host(self, ncpus: int) -> Catalogue:
+        """Return the catalogue for a host of that many CPUs, which versions may use all of."""
+        wide = {i: one for i, one in self.versions.items() if one.plan_class.all_cpus}
+        if not wide:
+            return self
+        made = {i: replace(one, plan_class=on_host(one.plan_class, ncpus)) for i, one in wide.items()}
+        current = {
+            app_id: tuple(made.get(one.app_version_id, one) for one in versions)
+            for app_id, versions in self.current.items()
+        }
+        return replace(self, versions={**self.versions, **made}, current=current)
 
     def has_version_for(self, app_id: AppId, kind: ProcessorType) -> bool:
         """Return whether an app has a current version for these processors."""

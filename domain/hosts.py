@@ -49,6 +49,7 @@ class Host:
     client_version: int = 0  # 7.20.5 -> 72005
     coprocessors: tuple[Coprocessor, ...] = ()
     clock_skew_s: Seconds = Seconds(0.0)  # ahead of the project's clock; 0 if the client does not send its time
+    software: str = ""  # NAME/VERSION separated by blanks: docker, podman, virtualbox
 
     @property
     def cpu_availability_fraction(self) -> float:

@@ -202,6 +202,7 @@ def _app_version(job: JobToSend, app: App, file_refs: tuple[FileRef, ...]) -> Ap
         avg_ncpus=plan_class.ncpus,
         flop_per_s=job.flop_per_s,
         api_version=version.api_version,
+        arguments=plan_class.arguments.replace("{ncpus}", f"{max(1.0, plan_class.ncpus):.0f}"),
         coproc_type=plan_class.gpu_type or "",
         coproc_count=plan_class.gpu_count if plan_class.gpu_type is not None else 0.0,
         file_refs=file_refs,

@@ -90,6 +90,7 @@ class RequestService:
         except TooManyHostsError as error:
             self._note(contact, "too many new hosts", HostId(0), Committed())
             return reply.to_unknown(messages.too_many_hosts(str(error)), settings)
+        contact = replace(contact, catalogue=catalogue.on_host(admission.host.ncpus))
         refusal = refuse_all(
             request, settings, paused=self._ports.pauses.refuse_work_because(contact.now), now=contact.now
         )

@@ -24,7 +24,7 @@ from store.settings import is_accelerated, read_acceleration, read_relaxed, with
 
 _plan_class_values = values_of(
     "name ncpus gpu_type gpu_count min_gpu_ram_bytes min_driver_version min_host_ncpus min_host_ram_bytes os_pattern"
-    " cpu_speed_fraction gpu_speed_fraction"
+    " cpu_speed_fraction gpu_speed_fraction needs arguments all_cpus"
 )
 _version_values = values_of("app_id platform version_num plan_class.name api_version created_at")
 _file_columns = columns_of("main_program open_name copy_file executable")

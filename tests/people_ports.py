@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from domain.access import Act, Guess, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
-from domain.apps import App, AppFile, AppVersion, PlanClass
+from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
 from domain.batches import Account, Batch, Submitter, TreeRow
 from domain.catalogue import Catalogue
 from domain.history import FinishedMonth, OutputPage
@@ -195,6 +195,8 @@ class Applications(Protocol):
     async def add_app(self, app: App) -> App: ...
 
     async def apps(self) -> Sequence[App]: ...
+
+    async def set_version_state(self, app_version_id: AppVersionId, state: VersionState) -> None: ...
 
     async def app(self, name: str) -> App: ...
 

@@ -568,6 +568,7 @@ CREATE TABLE host (
     refused jsonb,
     network text DEFAULT ''::text NOT NULL,
     clock_skew_s double precision DEFAULT 0 NOT NULL,
+    software text DEFAULT ''::text NOT NULL,
     CONSTRAINT host_active_fraction_check CHECK (((active_fraction >= (0)::double precision) AND (active_fraction <= (1)::double precision))),
     CONSTRAINT host_disk_free_bytes_check CHECK ((disk_free_bytes >= (0)::double precision)),
     CONSTRAINT host_flop_per_s_check CHECK ((flop_per_s > (0)::double precision)),
@@ -916,11 +917,15 @@ CREATE TABLE plan_class (
     os_pattern text DEFAULT ''::text NOT NULL,
     cpu_speed_fraction double precision DEFAULT 1 NOT NULL,
     gpu_speed_fraction double precision DEFAULT 0.1 NOT NULL,
+    needs text DEFAULT ''::text NOT NULL,
+    arguments text DEFAULT ''::text NOT NULL,
+    all_cpus boolean DEFAULT false NOT NULL,
     CONSTRAINT plan_class_cpu_speed_fraction_check CHECK ((cpu_speed_fraction > (0)::double precision)),
     CONSTRAINT plan_class_gpu_count_check CHECK ((gpu_count > (0)::double precision)),
     CONSTRAINT plan_class_gpu_speed_fraction_check CHECK ((gpu_speed_fraction > (0)::double precision)),
     CONSTRAINT plan_class_name_check CHECK ((name ~ '^[A-Za-z0-9_.-]{0,64}$'::text)),
-    CONSTRAINT plan_class_ncpus_check CHECK ((ncpus >= (0)::double precision))
+    CONSTRAINT plan_class_ncpus_check CHECK ((ncpus >= (0)::double precision)),
+    CONSTRAINT plan_class_needs_check CHECK ((needs = ANY (ARRAY[''::text, 'docker'::text, 'virtualbox'::text])))
 );
 
 CREATE TABLE process_report (

@@ -258,6 +258,9 @@ class PlanClassShown(TypedDict):
     os_pattern: str
     cpu_speed_fraction: float
     gpu_speed_fraction: float
+    needs: str
+    arguments: str
+    all_cpus: bool
 
 
 class PlanClassPage(TypedDict):

@@ -86,3 +86,18 @@ def test_an_app_has_the_processor_types_of_its_current_versions() -> None:
 
     assert catalogue.processor_types(AppId(1)) == {CPU, NVIDIA}
     assert catalogue.processor_types(AppId(2)) == frozenset()
+
+
+def test_versions_of_all_cpus_use_those_of_the_host() -> None:
+    wide = an_app_version(plan_class=PlanClass("mt", ncpus=2.0, all_cpus=True))
+    plain = an_app_version(app_version_id=AppVersionId(2))
+    versions = {one.app_version_id: one for one in (wide, plain)}
+    catalogue = Catalogue(versions=versions, current=current_versions(versions))
+
+    def cpus(ncpus: int) -> list[float]:
+        found = catalogue.on_host(ncpus)
+        assert {one.app_version_id: one for one in found.current[wide.app_id]} == found.versions
+        return [found.versions[one.app_version_id].plan_class.ncpus for one in (wide, plain)]
+
+    assert [cpus(number) for number in (1, 16)] == [[2.0, 1.0], [16.0, 1.0]]
+    assert Catalogue(versions={plain.app_version_id: plain}).on_host(16).versions == {plain.app_version_id: plain}

@@ -76,14 +76,16 @@ def test_number_fills_file_names_without_a_table() -> None:
 
 
 def test_own_input_replaces_a_common_one_of_its_name() -> None:
-    rows = [{"inputs": [{"name": "b", "open_name": "in"}]}, {"input.in": "c"}, {"input.in": ""}]
+    own: dict[str, Any] = {"inputs": [{"name": "b", "open_name": "in"}]}
+    rows = [own, {"input.in": "c"}, {"input.in": ""}]
     jobs = of_table(rows, inputs=[{"name": "a", "open_name": "in"}, {"name": "x"}])
 
     assert [files_of(job) for job in jobs] == [{"x": "x", "in": name} for name in "bca"]
 
 
 def test_rows_of_json_keep_their_types() -> None:
-    [job] = of_table([{"fpops_est": 3e12, "ncpus": 2, "outputs": OUT, "x": 0.5, "command_line": "{x}", "quorum": None}])
+    row: dict[str, Any] = {"fpops_est": 3e12, "ncpus": 2, "outputs": OUT, "x": 0.5, "quorum": None}
+    [job] = of_table([{**row, "command_line": "{x}"}])
 
     assert (job.job_class.ncpus, job.job_class.quorum, job.command_line) == (2.0, 1, "0.5")
 
@@ -91,7 +93,7 @@ def test_rows_of_json_keep_their_types() -> None:
 @pytest.mark.parametrize(
     ("row", "shared", "facts"),
     [
-        ({"smaple": "a"}, {"command_line": "{sample}"}, ("jobs_csv row 1.smaple:", "input.OPEN_NAME", "'a'")),
+        ({"unused": "a"}, {"command_line": "{sample}"}, ("jobs_csv row 1.unused:", "input.OPEN_NAME", "'a'")),
         ({"n": "1"}, {"command_line": "{n} {sample}"}, ("jobs_csv row 1.sample:", "[jobs]", "columns are n")),
         ({"s": "../b"}, {"inputs": [{"name": "{s}"}]}, ("jobs.inputs[0].name:", "'../b'")),
         ({"input.a": "x", "input.a/b": "y"}, {}, ("jobs_csv row 1.inputs:", "folder", "'a'")),
