@@ -461,6 +461,7 @@ SMALL = {  # reads no large table
     "try_lock_shard",
     "update_account_shares",
     "update_app",
+    "update_app_version",
     "update_submitter_shares",
     "upsert_app_forecast",
     "upsert_plan_class",
